@@ -1,0 +1,140 @@
+"""All randomness: an address goes in, random numbers come out.
+
+What arrives: an address, i.e. a seed followed by the numbers that name one place in the work (task, renewal, row, lane).
+What leaves: 64-bit words, uniform numbers, bounded integers or a permutation, for whole arrays of addresses at once.
+What never happens here: state. The same address gives the same words today, in five years, on any number of processes.
+
+The generator is SplitMix64 read as a counter-based hash: a key is a 64-bit state that every further part of the address
+is mixed into, and word number `i` under a key is `mix(state + i * GOLDEN)`. Two rows that differ in any part of their
+address have unrelated states, so nothing is ever advanced, saved or restored.
+
+    >>> key = Key.of(7, "mlm").fold(np.arange(2))        # seed 7, task "mlm", rows 0 and 1
+    >>> uniform(key.draws(Lane.SELECT, 3)).shape          # three numbers for each row
+    (2, 3)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Words: TypeAlias = npt.NDArray[np.uint64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+
+
+class Lane(IntEnum):
+    """What a draw is for. Two purposes of one row never read the same words."""
+
+    PLAN = 0
+    SHUFFLE = 1
+    SELECT = 2
+    LENGTH = 3
+    PLACE = 4
+    SHOW = 5
+    TOKEN = 6
+    WORD = 7
+    ORDER = 8
+    MIX = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An address: one 64-bit state, or an array of them (one for each row)."""
+
+    state: Words
+
+    @staticmethod
+    def of(seed: int, *parts: int | str) -> Key:
+        """Start an address from a seed and the fixed parts that follow it."""
+        return Key(np.asarray(seed & 0xFFFFFFFFFFFFFFFF, dtype=np.uint64)).fold(*parts)
+
+    def fold(self, *parts: int | str | Integers) -> Key:
+        """Extend the address. An array part gives one key for each of its numbers."""
+        state = self.state
+        with np.errstate(over="ignore"):
+            for part in parts:
+                state = _mix(_mix(state + _GOLDEN) ^ _word(part))
+        return Key(state)
+
+    def draws(self, lane: Lane, count: int) -> Words:
+        """The first `count` words of a lane: shape `(*rows, count)`."""
+        with np.errstate(over="ignore"):
+            base = self.fold(int(lane)).state
+            return _mix(base[..., None] + np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN)
+
+    def spread(self, lane: Lane, rows: Integers) -> Words:
+        """One word for every position of ragged rows, laid out flat. `rows` are the offsets where rows begin and end."""
+        lengths = np.diff(rows)
+        with np.errstate(over="ignore"):
+            base = self.fold(int(lane)).state
+            if len(lengths) and (lengths == lengths[0]).all():
+                counter = np.arange(1, int(lengths[0]) + 1, dtype=np.uint64) * _GOLDEN
+                return _mix(base[:, None] + counter).reshape(-1)
+            counter = np.arange(1, int(rows[-1]) + 1, dtype=np.uint64) * _GOLDEN
+            offset = base - rows[:-1].astype(np.uint64) * _GOLDEN
+            return _mix(np.repeat(offset, lengths) + counter)
+
+
+def uniform(words: Words) -> npt.NDArray[np.float64]:
+    """Uniform numbers in [0, 1) from the 53 high bits."""
+    return (words >> np.uint64(11)) * float(2.0**-53)
+
+
+def below(words: Words, bound: int | npt.NDArray[np.integer]) -> Integers:
+    """Whole numbers from 0 to `bound` - 1. The bias is below `bound` / 2**32, i.e. not measurable for vocabularies."""
+    limit = np.asarray(bound).astype(np.uint64)
+    return (((words >> np.uint64(32)) * limit) >> np.uint64(32)).astype(np.int64)
+
+
+def choose(words: Words, shares: npt.ArrayLike) -> Integers:
+    """The index of a share drawn in proportion: `choose(words, (0.8, 0.1, 0.1))` is 0 for eight in ten."""
+    edges = np.cumsum(np.asarray(shares, dtype=np.float64))
+    return np.searchsorted(edges[:-1] / edges[-1], uniform(words), side="right").astype(np.int64)
+
+
+def permute(index: Integers, size: int, key: Key) -> Integers:
+    """Where each index goes in a keyed permutation of `size` numbers, without ever holding the permutation.
+
+    Four Feistel rounds over the smallest even number of bits that holds `size`; a result outside is walked on until it
+    falls inside, so every index has exactly one image.
+    """
+    half = max(1, (max(size - 1, 1).bit_length() + 1) // 2)
+    rounds = key.draws(Lane.SHUFFLE, 4)
+    result = np.asarray(index, dtype=np.uint64).copy()
+    outside = np.ones(result.shape, dtype=bool)
+    while outside.any():
+        result[outside] = _feistel(result[outside], half, rounds)
+        outside = result >= size
+    return result.astype(np.int64)
+
+
+def _feistel(value: Words, half: int, rounds: Words) -> Words:
+    width, mask = np.uint64(half), np.uint64((1 << half) - 1)
+    left, right = value >> width, value & mask
+    with np.errstate(over="ignore"):
+        for word in rounds:
+            left, right = right, left ^ (_mix(right + word) & mask)
+    return (left << width) | right
+
+
+def _word(part: int | str | Integers) -> Words:
+    if isinstance(part, str):
+        return np.asarray(int.from_bytes(hashlib.blake2b(part.encode(), digest_size=8).digest(), "little"), np.uint64)
+    if isinstance(part, int):
+        return np.asarray(part & 0xFFFFFFFFFFFFFFFF, dtype=np.uint64)
+    return part.astype(np.uint64)
+
+
+def _mix(z: Words) -> Words:
+    z = (z ^ (z >> np.uint64(30))) * _FIRST
+    z = (z ^ (z >> np.uint64(27))) * _SECOND
+    return z ^ (z >> np.uint64(31))

@@ -1,0 +1,279 @@
+"""The records that cross a stage border; no other module may invent one.
+
+What arrives: text with marks, then arrays of token ids with units beside them.
+What leaves: the same, one stage further; every record is immutable and checks itself when it is made.
+What never happens here: work. Stages make records; records only describe and refuse.
+
+Everything after tokenising is **row-batched**: many rows lie one after another in flat arrays, and `rows` holds the
+offsets where each row begins and ends (row i is `rows[i]:rows[i + 1]`). One example is a batch of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Ids: TypeAlias = npt.NDArray[np.int32]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Bits: TypeAlias = npt.NDArray[np.uint8]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+Floats: TypeAlias = npt.NDArray[np.float32]
+
+
+class Layer(StrEnum):
+    """The units a text can be cut into, finest first."""
+
+    TOKEN = "token"
+    WORD = "word"
+    PHRASE = "phrase"
+    ENTITY = "entity"
+    SENTENCE = "sentence"
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Half-open intervals that are sorted, disjoint and non-empty, or the record refuses to exist."""
+
+    start: Ints
+    end: Ints
+
+    def __post_init__(self) -> None:
+        if self.start.shape != self.end.shape or self.start.ndim != 1:
+            raise ValueError(f"spans need as many starts as ends, got {self.start.shape} and {self.end.shape}")
+        if not (self.start < self.end).all():
+            raise ValueError("a span is empty or ends before it starts")
+        if len(self.start) and (self.start[0] < 0 or not (self.end[:-1] <= self.start[1:]).all()):
+            raise ValueError("spans overlap or are not in order")
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @staticmethod
+    def of(*pairs: tuple[int, int]) -> Spans:
+        """Spans from written-out pairs, for tests and small tables."""
+        table = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+        return Spans(table[:, 0].copy(), table[:, 1].copy())
+
+    @property
+    def lengths(self) -> Ints:
+        """How long each span is."""
+        return self.end - self.start
+
+
+NO_SPANS = Spans.of()
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Character spans of one layer, with a label for each span or for none (entity id, part of speech)."""
+
+    spans: Spans
+    labels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.labels and len(self.labels) != len(self.spans):
+            raise ValueError(f"{len(self.labels)} labels for {len(self.spans)} marks")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text and the units found on it. Units are found once, here, and never again."""
+
+    id: str
+    text: str
+    marks: Mapping[Layer, Marks] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        for layer, marks in self.marks.items():
+            if len(marks.spans) and marks.spans.end[-1] > len(self.text):
+                raise ValueError(f"document {self.id}: a {layer} mark ends beyond the text")
+
+    def with_marks(self, layer: Layer, marks: Marks) -> Document:
+        """The same document with one layer added or replaced."""
+        return Document(self.id, self.text, MappingProxyType({**self.marks, layer: marks}))
+
+
+class Flag:
+    """The bits of the unit byte that lies beside every token."""
+
+    WORD = 1
+    """A word starts here. Words cover every token."""
+    SENTENCE = 2
+    """A sentence starts here. Sentences cover every token."""
+    PHRASE = 4
+    """A phrase starts here."""
+    IN_PHRASE = 8
+    """This token belongs to a phrase."""
+    ENTITY = 16
+    """An entity starts here."""
+    IN_ENTITY = 32
+    """This token belongs to an entity."""
+    BORDER = WORD | SENTENCE
+    """What a special token carries: nothing reaches across it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Which words, sentences, phrases and entities the tokens form: one byte a token.
+
+    Words and sentences cover the whole text, so a start bit is enough. Phrases and entities leave gaps, so they also
+    have a bit for "inside". The byte is what shards store and what every masker reads.
+    """
+
+    bits: Bits
+
+    def __len__(self) -> int:
+        return len(self.bits)
+
+    @staticmethod
+    def of(length: int, spans: Mapping[Layer, Spans]) -> Units:
+        """Units from token spans. Tokens outside every word become words of one token; sentences stretch to meet."""
+        bits = np.zeros(length, dtype=np.uint8)
+        words = spans.get(Layer.WORD, NO_SPANS)
+        bits[~_covered(words, length)] |= Flag.WORD
+        bits[words.start] |= Flag.WORD
+        bits[spans.get(Layer.SENTENCE, NO_SPANS).start] |= Flag.SENTENCE
+        bits[:1] |= Flag.SENTENCE
+        for layer, (start, inside) in _GAPPED.items():
+            found = spans.get(layer, NO_SPANS)
+            bits[found.start] |= np.uint8(start)
+            bits[_covered(found, length)] |= np.uint8(inside)
+        return Units(bits)
+
+    def spans(self, layer: Layer) -> Spans:
+        """The token spans of one layer."""
+        length = len(self.bits)
+        if layer is Layer.TOKEN:
+            return Spans(np.arange(length), np.arange(1, length + 1))
+        if layer in _GAPPED:
+            start, inside = _GAPPED[layer]
+            starts = np.flatnonzero(self.bits & start)
+            stops = np.append(np.flatnonzero(((self.bits & inside) == 0) | ((self.bits & start) != 0)), length)
+            return Spans(starts, stops[np.searchsorted(stops, starts, side="right")])
+        starts = np.flatnonzero(self.bits & (Flag.WORD if layer is Layer.WORD else Flag.SENTENCE))
+        return Spans(starts, np.append(starts[1:], length)[: len(starts)])
+
+
+_GAPPED = {Layer.PHRASE: (Flag.PHRASE, Flag.IN_PHRASE), Layer.ENTITY: (Flag.ENTITY, Flag.IN_ENTITY)}
+
+
+def _covered(spans: Spans, length: int) -> Bools:
+    steps = np.zeros(length + 1, dtype=np.int8)
+    steps[spans.start] += 1
+    steps[spans.end] -= 1
+    return np.cumsum(steps[:-1]) > 0
+
+
+@dataclass(frozen=True, slots=True)
+class TokenDoc:
+    """A tokenised document: what shards store. `labels` holds one label for each span of a labelled layer."""
+
+    ids: Ids
+    units: Units
+    labels: Mapping[Layer, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        if len(self.ids) != len(self.units):
+            raise ValueError(f"{len(self.ids)} tokens but {len(self.units)} unit bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Rows with their special tokens placed and nothing corrupted yet."""
+
+    ids: Ids
+    segment: Bits
+    """Which segment of a pair a token belongs to."""
+    document: Ids
+    """Which document of its row a token belongs to, counted from 0: attention may be kept inside it."""
+    fixed: Bools
+    """Positions that no corruption may touch: the special tokens."""
+    units: Units
+    rows: Ints
+    """Offsets: row i is `rows[i]:rows[i + 1]`."""
+    facts: Mapping[str, Ints] = field(default_factory=lambda: MappingProxyType({}))
+    """Truths about each row, such as `next` or `order`: one number a row."""
+    continues: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    """Whether a row goes on where the previous row of its lane ended (memory models); empty when no row does."""
+
+    def __len__(self) -> int:
+        return len(self.rows) - 1
+
+    @property
+    def lengths(self) -> Ints:
+        """The number of tokens of each row, special tokens counted."""
+        return np.diff(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Cloze:
+    """Say which token stood at each position. `spans` are the selections as drawn, in batch positions."""
+
+    positions: Ints
+    answers: Ids
+    spans: Spans
+
+    def __post_init__(self) -> None:
+        if not len(self.positions) or len(self.positions) != len(self.answers):
+            raise ValueError(f"a cloze needs an answer for each of 1 or more positions, got {len(self.positions)}")
+
+
+@dataclass(frozen=True, slots=True)
+class NextToken:
+    """Say the token that follows. A weight of 0 takes a position out of the loss."""
+
+    weights: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Write these ids, row by row. `position` is where each of them stood in the original row."""
+
+    ids: Ids
+    rows: Ints
+    position: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """Say the tokens at `positions`, each seeing only what has a lower `rank`. Rank -1 is seen by everyone."""
+
+    rank: Ids
+    positions: Ints
+    answers: Ids
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Say a truth about each row: is B the next segment, were A and B swapped."""
+
+    name: str
+    value: Ints
+
+
+Target: TypeAlias = Cloze | NextToken | Rewrite | Ordering | Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What the network is shown, row-batched like an example. `position` counts inside the row as the network sees it."""
+
+    ids: Ids
+    segment: Bits
+    document: Ids
+    position: Ints
+    rows: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """Inputs and targets of the same rows, made by one corruption from one draw."""
+
+    inputs: Inputs
+    targets: tuple[Target, ...]
