@@ -1,6 +1,6 @@
 """All randomness: an address goes in, random numbers come out.
 
-What arrives: an address, i.e. a seed followed by the numbers that name one place in the work (task, renewal, row, lane).
+What arrives: an address, a seed and then the numbers that name one place in the work (task, renewal, row, lane).
 What leaves: 64-bit words, uniform numbers, bounded integers or a permutation, for whole arrays of addresses at once.
 What never happens here: state. The same address gives the same words today, in five years, on any number of processes.
 
@@ -72,7 +72,7 @@ class Key:
             return _mix(base[..., None] + np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN)
 
     def spread(self, lane: Lane, rows: Integers) -> Words:
-        """One word for every position of ragged rows, laid out flat. `rows` are the offsets where rows begin and end."""
+        """One word for every position of ragged rows, laid out flat. `rows` holds the offsets of the rows."""
         lengths = np.diff(rows)
         with np.errstate(over="ignore"):
             base = self.fold(int(lane)).state
@@ -86,7 +86,7 @@ class Key:
 
 def uniform(words: Words) -> npt.NDArray[np.float64]:
     """Uniform numbers in [0, 1) from the 53 high bits."""
-    return (words >> np.uint64(11)) * float(2.0**-53)
+    return ((words >> np.uint64(11)) * 2.0**-53).astype(np.float64, copy=False)
 
 
 def below(words: Words, bound: int | npt.NDArray[np.integer]) -> Integers:

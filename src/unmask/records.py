@@ -82,8 +82,17 @@ class Marks:
 
 
 @dataclass(frozen=True, slots=True)
+class Dropped:
+    """A piece of input that was left out, why, and where it stood (`file:line`)."""
+
+    reason: str
+    where: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
-    """A text and the units found on it. Units are found once, here, and never again."""
+    """A text and the units found on it. UnitMap are found once, here, and never again."""
 
     id: str
     text: str
@@ -119,7 +128,7 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True)
-class Units:
+class UnitMap:
     """Which words, sentences, phrases and entities the tokens form: one byte a token.
 
     Words and sentences cover the whole text, so a start bit is enough. Phrases and entities leave gaps, so they also
@@ -132,19 +141,19 @@ class Units:
         return len(self.bits)
 
     @staticmethod
-    def of(length: int, spans: Mapping[Layer, Spans]) -> Units:
-        """Units from token spans. Tokens outside every word become words of one token; sentences stretch to meet."""
+    def of(length: int, spans: Mapping[Layer, Spans]) -> UnitMap:
+        """UnitMap from token spans. Tokens outside every word become words of one token; sentences stretch to meet."""
         bits = np.zeros(length, dtype=np.uint8)
         words = spans.get(Layer.WORD, NO_SPANS)
         bits[~_covered(words, length)] |= Flag.WORD
         bits[words.start] |= Flag.WORD
-        bits[spans.get(Layer.SENTENCE, NO_SPANS).start] |= Flag.SENTENCE
-        bits[:1] |= Flag.SENTENCE
+        bits[spans.get(Layer.SENTENCE, NO_SPANS).start] |= Flag.BORDER
+        bits[:1] |= Flag.BORDER
         for layer, (start, inside) in _GAPPED.items():
             found = spans.get(layer, NO_SPANS)
             bits[found.start] |= np.uint8(start)
             bits[_covered(found, length)] |= np.uint8(inside)
-        return Units(bits)
+        return UnitMap(bits)
 
     def spans(self, layer: Layer) -> Spans:
         """The token spans of one layer."""
@@ -175,7 +184,7 @@ class TokenDoc:
     """A tokenised document: what shards store. `labels` holds one label for each span of a labelled layer."""
 
     ids: Ids
-    units: Units
+    units: UnitMap
     labels: Mapping[Layer, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
@@ -194,7 +203,7 @@ class Example:
     """Which document of its row a token belongs to, counted from 0: attention may be kept inside it."""
     fixed: Bools
     """Positions that no corruption may touch: the special tokens."""
-    units: Units
+    units: UnitMap
     rows: Ints
     """Offsets: row i is `rows[i]:rows[i + 1]`."""
     facts: Mapping[str, Ints] = field(default_factory=lambda: MappingProxyType({}))
@@ -262,7 +271,7 @@ Target: TypeAlias = Cloze | NextToken | Rewrite | Ordering | Fact
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What the network is shown, row-batched like an example. `position` counts inside the row as the network sees it."""
+    """What the network is shown, row-batched like an example. `position` counts inside the row."""
 
     ids: Ids
     segment: Bits

@@ -1,0 +1,1 @@
+"""Thin commands over the parts; `--help` imports nothing heavy."""

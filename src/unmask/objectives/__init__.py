@@ -1,0 +1,1 @@
+"""What must be said: each objective names the kind of target it reads."""

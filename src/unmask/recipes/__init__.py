@@ -1,0 +1,1 @@
+"""One file for each member of the family, headed by its paper and by what it changed."""

@@ -1,0 +1,1 @@
+"""TokenDoc to disk and back: flat memory-mapped arrays with a manifest."""

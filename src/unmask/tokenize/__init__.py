@@ -1,0 +1,1 @@
+"""Document in, TokenDoc out: tokenizers, and the one place where character marks become token spans."""

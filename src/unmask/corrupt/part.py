@@ -1,0 +1,44 @@
+"""The one protocol of this folder: a corruption turns rows into a question.
+
+What arrives: an `Example` (rows with nothing hidden), the vocabulary, and a key with one state for each row.
+What leaves: an `Instance` whose inputs and targets come from the same draw.
+What never happens here: looking at text, or drawing from anything but the key.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from unmask.keys import Key
+from unmask.records import Example, Ids, Inputs, Instance, Ints, Layer, Target
+from unmask.tokenize.vocab import Vocab
+
+
+class Corrupt(Protocol):
+    """Hides something and asks for it. A frozen dataclass that is its own configuration."""
+
+    @property
+    def needs(self) -> frozenset[Layer]:
+        """The layers that the corpus must have been segmented into."""
+
+    @property
+    def makes(self) -> tuple[type[Target], ...]:
+        """The kinds of target that come out."""
+
+    def __call__(self, example: Example, vocab: Vocab, key: Key) -> Instance:
+        """Corrupt every row; row i depends on `key.state[i]` and on nothing else that is random."""
+
+    def restore(self, instance: Instance, vocab: Vocab) -> tuple[Ids, Ints]:
+        """The original ids and row offsets, from the instance alone: corruption loses nothing its targets do not hold."""
+
+
+def within(rows: Ints) -> Ints:
+    """The position of each flat index inside its own row: 0, 1, 2, ... in every row."""
+    return np.arange(rows[-1]) - np.repeat(rows[:-1], np.diff(rows))
+
+
+def shown(example: Example, ids: Ids) -> Inputs:
+    """Inputs of the same shape as the example, with other ids."""
+    return Inputs(ids, example.segment, example.document, within(example.rows), example.rows)

@@ -1,0 +1,34 @@
+"""What the stages after tokenising need to know of a vocabulary: a handful of ids.
+
+What arrives: a tokenizer's ids. What leaves: special ids by role, and the ids that a random draw may give.
+What never happens here: text. Encoding and decoding belong to `tokenizer.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unmask.keys import Words, below
+from unmask.records import Ids
+
+
+@dataclass(frozen=True, slots=True)
+class Vocab:
+    """The ids of a tokenizer by role. Only `draw` gives random ids, so a random id is never a special one."""
+
+    size: int
+    cls: int
+    """First token of a row: [CLS], or <s>."""
+    sep: int
+    """Ends a segment: [SEP], or </s>. Rewriting ends with it too."""
+    mask: int
+    pad: int
+    unk: int
+    ordinary: Ids
+    """Every id that is plain text, in increasing order."""
+    sentinels: Ids
+    """Markers that stand for a removed span (T5), in the order in which they are used; may be empty."""
+
+    def draw(self, words: Words) -> Ids:
+        """A random ordinary id for each word."""
+        return self.ordinary[below(words, len(self.ordinary))]
