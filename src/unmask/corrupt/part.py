@@ -31,7 +31,7 @@ class Corrupt(Protocol):
         """Corrupt every row; row i depends on `key.state[i]` and on nothing else that is random."""
 
     def restore(self, instance: Instance, vocab: Vocab) -> tuple[Ids, Ints]:
-        """The original ids and row offsets, from the instance alone: corruption loses nothing its targets do not hold."""
+        """The original ids and row offsets, from the instance alone: nothing is lost that the targets do not hold."""
 
 
 def within(rows: Ints) -> Ints:
