@@ -83,6 +83,12 @@ class Key:
             offset = base - rows[:-1].astype(np.uint64) * _GOLDEN
             return _mix(np.repeat(offset, lengths) + counter)
 
+    def at(self, lane: Lane, row: Integers, index: Integers) -> Words:
+        """The words that `spread` gives at some positions only: `index` counts inside each `row`."""
+        with np.errstate(over="ignore"):
+            base = self.fold(int(lane)).state
+            return _mix(base[row] + (index + 1).astype(np.uint64) * _GOLDEN)
+
 
 def uniform(words: Words) -> npt.NDArray[np.float64]:
     """Uniform numbers in [0, 1) from the 53 high bits."""

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import numpy as np
-
 from unmask.keys import Key
-from unmask.records import Example, Ids, Inputs, Instance, Ints, Layer, Target
+from unmask.ragged import within
+from unmask.records import Example, Fact, Ids, Inputs, Instance, Ints, Layer, Target
 from unmask.tokenize.vocab import Vocab
 
 
@@ -34,11 +33,11 @@ class Corrupt(Protocol):
         """The original ids and row offsets, from the instance alone: nothing is lost that the targets do not hold."""
 
 
-def within(rows: Ints) -> Ints:
-    """The position of each flat index inside its own row: 0, 1, 2, ... in every row."""
-    return np.arange(rows[-1]) - np.repeat(rows[:-1], np.diff(rows))
-
-
 def shown(example: Example, ids: Ids) -> Inputs:
     """Inputs of the same shape as the example, with other ids."""
     return Inputs(ids, example.segment, example.document, within(example.rows), example.rows)
+
+
+def facts_of(example: Example) -> tuple[Fact, ...]:
+    """The truths about each row, as targets: a corruption passes them on untouched."""
+    return tuple(Fact(name, value) for name, value in sorted(example.facts.items()))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from unmask.keys import Words, below
 from unmask.records import Ids
+from unmask.tokenize.stand_ins import NO_STAND_INS, StandIns
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,9 @@ class Vocab:
     """Every id that is plain text, in increasing order."""
     sentinels: Ids
     """Markers that stand for a removed span (T5), in the order in which they are used; may be empty."""
+
+    stand_ins: StandIns = NO_STAND_INS
+    """Words that may stand in for one another; empty unless a table was prepared."""
 
     def draw(self, words: Words) -> Ids:
         """A random ordinary id for each word."""

@@ -1,0 +1,212 @@
+"""How many rows are searched at once: the three ways of choosing inside a budget, on whole batches.
+
+What arrives: candidate units of ragged rows with a random word for each. What leaves: the chosen ones, as `Spans`.
+What never happens here: a Python loop over tokens or rows, or a draw that depends on the other rows of the batch.
+
+Rows are laid on a grid (rows x units, padded), because sorting short rows of 32-bit numbers is by far the fastest
+primitive there is: the random bits are on top and the unit's own number in the low bits, so a plain sort of values
+gives the random order, and the order gives the units back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from unmask.keys import Key, Lane, Words, below, choose
+from unmask.ragged import row_sums, within
+from unmask.records import Bools, Example, Flag, Ints, Layer, Spans
+
+_RANDOM = 19
+_COLUMN_BITS = 12
+_TRIES = 4
+_TOO_LONG = 1 << 30
+_Sortable: TypeAlias = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The units of each row that may be chosen, as flat arrays with row offsets."""
+
+    start: Ints
+    end: Ints
+    rows: Ints
+    first: Bools
+    """Units of the wanted layer come before the words that only fill up."""
+    room: Ints
+    """How many units follow without a break, this one counted: a run may be that long."""
+
+    @staticmethod
+    def of(example: Example, layer: Layer, inside: Layer) -> Candidates:
+        """Every unit of a layer, and every word outside it, except special tokens."""
+        bits = example.units.bits
+        own, member = _FLAGS.get(layer, (Flag.WORD, 0))
+        begins = ((bits & own) != 0) | (((bits & Flag.WORD) != 0) & ((bits & member) == 0))
+        start = np.flatnonzero(begins)
+        end = np.append(start[1:], len(bits))[: len(start)]
+        special = example.fixed[start]
+        breaks = special | np.append(True, special[:-1])[: len(start)]
+        breaks[np.searchsorted(start, example.rows[:-1])] = True
+        if inside is Layer.SENTENCE:
+            breaks |= (bits[start] & Flag.SENTENCE) != 0
+        free = ~special
+        stops = np.append(np.flatnonzero(breaks), len(start))
+        here = np.flatnonzero(free)
+        room = stops[np.searchsorted(stops, here, side="right")] - here
+        rows = np.searchsorted(start[free], example.rows)
+        wanted = (bits[start[free]] & own) != 0
+        return Candidates(start[free], end[free], rows, wanted, room)
+
+    @property
+    def lengths(self) -> Ints:
+        """The tokens in each unit."""
+        return self.end - self.start
+
+
+_FLAGS = {Layer.PHRASE: (Flag.PHRASE, Flag.IN_PHRASE), Layer.ENTITY: (Flag.ENTITY, Flag.IN_ENTITY)}
+
+
+def lowest(words: Words, rows: Ints, allowed: Bools, counts: Ints) -> Bools:
+    """Marks, in each row, the `counts` allowed positions with the lowest random numbers."""
+    grid, real = _random_grid(words, rows, ~allowed)
+    counts = np.minimum(counts, row_sums(allowed, rows))
+    limit = np.take_along_axis(np.sort(grid, axis=1), np.maximum(counts - 1, 0)[:, None], axis=1)
+    return ((grid <= limit) & (counts > 0)[:, None])[real]
+
+
+def fit(units: Candidates, budget: Ints, key: Key) -> Spans:
+    """Whole units in random order; one that would exceed what is left of the budget is skipped.
+
+    If not even the shortest unit of a row fits, that one is taken: a row never goes without a question.
+    """
+    order, sizes = _random_order(units, key)
+    taken = np.cumsum(sizes, axis=1) <= budget[:, None]
+    left = budget - np.where(taken, sizes, 0).sum(axis=1)
+    reached = taken.sum(axis=1)
+    column = np.arange(sizes.shape[1])
+    active = np.flatnonzero((left > 0) & (reached < sizes.shape[1]))
+    while len(active):
+        fits = (sizes[active] <= left[active, None]) & (column >= reached[active, None])
+        found = fits.any(axis=1)
+        active, place = active[found], fits[found].argmax(axis=1)
+        taken[active, place] = True
+        left[active] -= sizes[active, place]
+        reached[active] = place + 1
+    empty = np.flatnonzero(~taken.any(axis=1) & (np.diff(units.rows) > 0))
+    taken[empty, sizes[empty].argmin(axis=1)] = True
+    row, place = np.nonzero(taken & (sizes < _TOO_LONG))
+    chosen = np.sort(units.rows[row] + order[row, place])
+    return Spans(units.start[chosen], units.end[chosen])
+
+
+def place_runs(units: Candidates, law: tuple[float, ...], target: npt.NDArray[np.float64], key: Key) -> Spans:
+    """Runs of units whose lengths follow `law`, at random places, until the target number of tokens is reached.
+
+    A length is drawn once and kept; only its place is drawn again when it would touch another run or cross a break. So
+    the lengths that come out follow the law: rejecting a length for its place would favour short ones.
+    The run that reaches the target is kept whole, and the target is lowered by the mean overshoot, so that the law and
+    the rate both hold on average (Wald's identity: the last run belongs to a stopping time).
+    """
+    count = np.diff(units.rows)
+    size = row_sums(units.lengths, units.rows) / np.maximum(count, 1)
+    number, share = np.arange(1, len(law) + 1), np.asarray(law)
+    mean, square = float(share @ number), float(share @ number**2)
+    goal = target - np.maximum(0.0, (square / mean * size - 1) / 2)
+    longest = np.maximum(1, np.floor(np.maximum(target, 1) / np.maximum(size, 1))).astype(np.int64)
+    tries = np.where(count > 0, np.ceil(2 * np.maximum(target, 1) / (mean * np.maximum(size, 1))) + 8, 0).astype(
+        np.int64
+    )
+    rounds = int(tries.max(initial=0))
+    lengths = np.minimum(choose(key.draws(Lane.LENGTH, rounds), law) + 1, longest[:, None])
+    places = below(key.draws(Lane.PLACE, rounds * _TRIES), np.maximum(count, 1)[:, None])
+    return _Board(units, len(law)).play(lengths, places.reshape(len(count), rounds, _TRIES), goal, tries)
+
+
+class _Board:
+    """The grid on which runs are placed. `clear[r, u]` is how long a run starting at unit u of row r may be."""
+
+    def __init__(self, units: Candidates, longest: int) -> None:
+        self.units, self.longest = units, longest
+        count = np.diff(units.rows)
+        self.width = int(count.max(initial=0)) + 2 * longest + 2
+        self.clear = np.zeros((len(count), self.width), dtype=np.int64)
+        row = np.repeat(np.arange(len(count)), count)
+        self.clear[row, within(units.rows) + longest + 1] = units.room
+        self.reach = np.arange(-longest - 1, longest + 1)
+
+    def play(self, lengths: Ints, places: Ints, goal: npt.NDArray[np.float64], tries: Ints) -> Spans:
+        """Place one run a round in every row that has not reached its goal."""
+        spent = np.zeros(len(goal), dtype=np.int64)
+        first, last = [], []
+        for turn in range(lengths.shape[1]):
+            rows = np.flatnonzero(((spent < goal) | (spent == 0)) & (turn < tries))
+            if not len(rows):
+                break
+            rows, start, length = self._find(rows, places[rows, turn], lengths[rows, turn])
+            self._close(rows, start, length)
+            begin = self.units.rows[rows] + start
+            first.append(begin)
+            last.append(begin + length - 1)
+            spent[rows] += self.units.end[last[-1]] - self.units.start[begin]
+        return self._spans(first, last, np.flatnonzero((spent == 0) & (np.diff(self.units.rows) > 0)))
+
+    def _find(self, rows: Ints, places: Ints, length: Ints) -> tuple[Ints, Ints, Ints]:
+        """A free place for each run: the first try that is free, else any place that is, drawn from all of them."""
+        free = self.clear[rows[:, None], places + self.longest + 1] >= length[:, None]
+        start = places[np.arange(len(rows)), free.argmax(axis=1)]
+        stuck = np.flatnonzero(~free.any(axis=1))
+        found = np.ones(len(rows), dtype=np.bool_)
+        if len(stuck):
+            open_ = self.clear[rows[stuck], self.longest + 1 :] >= length[stuck, None]
+            number = open_.sum(axis=1)
+            pick = places[stuck, 0] % np.maximum(number, 1)
+            start[stuck] = (np.cumsum(open_, axis=1) > pick[:, None]).argmax(axis=1)
+            found[stuck] = number > 0
+        return rows[found], start[found], length[found]
+
+    def _close(self, rows: Ints, start: Ints, length: Ints) -> None:
+        """No run may overlap or touch this one: shorten what starts to its left, close its units and the next."""
+        column = start[:, None] + self.reach + self.longest + 1
+        left = np.maximum(-1 - self.reach, 0)
+        free = np.where(self.reach > length[:, None], self.longest, left)
+        at = (rows[:, None], column)
+        self.clear[at] = np.minimum(self.clear[at], free)
+
+    def _spans(self, first: list[Ints], last: list[Ints], empty: Ints) -> Spans:
+        """Rows in which no run found a place get their first unit."""
+        begin = np.concatenate([*first, self.units.rows[empty]])
+        final = np.concatenate([*last, self.units.rows[empty]])
+        order = np.argsort(begin)
+        return Spans(self.units.start[begin[order]], self.units.end[final[order]])
+
+
+def _random_order(units: Candidates, key: Key) -> tuple[Ints, npt.NDArray[np.int32]]:
+    """Each row's units in random order (wanted layer first), and their sizes; padding has an impossible size."""
+    grid, real = _random_grid(key.spread(Lane.SELECT, units.rows), units.rows, ~units.first)
+    shift = _COLUMN_BITS if grid.dtype == np.uint32 else 32
+    order = (np.sort(grid, axis=1) & np.array((1 << shift) - 1, grid.dtype)).astype(np.int64)
+    sizes = np.full(grid.shape, _TOO_LONG, dtype=np.int32)
+    row = np.repeat(units.rows[:-1], np.diff(units.rows))
+    sizes[real] = units.lengths[row + order[real]]
+    return order, sizes
+
+
+def _random_grid(words: Words, rows: Ints, later: Bools) -> tuple[_Sortable, Bools]:
+    """A sortable number for every cell of the padded grid, and which cells are real.
+
+    From the top: whether the cell comes later than the others, 19 random bits, the column. A row that is longer than 12
+    bits can count takes 64-bit cells; the order stays the same, so a row never depends on its neighbours.
+    """
+    lengths = np.diff(rows)
+    width = int(lengths.max(initial=1))
+    real = np.arange(width) < lengths[:, None]
+    rank = (words >> np.uint64(64 - _RANDOM)) | (later.astype(np.uint64) << np.uint64(_RANDOM))
+    narrow = width <= 1 << _COLUMN_BITS
+    kind = np.dtype(np.uint32 if narrow else np.uint64)
+    grid: _Sortable = np.full(real.shape, (1 << 32 if narrow else 1 << 64) - 1, dtype=kind)
+    grid[real] = rank << np.uint64(_COLUMN_BITS if narrow else 32)
+    grid |= np.arange(width, dtype=kind)
+    return grid, real

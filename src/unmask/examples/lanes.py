@@ -1,0 +1,72 @@
+"""Continuous lanes: the corpus as parallel streams that are read in order (Transformer-XL, XLNet, recurrent models).
+
+What arrives: a corpus, a row length. What leaves: a plan in which row `t * lanes + b` is the t-th stretch of lane b.
+What never happens here: shuffling. A memory model carries its state from each row to the next of the same lane.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unmask.errors import RecipeError
+from unmask.examples.plan import Frame, Plan
+from unmask.keys import Key
+from unmask.shards.corpus import Corpus
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The corpus cut into `lanes` equal streams, each read from its beginning to its end."""
+
+    lanes: int = 32
+
+    @property
+    def gives(self) -> frozenset[str]:
+        """No facts."""
+        return frozenset()
+
+    @property
+    def frame(self) -> Frame:
+        """No special tokens: a lane is one long text."""
+        return Frame(opens=False, ends=False)
+
+    def plan(self, corpus: Corpus, length: int, key: Key) -> Plan:
+        """Equal lanes; what does not fill a last row is left out (fewer than `lanes * length` tokens)."""
+        steps = corpus.manifest.counts.tokens // self.lanes // length
+        if steps < 1:
+            raise RecipeError(
+                f"{self.lanes} lanes of {length} tokens need {self.lanes * length:,} tokens, but the corpus has "
+                f"{corpus.manifest.counts.tokens:,}. Use fewer lanes, shorter rows or more text."
+            )
+        step, lane = np.divmod(np.arange(steps * self.lanes), self.lanes)
+        start = (lane * steps + step) * length
+        inner = corpus.bases[1:-1]
+        first = np.searchsorted(inner, start, side="right")
+        last = np.searchsorted(inner, start + length - 1, side="right")
+        return _split(start, length, corpus.bases, first, last, step > 0)
+
+
+def _split(
+    start: np.ndarray, length: int, bases: np.ndarray, first: np.ndarray, last: np.ndarray, continues: np.ndarray
+) -> Plan:
+    """Pieces of rows; a row that reaches into the next shard has one piece in each."""
+    count = last - first + 1
+    row = np.repeat(np.arange(len(start)), count)
+    offset = np.append(0, np.cumsum(count))
+    shard = first[row] + np.arange(len(row)) - offset[row]
+    begin = np.maximum(start[row], bases[shard])
+    end = np.minimum(start[row] + length, bases[shard + 1])
+    keep = begin < end
+    rows = np.append(0, np.cumsum(np.add.reduceat(keep, offset[:-1], dtype=np.int64)))
+    begin, end = begin[keep], end[keep]
+    zeros = np.zeros(len(begin))
+    return Plan(
+        begin,
+        (end - begin).astype(np.int32),
+        zeros.astype(np.uint8),
+        zeros.astype(np.uint16),
+        rows,
+        continues=continues,
+    )

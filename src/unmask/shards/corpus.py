@@ -1,0 +1,106 @@
+"""Shards opened for reading: every token of the corpus has one address, and any set of addresses is one call.
+
+What arrives: the folder of a prepared corpus. What leaves: ids and unit bytes for any pieces of it, at random.
+What never happens here: reading what was not asked for. The arrays stay on disk, memory-mapped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unmask.errors import CorpusError
+from unmask.ragged import ranges
+from unmask.records import Bits, Flag, Ids, Ints, Layer
+from unmask.shards.files import digest_of
+from unmask.shards.manifest import Manifest, ShardInfo
+from unmask.tokenize.tokenizer import Tokenizer
+from unmask.tokenize.vocab import Vocab
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One shard. Positions are counted inside it; `base` is the address of its first token."""
+
+    ids: npt.NDArray[Any]
+    units: Bits
+    documents: Ints
+    """Where each document begins; one more for the end."""
+    base: int
+
+    @cached_property
+    def sentences(self) -> npt.NDArray[np.uint32]:
+        """Where each sentence begins; one more for the end."""
+        starts = np.flatnonzero(np.asarray(self.units) & Flag.SENTENCE)
+        return np.append(starts, len(self.units)).astype(np.uint32)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A prepared corpus. Token addresses run over all shards in order."""
+
+    folder: Path
+    manifest: Manifest
+    shards: tuple[Shard, ...]
+    vocab: Vocab
+
+    @staticmethod
+    def open(folder: Path) -> Corpus:
+        """Open a prepared folder; the tokenizer beside the shards must be the one they were made with."""
+        manifest = Manifest.load(folder)
+        tokenizer = Tokenizer.load(folder / "tokenizer.json")
+        if tokenizer.digest != manifest.tokenizer:
+            raise CorpusError(
+                f"{folder}/tokenizer.json is not the tokenizer that these shards were made with (its digest is "
+                f"{tokenizer.digest[:8]}, theirs {manifest.tokenizer[:8]}). Put the right file back, or prepare again."
+            )
+        base, shards = 0, []
+        for number, info in enumerate(manifest.shards):
+            shards.append(_open(folder / "shards" / f"{number:05d}", info, base))
+            base += info.counts.tokens
+        return Corpus(folder, manifest, tuple(shards), tokenizer.vocab)
+
+    @property
+    def layers(self) -> frozenset[Layer]:
+        """The layers that this corpus was segmented into."""
+        return frozenset(self.manifest.layers)
+
+    @cached_property
+    def bases(self) -> Ints:
+        """The address at which each shard begins; one more for the end."""
+        return np.array([*(shard.base for shard in self.shards), self.manifest.counts.tokens], dtype=np.int64)
+
+    def gather(self, start: Ints, length: Ints, ids: Ids, bits: Bits, place: Ints) -> None:
+        """Copy pieces: `length[i]` tokens from address `start[i]` to position `place[i]` of the two outputs."""
+        home = np.searchsorted(self.bases, start, side="right") - 1
+        for number in np.unique(home):
+            here, shard = home == number, self.shards[number]
+            source = ranges(start[here] - shard.base, length[here])
+            target = ranges(place[here], length[here])
+            ids[target] = shard.ids[source]
+            bits[target] = shard.units[source]
+
+    def verify(self) -> None:
+        """Compare every file with its digest, and name the first that differs."""
+        for number, info in enumerate(self.manifest.shards):
+            for name, digest in info.files.items():
+                path = self.folder / "shards" / f"{number:05d}" / f"{name}.npy"
+                if digest_of(path) != digest:
+                    raise CorpusError(f"{path} has changed since it was written. Prepare the corpus again.")
+
+
+def _open(folder: Path, info: ShardInfo, base: int) -> Shard:
+    try:
+        ids, units, documents = (
+            np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in ("ids", "units", "documents")
+        )
+    except (OSError, ValueError) as error:
+        raise CorpusError(f"The shard {folder} is damaged ({error}). Prepare the corpus again.") from error
+    if len(ids) != info.counts.tokens or len(units) != len(ids) or len(documents) != info.counts.documents + 1:
+        raise CorpusError(f"The shard {folder} does not fit its manifest. Prepare the corpus again.")
+    return Shard(ids, units, np.asarray(documents), base)
