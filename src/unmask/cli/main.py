@@ -1,0 +1,43 @@
+"""The command line: thin commands over the parts.
+
+What arrives: words from a shell. What leaves: a call of a part, and its result in words; a user's mistake is one
+sentence and exit code 2. What never happens here: work. Each command imports what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from unmask.cli import audit, family, prepare, vectors, walk
+
+app = typer.Typer(
+    name="unmask",
+    help="Pre-train, compare and export every member of BERT's family. Start with: unmask demo",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+for command in (prepare.prepare, vectors.vectors, walk.walk, audit.audit, family.family, family.show, family.diff):
+    app.command(epilog=command.__doc__.split("Examples:\n")[-1] if command.__doc__ else "")(command)
+
+
+def main() -> None:
+    """Run the command line."""
+    from unmask.errors import UserError
+
+    # One process means one core: parallelism is ours to arrange, and a tokenizer's own threads would only compete.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    try:
+        app()
+    except UserError as error:
+        sys.stderr.write(f"unmask: {error}\n")
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.exit(0)
+    except KeyboardInterrupt:
+        sys.stderr.write("\nunmask: stopped. What was finished is kept; the same command goes on from there.\n")
+        sys.exit(130)

@@ -1,0 +1,350 @@
+"""Values to JSON and back: a recipe is data, so it can be saved, compared, changed by name and named by a digest.
+
+What arrives: trees of frozen dataclasses (recipes and their parts) over enums, tuples, mappings, text and numbers.
+What leaves: JSON in which every part carries its own name, a fingerprint, a list of differences, a changed copy.
+What never happens here: running code that a file names. A tag is looked up under `unmask` or in a module that the
+caller hands over, and must be a frozen dataclass defined there. Functions, arrays and other live objects are refused.
+
+Encoding and decoding walk the same annotations, so a value either comes back equal or is refused when it is encoded.
+Leaves are structured by cattrs: exactly as they stand in JSON ("5" is no number), parsed in text that a person typed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import Enum, EnumType
+from types import MappingProxyType, ModuleType, UnionType
+from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from cattrs import Converter
+
+from unmask.errors import RecipeError
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json]"
+T = TypeVar("T")
+
+_TAG = "part"
+_PLAIN = (bool, int, float, str)
+
+
+class Difference(NamedTuple):
+    """One place where two values differ, with each side in a short readable form."""
+
+    path: str
+    left: str
+    right: str
+
+
+def encode(value: object) -> Json:
+    """The value as JSON-able data. Equal values give equal data; what could not come back is refused here."""
+    if type(value) is tuple:
+        return [encode(item) for item in value]
+    return _encode(value, type(value), type(value).__name__)
+
+
+def decode(data: Json, kind: type[T], trusted: Sequence[ModuleType] = ()) -> T:
+    """The value that `encode` was given. Parts are found under `unmask` and in the `trusted` modules, nowhere else."""
+    return cast(T, _decode(data, kind, _name(kind), {module.__name__: module for module in trusted}))
+
+
+def dumps(value: object) -> str:
+    """The value as JSON text for a file: fields in the order of their declaration, mappings sorted by key."""
+    return json.dumps(encode(value), indent=2, ensure_ascii=False) + "\n"
+
+
+def fingerprint(value: object) -> str:
+    """A digest of 32 hex digits that names the value. The order in which fields are declared does not enter it."""
+    text = json.dumps(encode(value), sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def difference(left: object, right: object) -> list[Difference]:
+    """Every place where two values differ. A part of another type is one difference, whatever it holds."""
+    return list(_differ(left, right, ""))
+
+
+def override(value: T, path: str, text: str) -> T:
+    """A copy in which the leaf at `path` ("stages.0.length") is what `text` says, read by that leaf's own type."""
+    return cast(T, _override(value, type(value), path.split("."), text, type(value).__name__))
+
+
+def describe(value: object) -> list[str]:
+    """The value as an indented tree, one leaf a line."""
+    return list(_describe(value, "", ""))
+
+
+def _encode(value: object, declared: object, where: str) -> Json:
+    kind = _arm(declared, is_dataclass(value), where)
+    if isinstance(kind, EnumType) and type(value) is kind:
+        return str(cast(Enum, value).name)
+    if kind in _PLAIN:
+        return cast(Json, _leaf(_EXACT, value, kind, where))
+    kinds = _kinds(value, kind, where)
+    inside = {name: _encode(item, kinds[name], f"{where}.{name}") for name, item in _inside(value).items()}
+    if isinstance(value, tuple):
+        return list(inside.values())
+    if isinstance(value, Mapping):
+        return {name: inside[name] for name in sorted(inside)}
+    return {_TAG: f"{type(value).__module__}:{type(value).__qualname__}", **inside}
+
+
+def _decode(data: Json, declared: object, where: str, modules: Mapping[str, ModuleType]) -> object:
+    kind = _arm(declared, isinstance(data, dict) and _TAG in data, where)
+    if _is_part(kind):
+        return _decode_part(data, kind, where, modules)
+    if get_origin(kind) is tuple and isinstance(data, list):
+        items = zip(data, _slots(kind, len(data), where), strict=True)
+        return tuple(_decode(item, of, f"{where}.{i}", modules) for i, (item, of) in enumerate(items))
+    if get_origin(kind) is Mapping and isinstance(data, dict):
+        key_kind, of = get_args(kind)
+        keys = {key: _read_key(key, key_kind, where) for key in data}
+        return MappingProxyType({keys[key]: _decode(data[key], of, f"{where}.{key}", modules) for key in data})
+    return _leaf(_EXACT, data, kind, where)
+
+
+def _decode_part(data: Json, kind: object, where: str, modules: Mapping[str, ModuleType]) -> object:
+    if not isinstance(data, dict) or not isinstance(data.get(_TAG), str):
+        _refuse(where, f"an object whose {_TAG!r} names a {_name(kind)}", data)
+    cls = _find(str(data[_TAG]), where, modules)
+    kinds = _part_kinds(cls, kind, where)
+    if data.keys() - {_TAG} != kinds.keys():
+        found = ", ".join(name for name in data if name != _TAG) or "none"
+        raise RecipeError(f"{where}: {_name(cls)} needs exactly the fields {', '.join(kinds) or 'none'}, found {found}")
+    return _build(cls, {name: _decode(data[name], of, f"{where}.{name}", modules) for name, of in kinds.items()}, where)
+
+
+def _find(tag: str, where: str, modules: Mapping[str, ModuleType]) -> type:
+    """The class that a tag names. Only `unmask` is ever imported; every other module must have been handed over."""
+    home, _, qualname = tag.partition(":")
+    if home not in modules and not home.startswith("unmask."):
+        raise RecipeError(f"{where}: the part {tag!r} lies outside unmask; the module it comes from must be given too")
+    try:
+        found: object = modules[home] if home in modules else importlib.import_module(home)
+    except ModuleNotFoundError as error:
+        raise RecipeError(f"{where}: the part {tag!r} names a module that does not exist") from error
+    for name in qualname.split("."):
+        found = vars(found).get(name) if isinstance(found, ModuleType | type) else None
+    if not isinstance(found, type) or found.__module__ != home:
+        raise RecipeError(f"{where}: the part {tag!r} names nothing that {home} defines")
+    return found
+
+
+def _build(cls: type, values: Mapping[str, object], where: str) -> object:
+    try:
+        return cls(**values)
+    except ValueError as error:
+        raise RecipeError(f"{where}: {error}") from error
+
+
+def _override(value: object, declared: object, path: Sequence[str], text: str, where: str) -> object:
+    if not path:
+        return _read(text, value, _arm(declared, False, where), where)
+    inside, step = _inside(value), path[0]
+    if step not in inside:
+        there = f"it has {', '.join(inside)}" if inside else f"it holds nothing by name, only {_brief(value)}"
+        raise RecipeError(f"{where} has no {step!r}; {there}")
+    of = _kinds(value, _arm(declared, is_dataclass(value), where), where)[step]
+    changed = _override(inside[step], of, path[1:], text, f"{where}.{step}")
+    if isinstance(value, tuple):
+        return tuple(changed if name == step else item for name, item in inside.items())
+    if isinstance(value, Mapping):
+        return MappingProxyType({key: changed if _key(key) == step else item for key, item in value.items()})
+    return _build(type(value), inside | {step: changed}, where)
+
+
+def _read(text: str, old: object, kind: object, where: str) -> object:
+    if _is_part(kind) or get_origin(kind) is Mapping:
+        names = ", ".join(_inside(old)) or "nothing"
+        raise RecipeError(f"{where} is {_brief(old)} and cannot be typed in one word; set what it holds: {names}")
+    if get_origin(kind) is not tuple:
+        return _leaf(_TYPED, text, kind, where)
+    words = [word.strip() for word in text.strip().strip("()").split(",") if word.strip()]
+    slots = (_arm(slot, False, where) for slot in _slots(kind, len(words), where))
+    return tuple(_leaf(_TYPED, word, slot, where) for word, slot in zip(words, slots, strict=True))
+
+
+def _differ(left: object, right: object, path: str) -> Iterator[Difference]:
+    if left == right:
+        return
+    alike = type(left) is type(right) or (isinstance(left, Mapping) and isinstance(right, Mapping))
+    if not (alike and (_opens(left) or _opens(right))):
+        yield Difference(path, _brief(left), _brief(right))
+        return
+    ours, theirs = _inside(left), _inside(right)
+    for name in ours | theirs:
+        below = f"{path}.{name}".removeprefix(".")
+        if name in ours and name in theirs:
+            yield from _differ(ours[name], theirs[name], below)
+        else:
+            yield Difference(below, *(_brief(side[name]) if name in side else "nothing" for side in (ours, theirs)))
+
+
+def _describe(value: object, label: str, indent: str) -> Iterator[str]:
+    title = _brief(value) if not _opens(value) else type(value).__name__ if is_dataclass(value) else ""
+    yield f"{indent}{label}{title}".rstrip()
+    for name, item in _inside(value).items() if _opens(value) else ():
+        yield from _describe(item, f"{name}: ", f"{indent}  ")
+
+
+def _brief(value: object, depth: int = 2) -> str:
+    """A value on one line: fields that hold their default are left out, and so is what lies deep."""
+    if isinstance(value, Enum):
+        return value.name.lower()
+    if isinstance(value, tuple):
+        return f"({', '.join(_brief(item, depth) for item in value)})"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_brief(key)}: {_brief(item, depth)}' for key, item in value.items())}}}"
+    if not is_dataclass(value) or isinstance(value, type):
+        return repr(value)
+    told = [f for f in fields(value) if f.init and getattr(value, f.name) != _default(f)]
+    inner = ", ".join(f"{f.name}={_brief(getattr(value, f.name), depth - 1)}" for f in told)
+    return f"{type(value).__name__}({inner if depth else '...' if told else ''})"
+
+
+def _default(field: Field[Any]) -> object:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def _opens(value: object) -> bool:
+    """Whether a value takes several lines: a part with fields, a mapping, or a tuple that holds one of these."""
+    return any(map(_opens, value)) if isinstance(value, tuple) else bool(_inside(value))
+
+
+def _inside(value: object) -> dict[str, object]:
+    if isinstance(value, tuple):
+        return {str(i): item for i, item in enumerate(value)}
+    if isinstance(value, Mapping):
+        return {_key(key): item for key, item in value.items()}
+    if is_dataclass(value):
+        return {f.name: getattr(value, f.name) for f in fields(value) if f.init}
+    return {}
+
+
+def _kinds(value: object, kind: object, where: str) -> dict[str, object]:
+    """The annotation of each thing inside a value, once the value itself is found to fit its own."""
+    if _is_part(kind) and is_dataclass(value):
+        return _part_kinds(type(value), kind, where)
+    if get_origin(kind) is tuple and type(value) is tuple:
+        return {str(i): of for i, of in enumerate(_slots(kind, len(value), where))}
+    if get_origin(kind) is not Mapping or not isinstance(value, dict | MappingProxyType):
+        _refuse(where, f"{_name(kind)}, as plain data", value)
+    key_kind, of = get_args(kind)
+    if any(_read_key(_key(key), key_kind, where) != key for key in value):
+        _refuse(where, f"{_name(key_kind)} as keys", value)
+    return dict.fromkeys(map(_key, value), of)
+
+
+def _part_kinds(cls: type, kind: object, where: str) -> dict[str, object]:
+    """The fields of a part with their annotations, or a refusal if the part cannot stand here or cannot be saved."""
+    if not (is_dataclass(cls) and cast(Any, cls).__dataclass_params__.frozen and "<locals>" not in cls.__qualname__):
+        raise RecipeError(
+            f"{where}: {_name(cls)} must be a frozen dataclass defined at the top of a module to be saved"
+        )
+    if _TAG in (f.name for f in fields(cls)):
+        raise RecipeError(f"{where}: {_name(cls)} has a field {_TAG!r}, the word that names parts in JSON; rename it")
+    if not any(_fits(cls, arm) for arm in _arms(kind)):
+        raise RecipeError(f"{where} needs a {_name(kind)}, found a {_name(cls)}, which does not do what that one does")
+    hints = get_type_hints(cls)
+    return {f.name: hints[f.name] for f in fields(cls) if f.init}
+
+
+def _fits(cls: type, arm: object) -> bool:
+    home = get_origin(arm) or arm
+    if isinstance(home, type) and not getattr(home, "_is_protocol", False):
+        return issubclass(cls, home)
+    bases = [base for base in cast(type, home).__mro__ if getattr(base, "_is_protocol", False)]
+    asked = {name for base in bases for name in (*vars(base), *getattr(base, "__annotations__", {}))}
+    has = {*dir(cls), *(f.name for f in fields(cls))}
+    return all(name in has for name in asked if name == "__call__" or not name.startswith("_"))
+
+
+def _slots(kind: object, count: int, where: str) -> Sequence[object]:
+    args = get_args(kind)
+    if len(args) == 2 and args[1] is Ellipsis:
+        return (args[0],) * count
+    if len(args) != count:
+        raise RecipeError(f"{where} needs {len(args)} values, found {count}")
+    return args
+
+
+def _arm(kind: object, part: bool, where: str) -> object:
+    """The arm of a union that a value takes: its parts know themselves by their tag, so one other arm is possible."""
+    arms = _arms(kind)
+    parts, plain = [arm for arm in arms if _is_part(arm)], [arm for arm in arms if not _is_part(arm)]
+    if len(plain) > 1:
+        raise RecipeError(f"{where} is declared as {_name(kind)}; a union may hold parts and at most one other type")
+    return cast(Any, Union)[tuple(parts)] if parts and (part or not plain) else plain[0]
+
+
+def _arms(kind: object) -> tuple[object, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _is_part(kind: object) -> bool:
+    homes = [get_origin(arm) or arm for arm in _arms(kind)]
+    return all(home is object or is_dataclass(home) or getattr(home, "_is_protocol", False) for home in homes)
+
+
+def _key(key: object) -> str:
+    return key.name if isinstance(key, Enum) else str(key)
+
+
+def _read_key(text: str, kind: object, where: str) -> object:
+    key = _leaf(_TYPED, text, kind, where)
+    if _key(key) != text or text == _TAG:
+        _refuse(where, f"a key that is written as {_key(key)!r} and is not {_TAG!r}, which names parts", text)
+    return key
+
+
+def _name(kind: object) -> str:
+    return kind.__qualname__ if isinstance(kind, type) and not get_args(kind) else str(kind).replace("typing.", "")
+
+
+def _refuse(where: str, needs: str, found: object) -> NoReturn:
+    raise RecipeError(f"{where} needs {needs}, found {type(found).__name__} {repr(found)[:60]}")
+
+
+def _leaf(converter: Converter, value: object, kind: object, where: str) -> object:
+    """A number, a text or an enum member, as the converter reads it."""
+    named = list(kind.__members__) if isinstance(kind, EnumType) else []
+    if not (kind in _PLAIN or named):
+        _refuse(where, f"{_name(kind)}, as plain data", value)
+    try:
+        made: object = converter.structure(value, cast(type, kind))
+    except (TypeError, ValueError, KeyError, OverflowError):
+        _refuse(where, f"one of {', '.join(named)}" if named else _name(kind), value)
+    if isinstance(made, float) and not math.isfinite(made):
+        _refuse(where, "a finite number", value)
+    return made
+
+
+def _as_it_stands(value: object, kind: type) -> object:
+    if isinstance(kind, EnumType):
+        return kind[str(value)]
+    if kind is float and type(value) is int and float(value) == value:
+        return float(value)
+    if type(value) is not kind:
+        raise TypeError
+    return value
+
+
+def _as_typed(text: str, kind: type) -> object:
+    if isinstance(kind, EnumType):
+        return kind[text.upper()]
+    return {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
+
+
+def _converter(hook: Callable[[Any, Any], object]) -> Converter:
+    converter = Converter()
+    for kind in (*_PLAIN, Enum):
+        converter.register_structure_hook(kind, hook)
+    return converter
+
+
+_EXACT = _converter(_as_it_stands)
+_TYPED = _converter(_as_typed)

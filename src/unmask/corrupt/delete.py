@@ -1,0 +1,58 @@
+"""Token deletion (BART, Lewis et al., 2019): tokens go without a trace, and the model must also find out where.
+
+What arrives: an `Example`. What leaves: shorter rows, and the original rows as a `Rewrite`.
+What never happens here: a mask or a pad in place of what was deleted, or a row that loses all its text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unmask.corrupt.noise import ask_back, asked
+from unmask.corrupt.ragged import columns, free_tokens, keep, pick
+from unmask.errors import RecipeError
+from unmask.keys import Key, Lane
+from unmask.records import Example, Ids, Instance, Ints, Layer, Rewrite, Target
+from unmask.tokenize.vocab import Vocab
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove `rate` of the free tokens of each row: rounded, at least one, but the last one stays."""
+
+    rate: float = 0.15
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate < 1:
+            raise RecipeError(f"Delete needs a rate between 0 and 1, found {self.rate}; 0.15 is usual.")
+
+    @property
+    def needs(self) -> frozenset[Layer]:
+        """No units: any token may go."""
+        return frozenset()
+
+    @property
+    def makes(self) -> tuple[type[Target], ...]:
+        """The text as it was."""
+        return (Rewrite,)
+
+    def apply(self, example: Example, vocab: Vocab, key: Key) -> Example:
+        """The rows without the drawn tokens."""
+        free, rows = free_tokens(example)
+        size = np.diff(rows)
+        real = columns(size)
+        drawn = np.maximum(np.rint(size * self.rate).astype(np.int64), 1)
+        gone = pick(key.draws(Lane.SELECT, real.shape[1]), real, np.clip(size - 1, 0, drawn))
+        kept = np.ones(len(example.ids), dtype=np.bool_)
+        kept[free[gone[real]]] = False
+        return keep(example, kept)
+
+    def __call__(self, example: Example, vocab: Vocab, key: Key) -> Instance:
+        """Delete from every row and ask for it."""
+        return ask_back(example, self.apply(example, vocab, key), vocab)
+
+    def restore(self, instance: Instance, vocab: Vocab) -> tuple[Ids, Ints]:
+        """The original rows, which are the target."""
+        return asked(instance, vocab)

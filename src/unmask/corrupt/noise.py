@@ -1,0 +1,97 @@
+"""Denoising, as in BART (Lewis et al., 2019): spoil the text in any way, then ask for the whole of it.
+
+What arrives: an `Example` and steps that each know how to spoil one.
+What leaves: the spoilt rows as inputs and the rows as they were as a `Rewrite`.
+What never happens here: a way of spoiling. Those stand in `infill`, `delete`, `permute` and `rotate`.
+
+**The target** is the original row, its special tokens included, and always ends with the separator, because a decoder
+must learn to stop. A row that ends with one is asked for as it is; any other row gets one added. No step moves the last
+special token of a row, so the inputs still say which of the two it was, and the original comes back exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from unmask.corrupt.part import Corrupt, facts_of, shown
+from unmask.errors import RecipeError
+from unmask.keys import Key
+from unmask.ragged import offsets, within
+from unmask.records import Bools, Example, Ids, Inputs, Instance, Ints, Layer, Rewrite, Target
+from unmask.tokenize.vocab import Vocab
+
+
+@runtime_checkable
+class Step(Corrupt, Protocol):
+    """A corruption that leaves an example behind, so that another one can follow it."""
+
+    def apply(self, example: Example, vocab: Vocab, key: Key) -> Example:
+        """The rows after spoiling, with their units carried along."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Several ways of spoiling a text, one after another. BART permutes the sentences and then infills."""
+
+    steps: tuple[Step, ...]
+
+    def __post_init__(self) -> None:
+        if not self.steps:
+            raise RecipeError("Noise needs at least one step, found none; give it Infill() or PermuteSentences().")
+        for step in self.steps:
+            if not isinstance(step, Step):
+                raise RecipeError(
+                    f"Noise needs steps that leave a text for the next one, found {type(step).__name__}, which asks for"
+                    " parts of it; use Infill, Delete, PermuteSentences or Rotate, or use that part alone."
+                )
+
+    @property
+    def needs(self) -> frozenset[Layer]:
+        """The layers that any of the steps reads."""
+        return frozenset().union(*(step.needs for step in self.steps))
+
+    @property
+    def makes(self) -> tuple[type[Target], ...]:
+        """The text as it was."""
+        return (Rewrite,)
+
+    def apply(self, example: Example, vocab: Vocab, key: Key) -> Example:
+        """The rows after all steps. Each step draws from an address of its own."""
+        for number, step in enumerate(self.steps):
+            example = step.apply(example, vocab, key.fold("step", number))
+        return example
+
+    def __call__(self, example: Example, vocab: Vocab, key: Key) -> Instance:
+        """Spoil every row and ask for it."""
+        return ask_back(example, self.apply(example, vocab, key), vocab)
+
+    def restore(self, instance: Instance, vocab: Vocab) -> tuple[Ids, Ints]:
+        """The original rows, which are the target."""
+        return asked(instance, vocab)
+
+
+def ask_back(before: Example, after: Example, vocab: Vocab) -> Instance:
+    """Show the spoilt rows and ask for the original ones."""
+    inputs = shown(after, after.ids)
+    ends = before.rows[1:][_open(inputs, vocab)]
+    rows = before.rows + np.searchsorted(ends, before.rows, side="right")
+    target = Rewrite(np.insert(before.ids, ends, vocab.sep), rows, within(rows))
+    return Instance(inputs, (target, *facts_of(before)))
+
+
+def asked(instance: Instance, vocab: Vocab) -> tuple[Ids, Ints]:
+    """The original rows: the target without the separators that were added."""
+    target = instance.targets[0]
+    assert isinstance(target, Rewrite)
+    added = _open(instance.inputs, vocab)
+    ids = np.delete(target.ids, target.rows[1:][added] - 1)
+    return ids, offsets(np.diff(target.rows) - added)
+
+
+def _open(inputs: Inputs, vocab: Vocab) -> Bools:
+    """Which rows do not end with the separator."""
+    unclosed: Bools = inputs.ids[inputs.rows[1:] - 1] != vocab.sep
+    return unclosed

@@ -1,0 +1,97 @@
+"""Factorisation order (XLNet, Yang et al., 2019): the text stays as it is, only the order of saying it is drawn.
+
+What arrives: an `Example`. What leaves: the same rows, and an `Ordering` that says who is asked for and after whom.
+What never happens here: a token that moves or is masked. Hiding the answers is the work of the view (`views.py`).
+
+Targets come in short spans, each inside a block of context: the blocks lie side by side from the start of the row, and
+a block of n / share tokens holds a span of n of them. So targets are spread evenly, and every one has context nearby.
+The free tokens of a row count as one sequence. What the blocks leave of the budget is filled with single tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unmask.corrupt.part import facts_of, shown
+from unmask.corrupt.ragged import columns, free_tokens, pick, shuffle
+from unmask.errors import RecipeError
+from unmask.keys import Key, Lane, below, choose
+from unmask.ragged import ranges
+from unmask.records import Bools, Example, Ids, Instance, Ints, Layer, Ordering, Target
+from unmask.tokenize.vocab import Vocab
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Ask for `share` of the free tokens of each row, rounded, at least one, in a random order.
+
+    Spans are 1 to `longest` tokens long, a length of n being drawn in proportion to 1 / n. Targets have the ranks 0, 1,
+    2, ... of their row; everything else has rank -1, is seen by all and sees no target.
+    """
+
+    share: float = 1 / 6
+    longest: int = 5
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise RecipeError(f"Order needs a share above 0 and up to 1, found {self.share}; XLNet uses 1/6.")
+        if self.longest < 1:
+            raise RecipeError(f"Order needs spans of at least 1 token, found {self.longest}; XLNet uses up to 5.")
+
+    @property
+    def needs(self) -> frozenset[Layer]:
+        """No units: spans are counted in tokens, as in the released code."""
+        return frozenset()
+
+    @property
+    def makes(self) -> tuple[type[Target], ...]:
+        """The targets and their order."""
+        return (Ordering,)
+
+    def __call__(self, example: Example, vocab: Vocab, key: Key) -> Instance:
+        """Draw the targets of every row and the order in which they are said."""
+        free, rows = free_tokens(example)
+        size = np.diff(rows)
+        goal = np.minimum(np.maximum(np.rint(size * self.share).astype(np.int64), 1), size)
+        real = columns(size)
+        chosen = self._blocks(size, real, key)
+        chosen |= pick(key.draws(Lane.SELECT, real.shape[1]), real & ~chosen, goal - chosen.sum(axis=1))
+        positions = free[chosen[real]]
+        rank = np.full(len(example.ids), -1, dtype=np.int32)
+        rank[positions] = _ranks(goal, key)
+        target = Ordering(rank, positions, example.ids[positions])
+        return Instance(shown(example, example.ids), (target, *facts_of(example)))
+
+    def restore(self, instance: Instance, vocab: Vocab) -> tuple[Ids, Ints]:
+        """The original rows: the answers put at their positions."""
+        target = instance.targets[0]
+        assert isinstance(target, Ordering)
+        ids = instance.inputs.ids.copy()
+        ids[target.positions] = target.answers
+        return ids, instance.inputs.rows
+
+    def _blocks(self, size: Ints, real: Bools, key: Key) -> Bools:
+        """The free tokens (padded layout) in the spans of blocks. A block that does not fit any more is left out."""
+        number = np.arange(1, self.longest + 1)
+        # Rounded up, so that whole blocks never hold more targets than their share; 5 / (1 / 6) must not give 31.
+        block = np.ceil(number / self.share - 1e-9).astype(np.int64)
+        count = max(1, real.shape[1] // int(block[0]))
+        drawn = choose(key.draws(Lane.LENGTH, count), 1 / number)
+        lengths, context = number[drawn], block[drawn]
+        ends = np.cumsum(context, axis=1)
+        starts = ends - context + below(key.draws(Lane.PLACE, count), context - lengths + 1)
+        row, fits = np.nonzero(ends <= size[:, None])
+        chosen = np.zeros(real.shape, dtype=np.bool_)
+        chosen.reshape(-1)[ranges(row * real.shape[1] + starts[row, fits], lengths[row, fits])] = True
+        return chosen
+
+
+def _ranks(counts: Ints, key: Key) -> Ids:
+    """A random order of the targets of each row, flat: the rank of every target."""
+    real = columns(counts)
+    ranks = np.empty(real.shape, dtype=np.int32)
+    order = shuffle(key.draws(Lane.ORDER, real.shape[1]), real)
+    np.put_along_axis(ranks, order, np.broadcast_to(np.arange(real.shape[1], dtype=np.int32), real.shape), axis=1)
+    return ranks[real]

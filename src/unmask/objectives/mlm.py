@@ -1,0 +1,60 @@
+"""Masked language modelling: say the token at each chosen position (Devlin et al., 2018).
+
+What arrives: a `Cloze`. What leaves: a prediction at each of its positions, read from the position itself.
+What never happens here: a loss at positions that were not chosen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unmask.objectives.part import Question, ranked
+from unmask.records import Cloze, Target
+from unmask.views import Layout, in_place
+
+
+@dataclass(frozen=True, slots=True)
+class MLM:
+    """The token at each chosen position, with the input embedding as output matrix."""
+
+    weight: float = 1.0
+
+    @property
+    def reads(self) -> type[Target]:
+        """A cloze."""
+        return Cloze
+
+    @property
+    def facts(self) -> frozenset[str]:
+        """None."""
+        return frozenset()
+
+    def asks(self, sample: Layout) -> Question:
+        """Each chosen position says its own token, whose input is hidden."""
+        return Question(tuple(in_place(ranked(sample))), ranked(sample))
+
+
+@dataclass(frozen=True, slots=True)
+class SBO:
+    """The span boundary objective (Joshi et al., 2019): each token of a span, from the tokens just outside it.
+
+    Two layers with GELU and layer norm over the two border states and an embedding of the place inside the span.
+    """
+
+    weight: float = 1.0
+    positions: int = 200
+    """Width of the embedding that says which token of the span is meant."""
+
+    @property
+    def reads(self) -> type[Target]:
+        """A cloze, for its spans."""
+        return Cloze
+
+    @property
+    def facts(self) -> frozenset[str]:
+        """None."""
+        return frozenset()
+
+    def asks(self, sample: Layout) -> Question:
+        """The answers are the cloze's own, so the same inputs are hidden."""
+        return Question(tuple(in_place(ranked(sample))), ranked(sample))

@@ -1,0 +1,51 @@
+"""Truths about two segments, read from the first token: next-sentence and sentence-order prediction.
+
+What arrives: a `Fact` about each row. What leaves: one class a row.
+What never happens here: a task that is fed with the wrong kind of pairs; each objective names the fact it needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from unmask.objectives.part import Question
+from unmask.records import Fact, Target
+from unmask.views import Layout
+
+
+class Truth(StrEnum):
+    """The facts that pairs can state."""
+
+    NEXT = "next"
+    """0: B follows A. 1: B comes from another document (NSP: Devlin et al., 2018)."""
+    ORDER = "order"
+    """0: in order. 1: swapped (SOP: Lan et al., 2019)."""
+    PAIR = "pair"
+    """0: in order. 1: swapped. 2: B comes from another document."""
+
+
+@dataclass(frozen=True, slots=True)
+class SayTruth:
+    """Says one fact about a row from its first token, after BERT's pooler."""
+
+    truth: Truth
+    weight: float = 1.0
+
+    @property
+    def reads(self) -> type[Target]:
+        """A fact."""
+        return Fact
+
+    @property
+    def facts(self) -> frozenset[str]:
+        """The one it says."""
+        return frozenset({self.truth.value})
+
+    def asks(self, sample: Layout) -> Question:
+        """No token is asked for."""
+        return Question()
+
+
+NSP = SayTruth(Truth.NEXT)
+SOP = SayTruth(Truth.ORDER)

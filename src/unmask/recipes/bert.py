@@ -1,0 +1,50 @@
+"""BERT: fill in the blanks, and say whether two segments belong together (Devlin et al., 2018).
+
+The root of the family. 15 % of the tokens are chosen; of these 80 % become [MASK], 10 % a random token, 10 % stay as
+they are. The second segment is the true continuation or, half of the time, text from another document. Masks were drawn
+once for each of 10 copies of the data. Nine steps in ten see rows of 128 tokens, the last tenth rows of 512.
+"""
+
+from __future__ import annotations
+
+from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.replace import Replace
+from unmask.corrupt.select import Tokens
+from unmask.examples.pairs import Negative, Pairs
+from unmask.examples.visits import Copies
+from unmask.objectives.mlm import MLM
+from unmask.objectives.pair import NSP
+from unmask.tasks import Recipe, Stage, Task
+from unmask.tokenize.wordpiece import WordPiece
+
+SHOW = Replace(mask=0.8, random=0.1, keep=0.1)
+"""Of the chosen tokens (section 3.1 of the paper)."""
+
+
+def bert() -> Recipe:
+    """BERT as published."""
+    cloze = Task(
+        name="cloze",
+        examples=Pairs(Negative.RANDOM, short=0.1),
+        corrupt=MaskOut(Tokens(rate=0.15), SHOW),
+        learns=(MLM(), NSP),
+    )
+    return Recipe(
+        name="bert",
+        year=2018,
+        paper="arXiv:1810.04805",
+        title="BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding",
+        changed="the root: tokens are masked, the next segment is judged",
+        parent="",
+        tokenizer=WordPiece(),
+        stages=two_lengths(cloze, batch=256),
+        renew=Copies(10),
+    )
+
+
+def two_lengths(task: Task, batch: int) -> tuple[Stage, ...]:
+    """Nine tenths of the steps on short rows, the rest on long ones (appendix A.2 of the paper)."""
+    return (
+        Stage(tasks=(task,), length=128, batch=batch, share=0.9),
+        Stage(tasks=(task,), length=512, batch=batch, share=0.1),
+    )

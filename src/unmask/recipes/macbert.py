@@ -1,0 +1,44 @@
+"""MacBERT: correct similar words instead of filling holes (Cui et al., 2020).
+
+Changes from BERT-wwm: runs of 1 to 4 words are chosen (40 / 30 / 20 / 10 %); 80 % of the chosen words are replaced by a
+similar word, 10 % by a random one, 10 % stay, and [MASK] is never shown; sentence order replaces next-sentence
+prediction; rows of 512 tokens throughout. A stand-in has as many tokens as the word (the paper does not say how lengths
+are kept); a word without one is replaced by a random word of its length.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.replace import Per, Replace
+from unmask.corrupt.select import Units
+from unmask.examples.pairs import Negative, Pairs
+from unmask.objectives.mlm import MLM
+from unmask.objectives.pair import SOP
+from unmask.recipes.wwm import wwm
+from unmask.records import Layer
+from unmask.tasks import Recipe, Stage, Task
+
+
+def macbert() -> Recipe:
+    """MacBERT as published."""
+    correct = Task(
+        name="correct",
+        examples=Pairs(Negative.SWAPPED, short=0.1),
+        corrupt=MaskOut(
+            Units(Layer.WORD, run=(0.4, 0.3, 0.2, 0.1), rate=0.15, inside=Layer.SENTENCE),
+            Replace(similar=0.8, random=0.1, keep=0.1, per=Per.WORD),
+        ),
+        learns=(MLM(), SOP),
+    )
+    return replace(
+        wwm(),
+        name="macbert",
+        year=2020,
+        paper="arXiv:2004.13922",
+        title="Revisiting Pre-Trained Models for Chinese Natural Language Processing",
+        changed="similar words instead of masks, runs of words, sentence order",
+        parent="wwm",
+        stages=(Stage(tasks=(correct,), length=512, batch=512),),
+    )

@@ -1,0 +1,48 @@
+"""SpanBERT: predict spans, also from their borders (Joshi et al., 2019).
+
+Changes from BERT: spans of words are masked, their lengths drawn from a geometric law (p = 0.2, cut at 10, mean 3.8);
+80 / 10 / 10 is decided once for a whole span; each token of a span is also said from the two tokens outside it (SBO); one
+segment of one document, no next sentence, no short rows; masks are drawn anew at every visit; cased vocabulary.
+The released code draws random tokens from the corpus; here, as everywhere in this kit, they are drawn from all
+ordinary tokens alike. Spans never touch, so the borders of a span are always visible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.replace import Per, Replace
+from unmask.corrupt.select import Units, geometric
+from unmask.examples.packed import Join, Packed
+from unmask.examples.visits import EveryVisit
+from unmask.objectives.mlm import MLM, SBO
+from unmask.recipes.bert import bert
+from unmask.records import Layer
+from unmask.tasks import Recipe, Stage, Task
+from unmask.tokenize.wordpiece import WordPiece
+
+
+def spanbert() -> Recipe:
+    """SpanBERT as published."""
+    spans = Task(
+        name="spans",
+        examples=Packed(Join.NEVER),
+        corrupt=MaskOut(
+            Units(Layer.WORD, run=geometric(0.2, 10), rate=0.15),
+            Replace(mask=0.8, random=0.1, keep=0.1, per=Per.SPAN),
+        ),
+        learns=(MLM(), SBO(positions=200)),
+    )
+    return replace(
+        bert(),
+        name="spanbert",
+        year=2019,
+        paper="arXiv:1907.10529",
+        title="SpanBERT: Improving Pre-training by Representing and Predicting Spans",
+        changed="spans of words, predicted from their borders too",
+        parent="bert",
+        tokenizer=WordPiece(size=28_996, lowercase=False, strip_accents=False),
+        stages=(Stage(tasks=(spans,), length=512, batch=256),),
+        renew=EveryVisit(),
+    )

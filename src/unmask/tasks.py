@@ -1,0 +1,139 @@
+"""Task, Stage, Recipe: how parts are put together, and the refusal of what cannot work.
+
+What arrives: parts. What leaves: values that can be compared, saved and run.
+What never happens here: a wiring mistake that shows only in training. It is refused here, in a sentence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unmask.corrupt.part import Corrupt
+from unmask.errors import RecipeError
+from unmask.examples.plan import Examples
+from unmask.examples.visits import EveryVisit, Renew
+from unmask.objectives.part import Objective
+from unmask.records import Fact, Layer
+from unmask.tokenize.spec import Spec
+from unmask.views import ENCODER, Layout, View, leaks
+
+_SAMPLE = Layout.of(8, prefix=2, rank=[-1, -1, 0, -1, 2, -1, 1, -1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One way of learning from text: how rows are made, what is hidden, who sees whom, what must be said."""
+
+    name: str
+    examples: Examples
+    corrupt: Corrupt
+    learns: tuple[Objective, ...]
+    view: View = ENCODER
+
+    def __post_init__(self) -> None:
+        for objective in self.learns:
+            self._check_fed(objective)
+            self._check_sight(objective)
+        for made in self.corrupt.makes:
+            if not any(objective.reads is made for objective in self.learns):
+                raise RecipeError(
+                    f"Task '{self.name}': {_name(self.corrupt)} asks for a {made.__name__}, but no objective reads it. "
+                    f"Add one that does, or take another corruption."
+                )
+
+    @property
+    def needs(self) -> frozenset[Layer]:
+        """The layers that a corpus must have been segmented into."""
+        return self.corrupt.needs
+
+    def _check_fed(self, objective: Objective) -> None:
+        if objective.reads is not Fact and objective.reads not in self.corrupt.makes:
+            made = " and ".join(kind.__name__ for kind in self.corrupt.makes)
+            raise RecipeError(
+                f"Task '{self.name}': {_name(objective)} needs a {objective.reads.__name__}, but {_name(self.corrupt)} "
+                f"makes a {made}. Exchange one of the two."
+            )
+        missing = objective.facts - self.examples.gives
+        if missing:
+            given = ", ".join(sorted(self.examples.gives)) or "no facts"
+            raise RecipeError(
+                f"Task '{self.name}': {_name(objective)} needs the fact '{min(missing)}', but {_name(self.examples)} "
+                f"states {given}. Build rows that state it, or learn something else."
+            )
+
+    def _check_sight(self, objective: Objective) -> None:
+        question = objective.asks(_SAMPLE)
+        found = leaks(self.view, _SAMPLE, question.answers, question.hidden)
+        if found:
+            raise RecipeError(
+                f"Task '{self.name}': under this view {_name(objective)} can see its own answer: {found[0].explain()}. "
+                "Choose a view that hides it."
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A stretch of training with one mix of tasks, one row length and one batch size."""
+
+    tasks: tuple[Task, ...]
+    length: int
+    batch: int
+    """Rows in a step."""
+    shares: tuple[float, ...] = (1.0,)
+    """How often each task is drawn."""
+    share: float = 1.0
+    """The part of all steps that this stage lasts."""
+
+    def __post_init__(self) -> None:
+        if len(self.shares) != len(self.tasks) or min(self.shares) < 0 or abs(sum(self.shares) - 1) > 1e-9:
+            raise RecipeError(f"A stage needs a share for each of its {len(self.tasks)} tasks, summing to 1.")
+        if self.length < 8 or self.batch < 1 or not 0 < self.share <= 1:
+            raise RecipeError(
+                f"A stage needs rows of at least 8 tokens, a batch of at least 1 and a share of the steps between 0 and "
+                f"1; found {self.length}, {self.batch} and {self.share}."
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """A member of the family: the science of a paper, and nothing of the logistics."""
+
+    name: str
+    year: int
+    paper: str
+    title: str
+    changed: str
+    """What the paper changed, in a few words."""
+    parent: str
+    """The member that it changed; empty for the root."""
+    tokenizer: Spec
+    stages: tuple[Stage, ...]
+    renew: Renew = EveryVisit()
+
+    def __post_init__(self) -> None:
+        if not self.stages or abs(sum(stage.share for stage in self.stages) - 1) > 1e-9:
+            raise RecipeError(f"{self.name}: the stages' shares of the steps must sum to 1.")
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """Every task of every stage, each once."""
+        return tuple(dict.fromkeys(task for stage in self.stages for task in stage.tasks))
+
+    @property
+    def needs(self) -> frozenset[Layer]:
+        """The layers that a corpus must have been segmented into."""
+        return frozenset({Layer.SENTENCE}).union(*(task.needs for task in self.tasks))
+
+    def check(self, layers: frozenset[Layer], folder: str) -> None:
+        """Refuse a corpus that was not segmented into what this recipe reads."""
+        missing = self.needs - layers
+        if missing:
+            have = ", ".join(sorted(layers))
+            raise RecipeError(
+                f"{self.name} reads {', '.join(sorted(self.needs))} units, but the corpus in {folder} was prepared with "
+                f"{have} only. Prepare it with: unmask prepare CORPUS --for {self.name} --out NEW_FOLDER"
+            )
+
+
+def _name(part: object) -> str:
+    return type(part).__name__

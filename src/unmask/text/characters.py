@@ -1,0 +1,162 @@
+"""What kind of character is it, and does it belong to the word before it?
+
+What arrives: a text. What leaves: arrays with one entry a character: its kind, and whether it is joined to the
+character before it by the rules of scripts that write spaces. What never happens here: a Python loop over characters.
+
+The rules are a small part of Unicode's (UAX 29): runs of letters and digits are words, with an apostrophe between
+letters (don't) and a point or comma between digits (3.14) inside them; marks stay with what they stand on; an emoji
+with all its joiners and skin tones is one, and so is a flag. Every other visible character stands alone. Chinese
+characters stand alone too: the segmenter joins them.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from unmask.records import Bits, Bools
+
+Codes: TypeAlias = npt.NDArray[np.uint32]
+
+
+class Kind:
+    """The kinds that matter for finding words; the rare ones come last. Plain numbers, because arrays hold them."""
+
+    SPACE = 0
+    """Whitespace and what cannot be seen; never part of a word."""
+    OTHER = 1
+    LETTER = 2
+    DIGIT = 3
+    HAN = 4
+    HIRAGANA = 5
+    KATAKANA = 6
+    APOSTROPHE = 7
+    POINT = 8
+    MARK = 9
+    """Stays with the character before it: accents, variation selectors, joiners, skin tones."""
+    FLAG = 10
+    """One half of a flag."""
+    PICTURE = 11
+    """Emoji and other symbols, which a joiner can tie together."""
+
+
+_RARE = Kind.MARK
+_SHIFT = 4  # a pair of kinds fits one byte
+_JOINER = 0x200D
+_RANGES = (
+    (0x2E80, 0x2FDF, Kind.HAN),
+    (0x3005, 0x3007, Kind.HAN),
+    (0x3041, 0x309F, Kind.HIRAGANA),
+    (0x30A1, 0x30FF, Kind.KATAKANA),
+    (0x31F0, 0x31FF, Kind.KATAKANA),
+    (0x3400, 0x4DBF, Kind.HAN),
+    (0x4E00, 0x9FFF, Kind.HAN),
+    (0xF900, 0xFAFF, Kind.HAN),
+    (0xFF66, 0xFF9D, Kind.KATAKANA),
+    (0x1F1E6, 0x1F1FF, Kind.FLAG),
+    (0x1F3FB, 0x1F3FF, Kind.MARK),
+    (0x20000, 0x3FFFF, Kind.HAN),
+    (0xE0000, 0xE0FFF, Kind.MARK),
+)
+_SINGLE = {"'": Kind.APOSTROPHE, "’": Kind.APOSTROPHE, ".": Kind.POINT, ",": Kind.POINT, "\u200b": Kind.SPACE}
+_WITHOUT_SPACES = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF))
+"""Thai, Lao, Burmese and Khmer letters: written without spaces and not segmented here, so each letter stands alone."""
+_CATEGORIES = {
+    "Z": Kind.SPACE,
+    "Cc": Kind.SPACE,
+    "L": Kind.LETTER,
+    "Nd": Kind.DIGIT,
+    "Nl": Kind.DIGIT,
+    "M": Kind.MARK,
+    "Cf": Kind.MARK,
+    "So": Kind.PICTURE,
+}
+
+
+def codes_of(text: str) -> Codes:
+    """The code point of every character."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+
+
+def kinds_of(codes: Codes) -> Bits:
+    """The kind of every character."""
+    return _kind_table().take(codes)
+
+
+@cache
+def _kind_table() -> Bits:
+    """The kind of every code point there is: a megabyte, made once in a process."""
+    table = np.full(0x110000, Kind.OTHER, dtype=np.uint8)
+    for code in range(0x20000):
+        category = unicodedata.category(chr(code))
+        table[code] = _CATEGORIES.get(category, _CATEGORIES.get(category[0], Kind.OTHER))
+    for first, last in _WITHOUT_SPACES:
+        letters = table[first : last + 1]
+        letters[letters == Kind.LETTER] = Kind.OTHER
+    for first, last, kind in _RANGES:
+        within = table[first : last + 1]
+        within[within != Kind.MARK] = kind
+    for character, kind in _SINGLE.items():
+        table[ord(character)] = kind
+    return table
+
+
+@cache
+def _pair_table() -> Bools:
+    """Which kinds join when they stand side by side: `table[left << 4 | right]`."""
+    table = np.zeros((1 << _SHIFT, 1 << _SHIFT), dtype=np.bool_)
+    spelled = (Kind.LETTER, Kind.DIGIT)
+    table[np.ix_(spelled, spelled)] = True
+    for kind in (Kind.HIRAGANA, Kind.KATAKANA):
+        table[kind, kind] = True
+    table[Kind.SPACE + 1 :, Kind.MARK] = True
+    return table.reshape(-1)
+
+
+def joined(codes: Codes, kinds: Bits) -> Bools:
+    """Whether each character belongs to the same word as the one before it, by the rules of spaced scripts."""
+    joins = np.zeros(len(codes), dtype=np.bool_)
+    if len(codes) < 2:
+        return joins
+    rare = kinds.max() >= _RARE
+    bases = _bases(kinds) if rare else kinds
+    joins[1:] = _pair_table().take((bases[:-1] << _SHIFT) | kinds[1:])
+    _join_around(joins, bases, kinds, Kind.APOSTROPHE, Kind.LETTER)
+    _join_around(joins, bases, kinds, Kind.POINT, Kind.DIGIT)
+    if rare:
+        _join_pictures(joins, codes, bases, kinds)
+        _join_flags(joins, kinds)
+    return joins
+
+
+def _bases(kinds: Bits) -> Bits:
+    """The kind that each character counts as for the next one: a mark counts as what it stands on."""
+    places = np.where(kinds == Kind.MARK, 0, np.arange(len(kinds)))
+    return kinds[np.maximum.accumulate(places)]
+
+
+def _join_around(joins: Bools, bases: Bits, kinds: Bits, middle: int, side: int) -> None:
+    """Join a sign with its two neighbours if both are of the same given kind."""
+    places = np.flatnonzero(kinds[1:-1] == middle) + 1
+    inner = places[(bases[places - 1] == side) & (kinds[places + 1] == side)]
+    joins[inner] = True
+    joins[inner + 1] = True
+
+
+def _join_pictures(joins: Bools, codes: Codes, bases: Bits, kinds: Bits) -> None:
+    """Join two pictures with a zero-width joiner between them."""
+    pictures = np.flatnonzero(kinds[1:] == Kind.PICTURE) + 1
+    tied = pictures[(codes[pictures - 1] == _JOINER) & (bases[pictures - 1] == Kind.PICTURE)]
+    joins[tied] = True
+
+
+def _join_flags(joins: Bools, kinds: Bits) -> None:
+    """Join the halves of flags two by two, counted from where a run of halves begins."""
+    halves = np.flatnonzero(kinds == Kind.FLAG)
+    begins = np.diff(halves, prepend=-2) > 1
+    first = np.maximum.accumulate(np.where(begins, halves, 0))
+    joins[halves[(halves - first) % 2 == 1]] = True
