@@ -103,6 +103,9 @@ class Document:
             if len(marks.spans) and marks.spans.end[-1] > len(self.text):
                 raise ValueError(f"document {self.id}: a {layer} mark ends beyond the text")
 
+    def __reduce__(self) -> tuple[type[Document], tuple[str, str, dict[Layer, Marks]]]:
+        return Document, (self.id, self.text, dict(self.marks))  # a mapping proxy cannot go to another process
+
     def with_marks(self, layer: Layer, marks: Marks) -> Document:
         """The same document with one layer added or replaced."""
         return Document(self.id, self.text, MappingProxyType({**self.marks, layer: marks}))

@@ -20,7 +20,7 @@ from unmask.records import Bits, Flag, Ids, Ints, Layer
 from unmask.shards.files import digest_of
 from unmask.shards.manifest import Manifest, ShardInfo
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tokenize.vocab import Vocab
+from unmask.tokenize.vocab import Vocab, with_stand_ins
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ class Corpus:
         for number, info in enumerate(manifest.shards):
             shards.append(_open(folder / "shards" / f"{number:05d}", info, base))
             base += info.counts.tokens
-        return Corpus(folder, manifest, tuple(shards), tokenizer.vocab)
+        vocab = with_stand_ins(tokenizer.vocab, folder / "vectors", manifest.tokenizer)
+        return Corpus(folder, manifest, tuple(shards), vocab)
 
     @property
     def layers(self) -> frozenset[Layer]:

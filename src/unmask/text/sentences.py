@@ -29,8 +29,10 @@ _CLOSING = "”’」』）】》〉〗〕"
 _candidate = re.compile(rf"\n|([{''.join(sorted(_FULL))}!?.…]+)([{_CLOSING}\"')\]}}]*)")
 _GOES_ON = frozenset(f",，、;；:：{_CLOSING}")
 _OPENING = "“‘「『（【《〈"
-_next_visible = re.compile(r"\s*+(\S)(\w*)")
+_next_visible = re.compile(r"\s*+(\S\w*\.?)")
 _first_unspaced = "\u2e80"
+_REACH = 1000  # how far back an open quote is looked for; both limits keep the work linear
+_LONGEST_WORD = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +98,14 @@ def _opening_quotes(text: str, start: int, match: re.Match[str]) -> int:
     end = match.end()
     if match[2] != '"' or not text[end : end + 1].strip():
         return 0
-    return 1 - text.count('"', start, match.end(1)) % 2
+    return 1 - text.count('"', max(start, end - _REACH), match.end(1)) % 2
 
 
 def _ends(text: str, start: int, marks: str, after_marks: int, end: int) -> bool:
     """Whether a sentence ends with these marks; `end` is behind the closing quotes."""
     following = text[end : end + 1]
     if following in _GOES_ON:
-        return not following
+        return False
     if not _FULL.isdisjoint(marks):
         return True
     if not following.isspace():
@@ -111,10 +113,9 @@ def _ends(text: str, start: int, marks: str, after_marks: int, end: int) -> bool
     match = _next_visible.match(text, end)
     if match is None:
         return True
-    if match[1].islower():
+    if match[1][0].islower():
         return False
-    stop_only = marks == "."
-    return not stop_only or _is_full_stop(text, start, after_marks - 1, match[1] + match[2])
+    return marks != "." or _is_full_stop(text, start, after_marks - 1, match[1])
 
 
 def _ends_unspaced(text: str, marks: str, after_marks: int, following: str) -> bool:
@@ -127,16 +128,14 @@ def _ends_unspaced(text: str, marks: str, after_marks: int, following: str) -> b
 
 def _is_full_stop(text: str, start: int, stop: int, following: str) -> bool:
     """Whether the point at `stop` ends a sentence rather than an abbreviation, an initial or a heading's number."""
-    words = text[max(start, stop - 24) : stop].rsplit(None, 1)
+    words = text[max(start, stop - _LONGEST_WORD) : stop].rsplit(None, 1)
     if not words:
         return True
     word = words[-1].lstrip("(\"'[“‘（")
-    if word.isdecimal() and len(word) <= 3 and not text[start:stop].strip().removeprefix(word):
+    if word.isdecimal() and len(words) == 1 and stop - start < _LONGEST_WORD:
         return False
     if word.lower() in abbreviations.NEVER_LAST:
         return False
-    if word.lower() in abbreviations.BEFORE_NUMBER:
-        return not following[:1].isdecimal()
     if word.lower() in abbreviations.SOMETIMES_LAST or abbreviations.is_spelled(word):
         return following in abbreviations.STARTERS
-    return True
+    return word.lower() not in abbreviations.BEFORE_NUMBER or not following[0].isdecimal()

@@ -3,111 +3,156 @@
 What arrives: words as token ids, with their nearest neighbours of the same number of tokens, best first.
 What leaves: for many words at once, the ids of a drawn neighbour, or of a random word of the same length.
 What never happens here: training vectors. `unmask vectors` makes the table; this file looks words up in it.
-
-A word is found by a 64-bit hash of its token ids, so that a whole batch is looked up by one binary search.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from unmask.errors import CorpusError
 from unmask.keys import Words, below
-from unmask.ragged import ranges
-from unmask.records import Ids, Ints
+from unmask.ragged import offsets as offsets_of
+from unmask.ragged import ranges, row_sums
+from unmask.records import Bools, Ids, Ints
+from unmask.tokenize.lexicon import UNKNOWN, Lexicon, word_lengths
 
-_PRIME = np.uint64(0x100000001B3)
+FORMAT = 1
+ARRAYS = ("tokens", "offsets", "neighbours", "rows")
+"""The arrays of a saved table, each in a `.npy` file of this name; `table.json` says which tokenizer they fit."""
+_REMEDY = "Remove that folder; unmask vectors makes it anew."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StandIns:
-    """Words sorted by hash, each with up to `width` neighbours (numbers of other words; -1 where there are fewer)."""
+    """Words and their neighbours: those of word i are `neighbours[rows[i]:rows[i + 1]]`, best first."""
 
-    hashes: Words
-    offsets: Ints
-    """Where each word's tokens begin and end in `tokens`."""
-    tokens: Ids
+    words: Lexicon
     neighbours: npt.NDArray[np.int32]
-    by_length: Ints
-    """The numbers of all words, sorted by their length in tokens."""
+    rows: Ints
 
     @staticmethod
-    def of(words: list[tuple[int, ...]], neighbours: list[list[int]]) -> StandIns:
-        """A table from words and, for each, the list numbers of its neighbours. Other lengths are left out."""
-        width = max((len(row) for row in neighbours), default=0)
-        lengths = np.array([len(word) for word in words], dtype=np.int64)
+    def linked(words: Lexicon, word: Ints, other: Ints) -> StandIns:
+        """A table from pairs of word numbers, the best neighbour of each word first.
+
+        A pair of different lengths, or of a word with itself, is left out: it cannot stand in.
+        """
+        lengths = words.lengths
+        fits = np.flatnonzero((lengths[word] == lengths[other]) & (word != other))
+        order = fits[np.argsort(word[fits], kind="stable")]
+        rows = offsets_of(np.bincount(word[order], minlength=len(words)))
+        return StandIns(words, other[order].astype(np.int32), rows)
+
+    @staticmethod
+    def of(words: Sequence[tuple[int, ...]], neighbours: Sequence[Sequence[int]]) -> StandIns:
+        """A table from written-out words and, for each, the list numbers of its neighbours; for small tables."""
         tokens = np.array([token for word in words for token in word], dtype=np.int32)
-        offsets = np.append(0, np.cumsum(lengths))
-        hashes = word_hashes(tokens, offsets[:-1])
-        order = np.argsort(hashes, kind="stable")
-        place = np.empty(len(words), dtype=np.int64)
-        place[order] = np.arange(len(words))
-        table = np.full((len(words), width), -1, dtype=np.int32)
-        for number, row in enumerate(neighbours):
-            same = [place[other] for other in row if lengths[other] == lengths[number] and other != number]
-            table[place[number], : len(same)] = same
-        sizes = lengths[order]
-        gather = ranges(offsets[:-1][order], sizes)
-        by_length = np.argsort(sizes, kind="stable")
-        return StandIns(hashes[order], np.append(0, np.cumsum(sizes)), tokens[gather], table, by_length)
+        offsets = offsets_of(np.array([len(word) for word in words], dtype=np.int64))
+        lexicon = Lexicon.of(tokens, offsets)
+        number = lexicon.find(tokens, offsets[:-1])
+        links = [(here, other) for here, row in enumerate(neighbours) for other in row]
+        pairs = number[np.array(links, dtype=np.int64).reshape(-1, 2)]
+        return StandIns.linked(lexicon, pairs[:, 0], pairs[:, 1])
+
+    @staticmethod
+    def load(folder: Path, tokenizer: str) -> StandIns:
+        """Read the table in a folder; `tokenizer` is the digest of the tokenizer that it must have been made for."""
+        try:
+            about = json.loads((folder / "table.json").read_text(encoding="utf-8"))
+            made_for, version = str(about["tokenizer"]), about["format"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise _damaged(folder, error) from error
+        if version != FORMAT:
+            raise CorpusError(f"{folder} was written by another version of unmask. {_REMEDY}")
+        if made_for != tokenizer:
+            raise CorpusError(
+                f"The similar words in {folder} were made for another tokenizer (its digest is {made_for[:8]}, this "
+                f"corpus has {tokenizer[:8]}). {_REMEDY}"
+            )
+        try:
+            return _loaded(*(np.load(folder / f"{name}.npy", allow_pickle=False) for name in ARRAYS))
+        except (OSError, EOFError, ValueError, IndexError) as error:
+            raise _damaged(folder, error) from error
+
+    def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
+        """Everything that `load` reads back."""
+        values = (self.words.tokens, self.words.offsets, self.neighbours, self.rows)
+        return dict(zip(ARRAYS, values, strict=True))
 
     def __len__(self) -> int:
-        return len(self.hashes)
+        return len(self.words)
 
     def similar(self, ids: Ids, starts: Ints, draws: Words, spare: Ids) -> Ids:
-        """A drawn neighbour for each word (words begin at `starts`); a word without one gets a random word."""
-        number = self._find(ids, starts)
-        known = np.where(number >= 0, (self.neighbours[number] >= 0).sum(axis=1), 0) if len(self) else 0 * number
-        pick = below(draws[starts], np.maximum(known, 1))
-        word = np.where(known > 0, self.neighbours[number, pick], -1) if self.neighbours.size else -1 - 0 * number
-        result = self.any_of_length(ids, starts, draws, spare)
-        return self._write(result, starts, word)
+        """A drawn neighbour for each word (words begin at `starts`); a word without one gets a random word.
+
+        The draw of a word is the one at its first token.
+        """
+        number = self.words.find(ids, starts)
+        near = self._draw_neighbour(number, draws[starts])
+        other = self.words.draw_other(number, word_lengths(ids, starts), draws[starts])
+        result = spare.copy()
+        self.words.write(np.where(near == UNKNOWN, other, near), starts, result)
+        return result
 
     def any_of_length(self, ids: Ids, starts: Ints, draws: Words, spare: Ids) -> Ids:
-        """A random word with as many tokens for each word; random tokens (`spare`) where the table has none."""
-        lengths = np.diff(np.append(starts, len(ids)))
-        sizes = np.diff(self.offsets)[self.by_length]
-        low, high = np.searchsorted(sizes, lengths, "left"), np.searchsorted(sizes, lengths, "right")
-        pick = low + below(draws[starts] * _PRIME, np.maximum(high - low, 1))
-        word = np.where(high > low, self.by_length[np.minimum(pick, len(sizes) - 1)], -1) if len(sizes) else 0 * low - 1
-        return self._write(spare.copy(), starts, word)
+        """Another random word with as many tokens for each word; random tokens (`spare`) where the table has none."""
+        number = self.words.find(ids, starts)
+        result = spare.copy()
+        self.words.write(self.words.draw_other(number, word_lengths(ids, starts), draws[starts]), starts, result)
+        return result
 
-    def covered(self, ids: Ids, starts: Ints) -> npt.NDArray[np.bool_]:
+    def counts(self, ids: Ids, starts: Ints) -> Ints:
+        """How many neighbours each word has."""
+        return self._counts(self.words.find(ids, starts))
+
+    def covered(self, ids: Ids, starts: Ints) -> Bools:
         """Whether each word has at least one neighbour; what an audit reports."""
-        number = self._find(ids, starts)
-        if not self.neighbours.size:
-            return np.zeros(len(starts), dtype=np.bool_)
-        known: npt.NDArray[np.bool_] = (number >= 0) & (self.neighbours[number, 0] >= 0)
-        return known
+        some: Bools = self.counts(ids, starts) > 0
+        return some
 
-    def _find(self, ids: Ids, starts: Ints) -> Ints:
-        hashes = word_hashes(ids, starts)
-        place = np.minimum(np.searchsorted(self.hashes, hashes), max(len(self) - 1, 0))
-        return np.where(self.hashes[place] == hashes, place, -1) if len(self) else np.full(len(starts), -1)
+    def others(self, ids: Ids, starts: Ints) -> Ints:
+        """How many words `any_of_length` chooses from for each word; 0 where it gives random tokens."""
+        _, others = self.words.others(self.words.find(ids, starts), word_lengths(ids, starts))
+        return others
 
-    def _write(self, result: Ids, starts: Ints, word: Ints) -> Ids:
-        """Copy the tokens of the given words (-1: leave) over the words that begin at `starts`."""
-        chosen = np.flatnonzero(word >= 0)
-        size = np.diff(np.append(starts, len(result)))[chosen]
-        shift = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
-        result[np.repeat(starts[chosen], size) + shift] = self.tokens[
-            np.repeat(self.offsets[word[chosen]], size) + shift
-        ]
+    def listed(self, ids: Ids, shown: Ids, starts: Ints) -> Bools:
+        """Whether the word that is shown is one of the true word's neighbours."""
+        truth, other = self.words.find(ids, starts), self.words.find(shown, starts)
+        count = self._counts(truth)
+        every = self.neighbours[ranges(self.rows[np.maximum(truth, 0)], count)]
+        found: Bools = row_sums(every == np.repeat(other, count), offsets_of(count)) > 0
+        return found
+
+    def _counts(self, number: Ints) -> Ints:
+        # One empty row more, so that UNKNOWN, the last entry, counts none.
+        return np.append(np.diff(self.rows), 0)[number]
+
+    def _draw_neighbour(self, number: Ints, draws: Words) -> Ints:
+        """One neighbour of each word, every one of them equally likely; `UNKNOWN` where there is none."""
+        result = np.full(len(number), UNKNOWN, dtype=np.int64)
+        count = self._counts(number)
+        some = np.flatnonzero(count)
+        result[some] = self.neighbours[self.rows[number[some]] + below(draws[some], count[some])]
         return result
 
 
-def word_hashes(ids: Ids, starts: Ints) -> Words:
-    """A 64-bit hash of each word's token ids: a polynomial in a prime, then mixed with the length."""
-    size = np.diff(np.append(starts, len(ids)))
-    result = size.astype(np.uint64)
-    with np.errstate(over="ignore"):
-        for step in range(int(size.max(initial=0))):
-            inside = size > step
-            result[inside] = (result[inside] ^ (ids[starts[inside] + step].astype(np.uint64) + np.uint64(1))) * _PRIME
-            result[inside] ^= result[inside] >> np.uint64(29)
-    return result
+def _loaded(tokens: Ids, offsets: Ints, neighbours: Ints, rows: Ints) -> StandIns:
+    """A table from its arrays. Words are numbered anew, so a file does not depend on how words are hashed."""
+    sound = len(rows) == len(offsets) and offsets[-1] == len(tokens) and rows[-1] == len(neighbours)
+    if not sound or (neighbours < 0).any():
+        raise ValueError("its arrays do not fit each other")
+    words = Lexicon.of(tokens, offsets)
+    number = words.find(tokens, offsets[:-1])
+    return StandIns.linked(words, np.repeat(number, np.diff(rows)), number[neighbours])
+
+
+def _damaged(folder: Path, error: Exception) -> CorpusError:
+    return CorpusError(f"The similar words in {folder} are damaged ({error}). {_REMEDY}")
 
 
 NO_STAND_INS = StandIns.of([], [])

@@ -6,7 +6,8 @@ What never happens here: text. Encoding and decoding belong to `tokenizer.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from unmask.keys import Words, below
 from unmask.records import Ids
@@ -36,3 +37,11 @@ class Vocab:
     def draw(self, words: Words) -> Ids:
         """A random ordinary id for each word."""
         return self.ordinary[below(words, len(self.ordinary))]
+
+
+def with_stand_ins(vocab: Vocab, folder: Path, tokenizer: str) -> Vocab:
+    """The same vocabulary with the table of similar words in `folder`, made for the tokenizer of this digest.
+
+    Where no such folder exists the vocabulary stays as it is.
+    """
+    return replace(vocab, stand_ins=StandIns.load(folder, tokenizer)) if folder.is_dir() else vocab

@@ -1,0 +1,1 @@
+"""What a rule does to a corpus, measured and held against the rule."""

@@ -1,0 +1,121 @@
+"""Measures that any task can be asked: how full its rows are, what they state, and whether they can be restored.
+
+What arrives: batches. What leaves: findings about rows. What never happens here: looking at what is hidden.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unmask.audit.batch import Batch, Source
+from unmask.audit.finding import Above, Finding, Numbers, Unit, Within, chance, never, ratio, share, told
+from unmask.audit.measure import Said
+from unmask.corrupt.part import Corrupt
+from unmask.examples.pairs import Negative, Pairs
+from unmask.examples.visits import Copies, Renew
+from unmask.ragged import row_sums
+from unmask.records import Bools, Instance, Ints, Ordering, Rewrite
+
+_VISITS = 40
+_LOOKED_AT = 64
+"""Renewal is watched on the longest of so many rows: a long row does not draw the same thing twice by chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fullness:
+    """How much of a row is text, if rows are padded to the length of the stage."""
+
+    length: int
+
+    def count(self, batch: Batch) -> Numbers:
+        """Rows, tokens, documents, rows that are too long."""
+        lengths = batch.example.lengths
+        long = (lengths > self.length).sum()
+        return np.array([len(lengths), lengths.sum(), batch.documents.sum(), long], dtype=np.float64)
+
+    def judge(self, total: Numbers) -> Said:
+        """Padding and documents are only told; a row that is too long would be cut."""
+        rows, tokens, documents, long = total
+        yield told("padding, if rows are padded", 1 - ratio(tokens, rows * self.length), Unit.SHARE)
+        yield told("documents in a row", ratio(documents, rows), Unit.MEAN)
+        yield never(f"rows above {self.length} tokens", long)
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """Law 1: from the inputs and the targets, the original comes back."""
+
+    corrupt: Corrupt
+
+    def count(self, batch: Batch) -> Numbers:
+        """Rows that come back otherwise than they were."""
+        ids, rows = self.corrupt.restore(batch.instance, batch.vocab)
+        if len(rows) != len(batch.example.rows) or (rows != batch.example.rows).any():
+            return np.array([len(batch.example)], dtype=np.float64)
+        wrong = row_sums(ids != batch.example.ids, rows) > 0
+        return np.array([wrong.sum()], dtype=np.float64)
+
+    def judge(self, total: Numbers) -> Said:
+        """None may differ."""
+        yield never("rows not restored exactly", total[0])
+
+
+@dataclass(frozen=True, slots=True)
+class PairFacts:
+    """What is said of the two segments of a pair, and whether the segments bear it out."""
+
+    pairs: Pairs
+
+    def count(self, batch: Batch) -> Numbers:
+        """How often each value is stated, and how often the documents of the row contradict it."""
+        value = batch.example.facts[next(iter(self.pairs.gives))]
+        wrong = (batch.documents > 1) != self._foreign(value)
+        return np.append(np.bincount(value, minlength=3), wrong.sum()).astype(np.float64)
+
+    def judge(self, total: Numbers) -> Said:
+        """Half of the true pairs are swapped. Random ones may be more than drawn: lone sentences have no continuation."""
+        *values, wrong = total
+        fact, rows = next(iter(self.pairs.gives)), sum(values)
+        negative, true = self.pairs.negative, values[0] + values[1]
+        if negative is not Negative.RANDOM:
+            yield share(f"{fact}: true pairs that are swapped", values[1], true, 0.5, true)
+        if negative is not Negative.SWAPPED:
+            number, drawn = (values[1], 1 / 2) if negative is Negative.RANDOM else (values[2], 1 / 3)
+            limit = Above(drawn - chance(drawn, rows))
+            yield Finding(f"{fact}: random pairs", ratio(number, rows), limit, Unit.SHARE)
+        yield never(f"{fact}: pairs whose documents contradict it", wrong)
+
+    def _foreign(self, value: Ints) -> Bools:
+        """Which rows claim that their second segment comes from another document."""
+        stated = {Negative.RANDOM: 1, Negative.BOTH: 2, Negative.SWAPPED: 3}[self.pairs.negative]
+        return np.asarray(value == stated)
+
+
+def renewal(source: Source, corrupt: Corrupt, renew: Renew, strict: bool) -> Finding:
+    """How many different draws one row shows over its visits: as many as there are copies, or a new one each time.
+
+    A rule that has few outcomes for a row (three sentences have six orders) repeats itself; it is not strict.
+    """
+    visits = 4 * renew.count if isinstance(renew, Copies) else _VISITS
+    expected = renew.count if isinstance(renew, Copies) else visits
+    rows = np.arange(min(_LOOKED_AT, len(source.plan)))
+    pieces = np.add.reduceat(source.plan.length[: source.plan.rows[len(rows)]], source.plan.rows[: len(rows)])
+    row = np.full(visits, rows[pieces.argmax()])
+    batch = source.batch(corrupt, row, source.visits.at(row, np.arange(visits)))
+    found = len({_draw(batch.instance, number) for number in range(visits)})
+    name = f"different draws in {visits} visits of a row"
+    return Finding(name, found, Within(expected), Unit.COUNT) if strict else told(name, found, Unit.COUNT)
+
+
+def _draw(instance: Instance, row: int) -> tuple[bytes, ...]:
+    """Everything that a draw decided for a row, as bytes that can be compared."""
+    inputs, target = instance.inputs, instance.targets[0]
+    low, high = inputs.rows[row], inputs.rows[row + 1]
+    parts = [inputs.ids[low:high].tobytes()]
+    if isinstance(target, Ordering):
+        parts.append(target.rank[low:high].tobytes())
+    if isinstance(target, Rewrite):
+        parts.append(target.ids[target.rows[row] : target.rows[row + 1]].tobytes())
+    return tuple(parts)

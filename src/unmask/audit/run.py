@@ -1,0 +1,115 @@
+"""The audit of a member, or of a single task, on a prepared corpus.
+
+What arrives: a recipe or a task, a corpus, a key and a number of rows. What leaves: findings, section by section.
+What never happens here: a change of anything. The corpus is read as training would read it, and nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from unmask.audit.batch import Source
+from unmask.audit.finding import Finding, Findings, Histogram, Numbers, Section
+from unmask.audit.measure import Measure
+from unmask.audit.questions import measures, of_rule
+from unmask.audit.rows import renewal
+from unmask.corrupt.noise import Noise
+from unmask.corrupt.nothing import Nothing
+from unmask.corrupt.part import Corrupt
+from unmask.corrupt.permute import PermuteSentences
+from unmask.corrupt.rotate import Rotate
+from unmask.errors import CorpusError, RecipeError
+from unmask.examples.visits import EveryVisit, Renew
+from unmask.keys import Key
+from unmask.shards.corpus import Corpus
+from unmask.tasks import Recipe, Task
+
+ROWS = 2000
+"""Rows audited unless told otherwise: a second of work, and shares within half a point."""
+LENGTH = 512
+"""The row length of a task that no stage gives one."""
+
+
+def audit(
+    subject: Recipe | Task,
+    corpus: Corpus,
+    key: Key,
+    rows: int = ROWS,
+    lengths: Sequence[int] = (),
+    extra: Sequence[Measure] = (),
+) -> Findings:
+    """Measure what a recipe or a task does to this corpus.
+
+    Every task is audited at the row lengths of the stages that use it, or at `lengths` if some are given. `extra`
+    measures are asked of every task as well.
+    """
+    if isinstance(subject, Recipe):
+        subject.check(corpus.layers, str(corpus.folder))
+        places = [(task, stage.length) for stage in subject.stages for task in stage.tasks]
+        tasks, renew = subject.tasks, subject.renew
+    else:
+        _check(subject, corpus)
+        places, tasks, renew = [(subject, LENGTH)], (subject,), EveryVisit()
+    if lengths:
+        places = [(task, length) for length in lengths for task in tasks]
+    sections = [
+        section
+        for task, length in dict.fromkeys(places)
+        for section in _sections(task, _source(task, corpus, length, renew, key), length, rows, extra)
+    ]
+    return Findings(subject.name, tuple(sections))
+
+
+def _source(task: Task, corpus: Corpus, length: int, renew: Renew, key: Key) -> Source:
+    source = Source.of(corpus, task.examples, length, renew, key.fold(task.name))
+    if not len(source.plan):
+        raise CorpusError(
+            f"The corpus in {corpus.folder} gives task '{task.name}' no row at all. It has "
+            f"{corpus.manifest.counts.tokens:,} tokens; prepare more text."
+        )
+    return source
+
+
+def _sections(task: Task, source: Source, length: int, rows: int, extra: Sequence[Measure]) -> Iterator[Section]:
+    """The task as a whole, and each step of it, if it takes several."""
+    corrupt = task.corrupt
+    again = () if isinstance(corrupt, Nothing) else (_renewal(source, corrupt),)
+    yield _section(task.name, source, length, rows, (corrupt, (*measures(task, length), *extra)), again)
+    for step in corrupt.steps if isinstance(corrupt, Noise) else ():
+        yield _section(f"{task.name}: {type(step).__name__} alone", source, length, rows, (step, of_rule(step)), ())
+
+
+def _section(
+    name: str,
+    source: Source,
+    length: int,
+    rows: int,
+    asked: tuple[Corrupt, Sequence[Measure]],
+    again: tuple[Finding, ...],
+) -> Section:
+    """Count on every batch, add up, judge."""
+    corrupt, questions = asked
+    totals: list[Numbers] = []
+    tokens = 0
+    for batch in source.batches(corrupt, rows):
+        counted = [measure.count(batch) for measure in questions]
+        totals = [old + new for old, new in zip(totals, counted, strict=True)] if totals else counted
+        tokens += len(batch.example.ids)
+    said = [one for measure, total in zip(questions, totals, strict=True) for one in measure.judge(total)]
+    found = tuple(one for one in said if isinstance(one, Finding))
+    drawn = tuple(one for one in said if isinstance(one, Histogram))
+    return Section(name, length, min(rows, len(source.plan)), tokens, (*found, *again), drawn)
+
+
+def _renewal(source: Source, corrupt: Corrupt) -> Finding:
+    return renewal(source, corrupt, source.visits.renew, not isinstance(corrupt, PermuteSentences | Rotate))
+
+
+def _check(task: Task, corpus: Corpus) -> None:
+    missing = task.needs - corpus.layers
+    if missing:
+        raise RecipeError(
+            f"The rule '{task.name}' reads {', '.join(sorted(missing))} units, but the corpus in {corpus.folder} was "
+            f"prepared with {', '.join(sorted(corpus.layers))} only. Prepare it again with: unmask prepare CORPUS "
+            f"--layers {','.join(sorted(missing))} --out NEW_FOLDER"
+        )

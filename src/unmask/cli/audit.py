@@ -1,0 +1,122 @@
+"""`audit`: what a member's rules do to a prepared corpus, measured and held against the rules.
+
+What arrives: a member or a bare rule, and a prepared folder. What leaves: a table, bars and a verdict, or JSON.
+What never happens here: measuring; see `unmask.audit`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from unmask.audit.finding import Findings, Section
+    from unmask.tasks import Recipe, Task
+
+_EVERY = 1 << 62
+
+
+def audit(
+    data: Annotated[Path, typer.Option(help="A prepared folder.")],
+    member: Annotated[str, typer.Argument(help="A member, or your_file.py:name.", show_default=False)] = "",
+    rule: Annotated[str, typer.Option(help="Audit a bare rule instead of a member: word, span, t5, ...")] = "",
+    rows: Annotated[int, typer.Option(min=0, help="Rows to look at for each task and length; 0: all.")] = 2000,
+    length: Annotated[int | None, typer.Option(min=8, help="Row length, instead of the stages' own.")] = None,
+    seed: Annotated[int, typer.Option(help="The seed of the draws.")] = 0,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Change a value first: PATH=VALUE.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure on your corpus what a member's rules do, and hold it against the rules. Exit code 1: a rule is broken.
+
+    Examples:
+
+        unmask audit macbert --data data/
+
+        unmask audit wwm --data data/ --length 256 --rows 0
+
+        unmask audit --rule span --data data/ --json
+    """
+    from unmask.audit.run import audit as measure
+    from unmask.keys import Key
+    from unmask.shards.corpus import Corpus
+
+    subject = _subject(member, rule, set_ or [])
+    lengths = () if length is None else (length,)
+    findings = measure(subject, Corpus.open(data), Key.of(seed), rows or _EVERY, lengths)
+    if json:
+        _print_json(findings)
+    else:
+        _print_tables(findings, data)
+    if not findings.holds:
+        raise typer.Exit(1)
+
+
+def _subject(member: str, rule: str, changes: list[str]) -> Recipe | Task:
+    """What was named: a member with its changes, or a bare rule."""
+    from unmask.cli.terminal import resolve
+    from unmask.errors import RecipeError
+
+    if bool(member) == bool(rule):
+        found = f"both '{member}' and --rule {rule}" if member else "neither"
+        raise RecipeError(
+            f"audit needs a member or --rule NAME, found {found}. For example: unmask audit bert --data D"
+        )
+    if rule and changes:
+        raise RecipeError(
+            "--set changes a member's recipe, but a bare rule was named. Name a member, or leave --set out."
+        )
+    if member:
+        return resolve(member, changes)
+    from unmask.rules import rule as bare
+
+    return bare(rule)
+
+
+def _print_json(findings: Findings) -> None:
+    import json
+    import sys
+
+    from unmask.audit.present import data
+
+    sys.stdout.write(json.dumps(data(findings), indent=2, ensure_ascii=False) + "\n")
+
+
+def _print_tables(findings: Findings, folder: Path) -> None:
+    from rich.text import Text
+
+    from unmask.audit.present import bars, heading, verdict
+    from unmask.cli.terminal import console
+
+    screen = console()
+    for section in findings.sections:
+        screen.print(Text(heading(section), style="bold"))
+        _print_findings(section)
+        for histogram in section.histograms:
+            screen.print(Text(f"\n{histogram.name}: measured #, law |", style="bold"))
+            for line in bars(histogram):
+                screen.print(Text(line), no_wrap=True)
+        screen.print()
+    for advice in dict.fromkeys(finding.advice for finding in findings.broken if finding.advice):
+        screen.print(advice.replace("FOLDER", str(folder)), markup=False, soft_wrap=True)
+    screen.print(Text(verdict(findings), style="green" if findings.holds else "bold red"))
+
+
+def _print_findings(section: Section) -> None:
+    from rich.table import Table
+
+    from unmask.audit.finding import Verdict
+    from unmask.audit.present import expected, number
+    from unmask.cli.terminal import console
+
+    colour = {Verdict.HOLDS: "green", Verdict.BROKEN: "bold red", Verdict.REPORTED: "dim"}
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("")
+    table.add_column("measured", justify="right")
+    table.add_column("rule", justify="right")
+    table.add_column("verdict")
+    for finding in section.findings:
+        said = f"[{colour[finding.verdict]}]{finding.verdict}[/]"
+        table.add_row(finding.name, number(finding.measured, finding.unit), expected(finding), said)
+    console().print(table)

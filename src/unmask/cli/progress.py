@@ -1,0 +1,82 @@
+"""Progress for people: a bar with the time left in a terminal, a line now and then elsewhere.
+
+What arrives: how much is done. What leaves: something to look at. What never happens here: slowing the work down.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from unmask.cli.terminal import console
+
+_EVERY = 5.0
+
+
+class Tick(Protocol):
+    """Says how far the work is, and one short remark."""
+
+    def __call__(self, done: float, remark: str = "") -> None:
+        """`done` counts up to the total."""
+
+
+@contextmanager
+def progress(title: str, total: float) -> Iterator[Tick]:
+    """Show how a piece of work goes on. Messages go to standard error, so that results can be piped."""
+    screen = console(stderr=True)
+    if screen.is_terminal:
+        with _bar(title, total) as tick:
+            yield tick
+        return
+    began = last = time.monotonic()
+    screen.print(f"{title} ...")
+
+    def line(done: float, remark: str = "") -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= _EVERY:
+            last = now
+            screen.print(f"{title}: {_percent(done, total)} {remark} {time_left(done, total, now - began)}".rstrip())
+
+    yield line
+    screen.print(f"{title}: done in {duration(time.monotonic() - began)}")
+
+
+@contextmanager
+def _bar(title: str, total: float) -> Iterator[Tick]:
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[remark]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console(stderr=True)) as bars:
+        task = bars.add_task(title, total=max(total, 1), remark="")
+        yield lambda done, remark="": bars.update(task, completed=done, remark=remark)
+        bars.update(task, completed=max(total, 1))
+
+
+def time_left(done: float, total: float, seconds: float) -> str:
+    """How long it will still take at the speed so far."""
+    if done <= 0 or total <= done:
+        return ""
+    return f"{duration(seconds * (total - done) / done)} left"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person says them: 42 s, 3 min 05 s, 2 h 10 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def _percent(done: float, total: float) -> str:
+    return f"{100 * done / total:.0f} %" if total else ""

@@ -1,0 +1,122 @@
+"""`vectors`: which words of a corpus are similar, learned from the corpus itself or read from a file.
+
+What arrives: a prepared folder and wishes. What leaves: `vectors/` inside it, and a look at what was found.
+What never happens here: the work itself; see `unmask.vectors`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unmask.vectors.settings import Choosing, Method, Training
+
+if TYPE_CHECKING:
+    from unmask.shards.corpus import Corpus
+    from unmask.tokenize.stand_ins import StandIns
+    from unmask.vectors.train import Vectors
+    from unmask.vectors.vocabulary import Vocabulary
+
+_LOOK = 10
+
+
+def vectors(
+    data: Annotated[Path, typer.Option(help="A prepared folder.")],
+    method: Annotated[Method, typer.Option(help="none: take the synonym file alone.")] = Method.SKIP_GRAM,
+    dim: Annotated[int, typer.Option(min=1, help="Numbers in a vector.")] = 100,
+    epochs: Annotated[int, typer.Option(min=1, help="How often the corpus is read.")] = 5,
+    window: Annotated[int, typer.Option(min=1, help="Words to either side that count as company.")] = 5,
+    min_count: Annotated[int, typer.Option(min=1, help="Leave out words that come less often.")] = 5,
+    neighbours: Annotated[int, typer.Option(min=1, help="Similar words to keep for each word.")] = 10,
+    at_least: Annotated[float, typer.Option(min=-1, max=1, help="The lowest cosine of a learned neighbour.")] = 0.4,
+    synonyms: Annotated[
+        Path | None, typer.Option(help="A group of synonyms a line (.txt, .gz; Cilin): they come first.")
+    ] = None,
+    processes: Annotated[
+        int, typer.Option("--processes", "-j", min=1, help="Threads. With more than 1 the result varies slightly.")
+    ] = 1,
+    seed: Annotated[int, typer.Option(help="Where the vectors start from.")] = 1,
+) -> None:
+    """Train word vectors on a prepared corpus and find the words that may stand in for one another (MacBERT).
+
+    The table goes to vectors/ inside the folder. Every command that reads the folder finds it there.
+
+    Examples:
+
+        unmask vectors --data data/
+
+        unmask vectors --data data/ --method fasttext --dim 200 --epochs 10
+
+        unmask vectors --data data/ --method none --synonyms cilin.txt.gz
+    """
+    training = Training(method, dim, epochs, window, seed)
+    run(data, training, Choosing(min_count, neighbours, at_least), synonyms, processes)
+
+
+def run(folder: Path, training: Training, choosing: Choosing, synonyms: Path | None, threads: int) -> None:
+    """Make the table, with progress and a look at it."""
+    from unmask.cli.terminal import console
+    from unmask.errors import InputError
+    from unmask.shards.corpus import Corpus
+    from unmask.shards.files import digest_of
+    from unmask.tokenize.tokenizer import Tokenizer
+    from unmask.vectors.store import one_at_a_time, save
+    from unmask.vectors.synonyms import read_groups
+    from unmask.vectors.table import choose
+    from unmask.vectors.vocabulary import count_words
+
+    if training.method is Method.NONE and synonyms is None:
+        raise InputError("--method none learns nothing, so it needs --synonyms FILE. Name one, or choose a method.")
+    groups = read_groups(synonyms) if synonyms else ()
+    corpus = Corpus.open(folder)
+    tokenizer = Tokenizer.load(folder / "tokenizer.json")
+    with one_at_a_time(folder):
+        vocabulary = count_words(corpus, tokenizer, choosing.min_count)
+        trained = _train(corpus, vocabulary, training, threads)
+        with console(stderr=True).status("looking for neighbours"):
+            table = choose(vocabulary, trained, groups, tokenizer, choosing)
+        source = digest_of(synonyms) if synonyms else ""
+        settings = training.describe() | choosing.describe() | {"synonyms": source}
+        place = save(folder, table, trained, corpus.manifest.tokenizer, settings)
+    _report(vocabulary, table, place)
+
+
+def _train(corpus: Corpus, vocabulary: Vocabulary, how: Training, threads: int) -> Vectors:
+    import time
+
+    from unmask.cli.progress import progress
+    from unmask.vectors.train import NO_VECTORS, train
+
+    if how.method is Method.NONE:
+        return NO_VECTORS
+    with progress(f"training ({how.method})", vocabulary.running * how.epochs) as tick:
+        began = time.monotonic()
+
+        def tell(epoch: int, words: int) -> None:
+            speed = words / max(time.monotonic() - began, 1e-9)
+            tick(words, f"epoch {epoch}/{how.epochs}, {speed:,.0f} words/s")
+
+        return train(corpus, vocabulary, how, threads, tell)
+
+
+def _report(vocabulary: Vocabulary, table: StandIns, place: Path) -> None:
+    from rich.table import Table
+
+    from unmask.cli.terminal import console
+    from unmask.vectors.table import coverage, look
+
+    screen = console()
+    words = Table(box=None, pad_edge=False, header_style="bold")
+    words.add_column("frequent word", no_wrap=True)
+    words.add_column("may be replaced by")
+    for word, others in look(vocabulary, table, _LOOK):
+        words.add_row(word, " ".join(others) or "(nothing near enough)")
+    screen.print(words)
+    found = coverage(vocabulary, table)
+    screen.print(
+        f"\nOf {vocabulary.running:,} running words {found.near:.1%} have a stand-in; "
+        f"{found.alone:.1%} have none near enough, {found.marks:.1%} are punctuation and numbers, "
+        f"{found.rare:.1%} are too rare.\n{len(table):,} words are in the table: {place}"
+    )

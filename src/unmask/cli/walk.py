@@ -1,0 +1,116 @@
+"""`walk`: what a member or a bare rule does to one sentence, stage by stage.
+
+What arrives: a text and a name. What leaves: every stage in the terminal, or on a page that opens with no network.
+What never happens here: the walk itself; see `unmask/walk.py`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from unmask.tasks import Task
+    from unmask.walk import Subject, Walk
+
+SAMPLE = "使用语言模型来预测下一个词的概率"
+_WIDEST = 100
+
+
+def walk(
+    member: Annotated[str | None, typer.Argument(help="A member, or your_file.py:name.")] = None,
+    rule: Annotated[str, typer.Option(help="A bare rule instead of a member: token, word, span, t5, ...")] = "",
+    text: Annotated[str, typer.Option(help="The text to walk.")] = SAMPLE,
+    other: Annotated[str, typer.Option(help="Text of another document, for pairs; else a sample sentence.")] = "",
+    phrase: Annotated[list[str] | None, typer.Option(help="A phrase of the text (again for more).")] = None,
+    entity: Annotated[list[str] | None, typer.Option(help="An entity of the text (again for more).")] = None,
+    data: Annotated[Path | None, typer.Option(help="A prepared corpus: its vocabulary and similar words.")] = None,
+    seed: Annotated[int, typer.Option(help="The seed of all draws.")] = 0,
+    visit: Annotated[int, typer.Option(min=0, help="Which visit of the row to walk: masks may be drawn anew.")] = 0,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Keep a rule's rate even on a text too short to show it.")
+    ] = False,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Change a value first (and keep the rate).")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page to this file instead.")] = None,
+) -> None:
+    """Show every stage of one sentence: words, tokens, selection, input, targets, who sees whom.
+
+    Without a member and without a rule, all rules are shown side by side.
+
+    Examples:
+
+        unmask walk macbert --text "使用语言模型来预测下一个词的概率"
+
+        unmask walk --rule span --html walk.html
+
+        unmask walk --rule phrase --phrase 语言模型
+
+        unmask walk --rule token --set corrupt.select.rate=0.3 --visit 7
+    """
+    from unmask.ground import Ground, marked
+    from unmask.toy import other_document
+    from unmask.walk import walk as take
+
+    subjects = _subjects(member or "", rule, set_ or [])
+    second = other or other_document(text)
+    ground = Ground.corpus(data) if data else Ground.toy([text, second])
+    layers = frozenset(layer for subject in subjects for layer in subject.task.needs)
+    document = marked(text, layers, phrase or [], entity or [])
+    visits = range(visit, visit + 4)
+    elsewhere = marked(second, frozenset())
+    walks = [
+        take(one, document, ground, elsewhere, seed=seed, visits=visits, exact=exact or bool(set_)) for one in subjects
+    ]
+    _show(walks, html)
+
+
+def _subjects(member: str, rule: str, changes: list[str]) -> list[Subject]:
+    """The member, or the rule, or all rules."""
+    from unmask.cli.terminal import resolve
+    from unmask.errors import RecipeError
+    from unmask.rules import bare_rule, rules
+    from unmask.walk import Subject
+
+    if member and rule:
+        raise RecipeError(f"Walk either the member {member} or the bare rule {rule}, not both at once.")
+    if member:
+        return [Subject.of_member(resolve(member, changes))]
+    if not rule and changes:
+        raise RecipeError("--set changes one member or one rule: name it, for instance with --rule token.")
+    found = [bare_rule(rule)] if rule else rules()
+    return [Subject.of_rule(one, _changed(one.task, changes)) for one in found]
+
+
+def _changed(task: Task, changes: list[str]) -> Task:
+    from unmask.codec import override
+    from unmask.errors import RecipeError
+
+    for change in changes:
+        path, sign, value = change.partition("=")
+        if not sign:
+            raise RecipeError(f"--set needs PATH=VALUE, such as corrupt.select.rate=0.3; found '{change}'.")
+        task = override(task, path, value)
+    return task
+
+
+def _show(walks: list[Walk], html: Path | None) -> None:
+    from unmask.cli.terminal import console
+
+    screen = console()
+    if html is not None:
+        from unmask.report.walk_page import write_page
+
+        write_page(walks, html)
+        screen.print(f"{html} is written; open it in any browser.", markup=False)
+        return
+    from unmask.report.walk_text import summary_lines, walk_lines
+
+    width = min(screen.width, _WIDEST)
+    if len(walks) == 1:
+        screen.print(*walk_lines(walks[0], width), sep="\n", soft_wrap=True)
+        return
+    for one in walks:
+        screen.print(*summary_lines(one, width), sep="\n", soft_wrap=True)
+    screen.print("\n[dim]Every stage of one of them: unmask walk --rule NAME[/dim]")

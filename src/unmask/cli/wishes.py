@@ -1,0 +1,144 @@
+"""What a user wished for when preparing, turned into parts.
+
+What arrives: the plain values of the command line. What leaves: the settings, the spec and the annotators.
+What never happens here: a default that hides in two places; the member decides what is not said.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from unmask.errors import RecipeError
+from unmask.family import member
+from unmask.records import Layer
+from unmask.shards.collect import Collecting
+from unmask.shards.learn import sample
+from unmask.shards.prepare import Preparing, shard_size
+from unmask.text.clean import Cleaning
+from unmask.text.dedup import Resemblance
+from unmask.text.dictionaries import read_terms, read_words
+from unmask.text.entities import Entities, Given, NamedWords
+from unmask.text.part import Annotate, FindEntities
+from unmask.text.phrases import Phrases
+from unmask.text.read import Reading
+from unmask.text.rows import Layout
+from unmask.text.segmenters import Tagger, chinese
+from unmask.text.sentences import Sentences
+from unmask.text.sources import total_bytes
+from unmask.text.terms import Terms
+from unmask.text.words import Words
+from unmask.tokenize.spec import Spec
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """The wishes. What is empty was not wished for."""
+
+    member: str = "bert"
+    tokenizer: Path | None = None
+    vocab_size: int = 0
+    layers: tuple[str, ...] = ()
+    field: str = "text"
+    one_line: bool = False
+    entities_field: str = ""
+    dictionaries: tuple[Path, ...] = ()
+    terms: tuple[Path, ...] = ()
+    phrases: Path | None = None
+    near_duplicates: float = 0.0
+    shortest: int = 2
+
+    @cached_property
+    def spec(self) -> Spec:
+        """The vocabulary to train: the member's, perhaps of another size."""
+        spec = member(self.member).tokenizer
+        return replace(spec, size=self.vocab_size) if self.vocab_size else spec  # type: ignore[type-var]
+
+    @cached_property
+    def collecting(self) -> Collecting:
+        """How documents are read and which are kept."""
+        layout = Layout.LINE if self.one_line else Layout.BLANK_LINE
+        reading = Reading(field=self.field, layout=layout, entities_field=self.entities_field)
+        near = (Resemblance(self.near_duplicates),) if self.near_duplicates else ()
+        return Collecting(reading, Cleaning(self.shortest), near)
+
+    @cached_property
+    def wanted(self) -> frozenset[Layer]:
+        """The layers to find: the member's, words and sentences always, and what was asked for or given."""
+        unknown = set(self.layers) - {Layer.PHRASE, Layer.ENTITY}
+        if unknown:
+            raise RecipeError(
+                f"--layers takes phrase and entity, found '{min(unknown)}'. Words and sentences are always found."
+            )
+        given = {Layer.PHRASE} if self.phrases else set()
+        given |= {Layer.ENTITY} if self.terms or self.entities_field else set()
+        return member(self.member).needs | {Layer.WORD, Layer.SENTENCE} | given | {Layer(name) for name in self.layers}
+
+    @cached_property
+    def segmenter(self) -> Tagger:
+        """The segmenter, with the user's own words."""
+        return chinese(tuple(word for path in self.dictionaries for word in read_words(path)))
+
+    def describe(self, sources: Sequence[str]) -> dict[str, Any]:
+        """The settings that decide what comes out: what a folder that was begun must have been begun with."""
+        return {
+            **self._preparing(sources, ()).describe(),
+            "vocabulary": f"given {_digest(self.tokenizer)}" if self.tokenizer else repr(self.spec),
+            "phrases": f"given {_digest(self.phrases)}" if self.phrases else "learned",
+            "layers": sorted(self.wanted),
+        }
+
+    def preparing(self, sources: Sequence[str], folder: Path) -> Preparing:
+        """All settings, with phrases learned if they are wanted and not there yet."""
+        if Layer.PHRASE not in self.wanted:
+            return self._preparing(sources, ())
+        return self._preparing(sources, (self._phrases(sources, folder),))
+
+    def _preparing(self, sources: Sequence[str], phrases: tuple[Phrases, ...]) -> Preparing:
+        layers = tuple(layer for layer in Layer if layer in self.wanted)
+        size = shard_size(total_bytes(sources))
+        return Preparing(self.collecting, (*self._units, *phrases), layers, size)
+
+    @cached_property
+    def _units(self) -> tuple[Annotate, ...]:
+        """Sentences, then entities from outside, then words (with the segmenter's names where entities are wanted)."""
+        if Layer.ENTITY not in self.wanted:
+            return Sentences(), Words(self.segmenter)
+        finders: tuple[FindEntities, ...] = (Given(),) if self.entities_field else ()
+        if self.terms:
+            finders += (Terms(tuple(term for path in self.terms for term in read_terms(path))),)
+        outside = (Entities(finders),) if finders else ()
+        return Sentences(), *outside, NamedWords(self.segmenter)
+
+    def _phrases(self, sources: Sequence[str], folder: Path) -> Phrases:
+        if self.phrases:
+            return Phrases.load(self.phrases)
+        path = folder / "phrases.txt"
+        if not path.exists():
+            from unmask.cli.progress import progress
+            from unmask.text.collocations import learn_phrases
+
+            with progress("learning phrases", 0):
+                documents = sample(sources, self.collecting)
+                found = learn_phrases(_annotated(documents, self._units))
+            part = folder / ".phrases.txt"
+            found.save(part)
+            part.replace(path)
+        return Phrases.load(path)
+
+
+def _annotated(documents, annotators):  # type: ignore[no-untyped-def]
+    for document in documents:
+        for annotate in annotators:
+            document = annotate(document)
+        yield document
+
+
+def _digest(path: Path | None) -> str:
+    if path is None or not path.exists():
+        return str(path)
+    return hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()

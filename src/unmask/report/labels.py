@@ -1,0 +1,84 @@
+"""The words, letters and colours that a walk is shown with, the same in the terminal and on the page.
+
+What arrives: a fate, a stage, tokens. What leaves: how each of them is written.
+What never happens here: layout.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from unmask.trace import Fate
+
+_WIDE = ("W", "F")
+_CLOSING = ("Po", "Pe", "Pf")
+
+
+class Stage(Enum):
+    """The stages of a walk: what each is called in English and in Chinese."""
+
+    TEXT = ("text", "文本")
+    WORDS = ("words", "词")
+    TOKENS = ("tokens", "词元")
+    EXAMPLE = ("example", "样本")
+    SELECTION = ("selection", "选择")
+    INPUT = ("input", "输入")
+    TARGETS = ("targets", "目标")
+    SIGHT = ("who sees whom", "谁看得见谁")
+    RESTORED = ("restored", "还原")
+
+    @property
+    def number(self) -> int:
+        """Its place on the way, from 1."""
+        return list(Stage).index(self) + 1
+
+
+class Mark(NamedTuple):
+    """How a fate is marked: a letter for text without colour, a raised letter, a terminal style, and words."""
+
+    letter: str
+    raised: str
+    style: str
+    words: str
+    term: str
+
+
+MARKS = {
+    Fate.SHOWN: Mark("", "", "", "as it was", "原样"),
+    Fate.SPECIAL: Mark("", "", "dim", "special token, never touched", "特殊符号"),
+    Fate.MASK: Mark("M", "", "bold magenta", "masked", "遮盖"),
+    Fate.RANDOM: Mark("R", "ᴿ", "bold red", "random instead", "随机"),
+    Fate.KEPT: Mark("K", "ᴷ", "bold green", "kept, but asked for", "保留"),
+    Fate.SIMILAR: Mark("S", "ˢ", "bold cyan", "similar word instead", "近义词"),
+    Fate.SENTINEL: Mark("#", "", "bold blue", "sentinel for a removed span", "哨兵"),
+    Fate.MOVED: Mark("~", "", "yellow", "from elsewhere in the row", "移位"),
+    Fate.ORDERED: Mark("?", "", "bold magenta", "asked for in a drawn order", "按抽出的顺序"),
+}
+
+
+def spelled(tokens: Sequence[str]) -> str:
+    """Tokens as running text: pieces joined, spaces only where a script has them."""
+    return "".join(gap + written for gap, written in pieces(tokens))
+
+
+def pieces(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each token as it is written in running text, with the space that goes before it."""
+    before = ""
+    for token in tokens:
+        written = token.removeprefix("##").replace("▁", " ").strip() or token
+        closing = len(written) == 1 and unicodedata.category(written) in _CLOSING
+        glued = token.startswith("##") or closing or not before or _is_wide(before[-1]) or _is_wide(written[0])
+        yield "" if glued else " ", written
+        before = written
+
+
+def span_of(places: Sequence[int]) -> str:
+    """Neighbouring places as a range."""
+    return str(places[0]) if len(places) == 1 else f"{places[0]}–{places[-1]}"
+
+
+def _is_wide(character: str) -> bool:
+    return unicodedata.east_asian_width(character) in _WIDE

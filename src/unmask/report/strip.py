@@ -1,0 +1,68 @@
+"""Tokens side by side in a terminal: several lines whose cells stand under each other, broken where the screen ends.
+
+What arrives: columns, each with one cell for each line. What leaves: rich text in which every column is aligned.
+What never happens here: counting characters. Chinese is two columns wide, so widths are asked of the terminal library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.text import Text
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell: what is written and in which style."""
+
+    text: str
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One token: a cell for each line of the strip. A bar stands before it where a word begins."""
+
+    cells: tuple[Cell, ...]
+    bar: bool = False
+
+    @property
+    def width(self) -> int:
+        """The terminal columns it needs, its border counted."""
+        return max(cell_len(cell.text) for cell in self.cells) + 1
+
+
+def strip(labels: Sequence[str], columns: Iterable[Column], width: int, margin: int) -> list[Text]:
+    """The lines of a strip, in as many blocks as the width asks for; labels stand in the margin."""
+    lines: list[Text] = []
+    for block in _blocks(list(columns), width - margin):
+        if lines:
+            lines.append(Text())
+        for number, label in enumerate(labels):
+            lines.append(_line(label, number, block, margin))
+    return lines
+
+
+def _blocks(columns: Sequence[Column], room: int) -> list[list[Column]]:
+    blocks: list[list[Column]] = [[]]
+    used = 0
+    for column in columns:
+        if used + column.width > room and blocks[-1]:
+            blocks.append([])
+            used = 0
+        blocks[-1].append(column)
+        used += column.width
+    return blocks
+
+
+def _line(label: str, number: int, block: Sequence[Column], margin: int) -> Text:
+    line = Text(label.rjust(margin - 1), style="dim", no_wrap=True, end="\n")
+    for place, column in enumerate(block):
+        cell = column.cells[number]
+        line.append("│" if column.bar and place and number == 0 else " ", style="dim")
+        line.append(cell.text, style=cell.style or "not dim")
+        line.append(" " * (column.width - 1 - cell_len(cell.text)))
+    line.rstrip()
+    return line

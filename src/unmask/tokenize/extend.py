@@ -1,0 +1,121 @@
+"""Extends a vocabulary for a domain: new entries at the end, every old id as it was.
+
+What arrives: a tokenizer and words. What leaves: a tokenizer that can write each word as one token, and for each new id
+the old ids that stood for it, so that its embedding can begin as their mean.
+What never happens here: renumbering, or taking anything out.
+
+How a word becomes one token depends on the model. WordPiece and character models get an entry, which longest match
+finds (also at the start of longer words). BPE gets an entry that is looked up before any merge is tried, so nothing but
+the whole word changes. Unigram gets a piece that scores a little above the best cut of the word. BPE and Unigram learn
+a word as it stands inside text, after a space; Unigram finds Chinese words anywhere. A word that is cut before the
+vocabulary is asked (two Chinese characters under BERT's rules, "covid-19"), and a Chinese word under BPE, cannot be an
+entry: it becomes an added token, which is looked for in the text before everything else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from tokenizers import Tokenizer as Pipeline
+
+from unmask.errors import InputError
+from unmask.tokenize.roles import parts_of
+from unmask.tokenize.spec import Model, append_entries
+from unmask.tokenize.tokenizer import Tokenizer
+
+_MARGIN = 0.01
+"""By how much, for each of its characters, a new Unigram piece beats the cut that it replaces."""
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Extended:
+    """A longer vocabulary, and what each new id was written with before."""
+
+    tokenizer: Tokenizer
+    pieces: Mapping[int, tuple[int, ...]]
+
+
+def extend(tokenizer: Tokenizer, words: Sequence[str]) -> Extended:
+    """Add words. One that is a single token already is left alone."""
+    if not all(word.strip() for word in words):
+        raise InputError("extending a vocabulary needs words, but one of them is empty; remove it from the list")
+    content, old = tokenizer.content(), tokenizer.pipeline
+    first = _absorb(content)
+    forms = {word: _form(content, old, word) for word in dict.fromkeys(words)}
+    whole = [parts[0] for parts in forms.values() if len(parts) == 1]
+    split = [word for word, parts in forms.items() if len(parts) != 1 and old.token_to_id(word) is None]
+    _grow(content["model"], whole, old)
+    start = append_entries(content["model"], split)
+    content["added_tokens"] += [_added(number, word) for number, word in enumerate(split, start)]
+    longer = Tokenizer.parse(json.dumps(content, ensure_ascii=False), "the extended tokenizer")
+    new = _names(content["model"])[first:start]
+    pieces = [tuple(token.id for token in old.model.tokenize(entry)) for entry in new]
+    pieces += [tuple(old.encode(word, add_special_tokens=False).ids) for word in split]
+    return Extended(longer, MappingProxyType(dict(enumerate(pieces, first))))
+
+
+def _absorb(content: dict[str, Any]) -> int:
+    """Give added tokens a place in the model's own vocabulary, so that new entries follow them. The next free id."""
+    model = content["model"]
+    known = set(_names(model))
+    outside = [token for token in content["added_tokens"] if token["content"] not in known]
+    gaps = isinstance(model["vocab"], dict) and set(model["vocab"].values()) != set(range(len(known)))
+    for token in sorted(outside, key=lambda token: int(token["id"])):
+        gaps |= append_entries(model, [token["content"]]) != token["id"]
+    if gaps:
+        raise InputError("the ids of this vocabulary have gaps, so nothing can be added after them; renumber it first")
+    return len(model["vocab"])
+
+
+def _names(model: Model) -> list[str]:
+    """The entries of a model's vocabulary in the order of their ids."""
+    vocab = model["vocab"]
+    return sorted(vocab, key=vocab.__getitem__) if isinstance(vocab, dict) else [entry for entry, _ in vocab]
+
+
+def _added(number: int, word: str) -> dict[str, Any]:
+    """The line of `added_tokens` for a word. Latin words are found in any case that the normaliser folds."""
+    folded = _UNSPACED.search(word) is None
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": folded, "special": False}
+    return {"id": number, "content": word, **flags}
+
+
+def _form(content: dict[str, Any], old: Pipeline, word: str) -> list[str]:
+    """What the model is asked for when the word stands inside a text; not exactly one part if no entry can serve."""
+    kinds = {part["type"]: part for part in parts_of(content["pre_tokenizer"], "pretokenizers")}
+    unspaced = _UNSPACED.search(word) is not None
+    if unspaced and content["model"]["type"] == "BPE":
+        return []
+    text = f" {word}" if "ByteLevel" in kinds else word
+    if old.normalizer is not None:
+        text = old.normalizer.normalize_str(text)
+    parts = [text] if old.pre_tokenizer is None else [part for part, _ in old.pre_tokenizer.pre_tokenize_str(text)]
+    if "Metaspace" in kinds and unspaced and len(parts) == 1:
+        return [parts[0].removeprefix(kinds["Metaspace"]["replacement"])]
+    return parts
+
+
+def _grow(model: Model, forms: Sequence[str], old: Pipeline) -> None:
+    """Put the forms into a model's vocabulary in the way that its algorithm can find them."""
+    known = set(_names(model))
+    new = [form for form in dict.fromkeys(forms) if form not in known]
+    if model["type"] == "Unigram":
+        _grow_pieces(model, new, old)
+        return
+    if model["type"] == "BPE" and new:
+        model["ignore_merges"] = True
+    append_entries(model, new)
+
+
+def _grow_pieces(model: Model, forms: Sequence[str], old: Pipeline) -> None:
+    scores = [score for _, score in model["vocab"]]
+    scores[model["unk_id"]] = min(scores) - 10.0  # what the library charges for an unknown character
+    for form in forms:
+        best = sum(scores[token.id] for token in old.model.tokenize(form))
+        append_entries(model, [form], best + _MARGIN * len(form))

@@ -1,0 +1,188 @@
+"""What a corruption did to one row, place by place.
+
+What arrives: a corruption, a row, and the key of its draw. What leaves: for each step, the input that it left behind,
+the fate of every place in it, and the spans that were chosen, in positions of the original row.
+What never happens here: a second version of any rule. A corruption draws from the key and the units, never from the
+ids; so it is simply run again on a row whose ids are its own positions, and its output tells where everything went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+
+from unmask.corrupt.fragment import Fragment
+from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.noise import Noise, Step
+from unmask.corrupt.part import Corrupt
+from unmask.keys import Key
+from unmask.records import Bools, Cloze, Example, Flag, Ids, Instance, Ints, Ordering, Rewrite
+from unmask.tokenize.lexicon import UNKNOWN
+from unmask.tokenize.stand_ins import StandIns
+from unmask.tokenize.vocab import Vocab
+
+_NEW = -1
+"""The origin of a token that stood nowhere in the row."""
+
+
+class Fate(StrEnum):
+    """What stands at a place of the input, and why."""
+
+    SHOWN = "shown"
+    """The token that always stood there."""
+    SPECIAL = "special"
+    """A token such as [CLS], which no rule touches."""
+    MASK = "mask"
+    """The mask."""
+    RANDOM = "random"
+    """A random token, or a random word."""
+    KEPT = "kept"
+    """A chosen token that was left in place, and is asked for all the same."""
+    SIMILAR = "similar"
+    """A similar word."""
+    SENTINEL = "sentinel"
+    """A marker for a removed span."""
+    MOVED = "moved"
+    """A token from elsewhere in the row."""
+    ORDERED = "ordered"
+    """A token in plain sight of some positions and hidden from others: it is said in a drawn order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One place of an input. `group` is the number of the chosen span that it belongs to, from 1; 0 for none."""
+
+    id: int
+    fate: Fate
+    group: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One chosen span: where its tokens stood in the row, and which places of the input stand for it now."""
+
+    origins: tuple[int, ...]
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """The input after one step."""
+
+    part: Corrupt
+    places: tuple[Place, ...]
+    chosen: tuple[Chosen, ...]
+    origins: tuple[int, ...]
+    """Where the token at each place stood in the original row; -1 for one that is new."""
+
+
+def trace(corrupt: Corrupt, example: Example, vocab: Vocab, key: Key) -> tuple[Traced, ...]:
+    """The steps of a corruption of one row, the last being what the network sees. Most have a single step."""
+    origin = np.arange(len(example.ids))
+    if not isinstance(corrupt, Noise):
+        return (_traced(corrupt, example, origin, vocab, key),)
+    steps = []
+    for number, step in enumerate(corrupt.steps):
+        assert isinstance(step, Step)
+        own = key.fold("step", number)
+        steps.append(_traced(step, example, origin, vocab, own))
+        example, origin = step.apply(example, vocab, own), np.array(steps[-1].origins, dtype=np.int64)
+    return tuple(steps)
+
+
+def _traced(corrupt: Corrupt, example: Example, origin: Ints, vocab: Vocab, key: Key) -> Traced:
+    instance = corrupt(example, vocab, key)
+    numbered = replace(example, ids=np.arange(len(example.ids), dtype=np.int32) + np.int32(vocab.size))
+    source = corrupt(numbered, vocab, key).inputs.ids.astype(np.int64) - vocab.size
+    source[source < 0] = _NEW
+    asked = _asked(corrupt, instance)
+    spans = tuple(_in_place(asked) if asked else _gaps(source, len(example.ids)))
+    group = np.zeros(len(source), dtype=np.int64)
+    for number, span in enumerate(spans, start=1):
+        group[list(span.places)] = number
+    before = np.append(origin, _NEW)
+    fixed = np.append(example.fixed, False)[source]
+    fates = _fates(instance, before[source], fixed, group, vocab)
+    if isinstance(corrupt, MaskOut) and corrupt.replace.similar:
+        for place in _similar(instance.inputs.ids, example, spans, vocab.stand_ins):
+            fates[place] = Fate.SIMILAR if fates[place] is Fate.RANDOM else fates[place]
+    shown = zip(instance.inputs.ids.tolist(), fates, group.tolist(), strict=True)
+    chosen = (Chosen(tuple(before[list(s.origins)].tolist()) if s.origins else (), s.places) for s in spans)
+    return Traced(corrupt, tuple(Place(*one) for one in shown), tuple(chosen), tuple(before[source].tolist()))
+
+
+def _asked(corrupt: Corrupt, instance: Instance) -> list[list[int]]:
+    """The chosen spans of a corruption that leaves everything in its place; nothing for one that moves tokens."""
+    target = instance.targets[0]
+    if isinstance(target, Cloze):
+        return [list(range(*span)) for span in zip(target.spans.start.tolist(), target.spans.end.tolist(), strict=True)]
+    if isinstance(target, Ordering):
+        return _runs(target.positions)
+    if isinstance(target, Rewrite) and isinstance(corrupt, Fragment):
+        return _runs(target.position)
+    return []
+
+
+def _runs(positions: Ints) -> list[list[int]]:
+    """Neighbouring positions together."""
+    return [run.tolist() for run in np.split(positions, np.flatnonzero(np.diff(positions) != 1) + 1)]
+
+
+def _in_place(spans: list[list[int]]) -> Iterator[Chosen]:
+    for span in spans:
+        yield Chosen(tuple(span), tuple(span))
+
+
+def _gaps(source: Ints, length: int) -> Iterator[Chosen]:
+    """What is missing between neighbours that stayed, and what stands there instead; nothing if tokens moved."""
+    kept = np.flatnonzero(source != _NEW)
+    if (np.diff(source[kept]) < 0).any():
+        return
+    places, origins = np.append(kept, len(source)), np.append(source[kept], length)
+    before_place = before_origin = -1
+    for place, origin in zip(places.tolist(), origins.tolist(), strict=True):
+        gone, holes = tuple(range(before_origin + 1, origin)), tuple(range(before_place + 1, place))
+        if gone or holes:
+            yield Chosen(gone, holes)
+        before_place, before_origin = place, origin
+
+
+def _fates(instance: Instance, origin: Ints, fixed: Bools, group: Ints, vocab: Vocab) -> list[Fate]:
+    ids, sentinels = instance.inputs.ids, vocab.sentinels
+    ordered = any(isinstance(target, Ordering) for target in instance.targets)
+    new = origin == _NEW
+    conditions = [new & (ids == vocab.mask), new & np.isin(ids, sentinels), new, fixed, group > 0, _moved(origin)]
+    asked = Fate.ORDERED if ordered else Fate.KEPT
+    outcomes = (Fate.MASK, Fate.SENTINEL, Fate.RANDOM, Fate.SPECIAL, asked, Fate.MOVED, Fate.SHOWN)
+    first = np.select(conditions, list(range(len(conditions))), len(conditions))
+    return [outcomes[number] for number in first.tolist()]
+
+
+def _moved(origin: Ints) -> Bools:
+    """Which places hold a token from elsewhere. Closing up after a gap is not a move, so order alone decides."""
+    kept = np.flatnonzero(origin != _NEW)
+    moved = np.zeros(len(origin), dtype=np.bool_)
+    moved[kept] = np.argsort(np.argsort(origin[kept])) != np.arange(len(kept))
+    return moved
+
+
+def _similar(ids: Ids, example: Example, spans: tuple[Chosen, ...], table: StandIns) -> Iterator[int]:
+    """The places of words that are now one of their own neighbours in the table."""
+    begins = (example.units.bits & Flag.WORD) != 0
+    for span in spans:
+        starts = [place for place in span.places if begins[place] or place == span.places[0]]
+        for start, end in zip(starts, [*starts[1:], span.places[-1] + 1], strict=True):
+            if ids[start:end].tolist() in _neighbours(example.ids[start:end], table):
+                yield from range(start, end)
+
+
+def _neighbours(word: Ids, table: StandIns) -> list[list[int]]:
+    """The words that the table knows as similar to a word."""
+    number = int(table.words.find(word, np.zeros(1, dtype=np.int64))[0])
+    if number == UNKNOWN:
+        return []
+    found = table.neighbours[table.rows[number] : table.rows[number + 1]]
+    return [table.words.word(int(other)).tolist() for other in found]

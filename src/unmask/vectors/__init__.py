@@ -1,0 +1,1 @@
+"""Shards → word vectors → which words may stand in for which."""

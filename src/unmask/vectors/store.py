@@ -1,0 +1,56 @@
+"""Vectors and the table of similar words on disk, beside the shards they were made from.
+
+What arrives: a table and vectors. What leaves: the folder `vectors` of a prepared corpus, which `Corpus.open` picks up:
+the arrays of the table, `vectors.npy` with `words.txt` (a line for each row), and `table.json`, which says how they
+were made. What never happens here: a half-made folder under that name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from unmask.errors import CorpusError
+from unmask.shards.files import new_folder, write_array, write_json, write_text
+from unmask.tokenize.stand_ins import FORMAT, StandIns
+from unmask.vectors.train import Vectors
+
+NAME = "vectors"
+
+
+@contextlib.contextmanager
+def one_at_a_time(folder: Path) -> Iterator[None]:
+    """One process at a time makes the vectors of a corpus. What a killed one left behind is removed."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise CorpusError(f"Another process is making the vectors of {folder} right now. Wait for it.") from error
+        for left in folder.glob(f".{NAME}.*"):
+            shutil.rmtree(left, ignore_errors=True)
+        yield
+    finally:
+        os.close(handle)
+
+
+def save(folder: Path, table: StandIns, vectors: Vectors, tokenizer: str, settings: dict[str, Any]) -> Path:
+    """Write everything to `folder`/vectors, in place of what was there. Call it inside `one_at_a_time`."""
+    final = folder / NAME
+    old = folder / f".{NAME}.old"
+    with new_folder(final) as part:
+        for name, array in table.arrays().items():
+            write_array(part / f"{name}.npy", array)
+        if vectors.spellings:
+            write_array(part / "vectors.npy", vectors.matrix)
+            write_text(part / "words.txt", "".join(f"{spelling}\n" for spelling in vectors.spellings))
+        write_json(part / "table.json", {"format": FORMAT, "tokenizer": tokenizer, "settings": settings})
+        if final.exists():
+            final.rename(old)
+    shutil.rmtree(old, ignore_errors=True)
+    return final

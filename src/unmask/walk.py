@@ -1,0 +1,244 @@
+"""One sentence on its way through a rule, every stage kept.
+
+What arrives: a text, and a subject: a bare rule or a member of the family.
+What leaves: a `Walk`, which holds each stage in words and tokens, ready to be printed or drawn.
+What never happens here: a second implementation. The text becomes a corpus of one document, and the same planner,
+builder, corruption and view that train a network work on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from unmask.asked import Asked, asked
+from unmask.corrupt.mask_out import MaskOut
+from unmask.errors import InputError
+from unmask.examples.plan import build
+from unmask.examples.visits import EveryVisit, Renew, Visits
+from unmask.ground import Ground
+from unmask.keys import Key
+from unmask.ragged import offsets
+from unmask.records import Bools, Document, Example, Flag, Instance, Layer, Ordering, Rewrite, TokenDoc
+from unmask.room import with_room
+from unmask.rules import BareRule
+from unmask.shards.corpus import Corpus, Shard
+from unmask.shards.manifest import Counts, Manifest
+from unmask.tasks import Recipe, Task
+from unmask.tokenize.encode import Encoder
+from unmask.tokenize.tokenizer import Tokenizer
+from unmask.tokenize.vocab import Vocab
+from unmask.trace import Traced, trace
+from unmask.views import ENCODER, Layout, Start
+from unmask.wording import budget, renewal, shows, sight, where
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is walked: a task, and the words that introduce it."""
+
+    name: str
+    term: str
+    says: str
+    paper: str
+    task: Task
+    renew: Renew = EveryVisit()
+    length: int = 512
+
+    @staticmethod
+    def of_rule(rule: BareRule, task: Task) -> Subject:
+        """A bare rule; `task` is its own, perhaps with other numbers."""
+        return Subject(name=f"rule {rule.name}", term=rule.term, says=rule.says, paper=rule.paper, task=task)
+
+    @staticmethod
+    def of_member(recipe: Recipe) -> Subject:
+        """The first task of a member's first stage."""
+        stage = recipe.stages[0]
+        return Subject(
+            name=recipe.name,
+            term="",
+            says=recipe.changed,
+            paper=f"{recipe.paper}, {recipe.year}",
+            task=stage.tasks[0],
+            renew=recipe.renew,
+            length=stage.length,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token: how it is written, its id, the number of its word, its segment, and whether no rule may touch it."""
+
+    text: str
+    id: int
+    word: int
+    segment: int = 0
+    fixed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One corruption of the row."""
+
+    visit: int
+    about: str
+    steps: tuple[Traced, ...]
+    inputs: tuple[tuple[str, ...], ...]
+    """The tokens after each step; the last is what the network sees."""
+    asked: tuple[Asked, ...]
+    restored: bool
+    """Whether the original row came back from the input and the targets alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """Who sees whom in one stream: `grid[i, j]` says whether place i may read place j."""
+
+    name: str
+    about: str
+    grid: Bools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """Every stage of one text under one rule."""
+
+    subject: Subject
+    text: str
+    sentences: tuple[str, ...]
+    units: tuple[tuple[Layer, tuple[str, ...]], ...]
+    """The words, and the phrases and entities if there are any."""
+    tokens: tuple[Token, ...]
+    ground: Ground
+    row: tuple[Token, ...]
+    rows: int
+    """How many rows the text fills; the first is walked."""
+    where: str
+    shows: str
+    budget: str
+    notes: tuple[str, ...]
+    draws: tuple[Draw, ...]
+    """The draw of the visit that was asked for, then others of the same row."""
+    sight: str
+    streams: tuple[Sight, ...]
+    """Drawn only where a sentence does not say it all."""
+
+
+def walk(
+    subject: Subject,
+    document: Document,
+    ground: Ground,
+    other: Document,
+    seed: int = 0,
+    visits: Sequence[int] = (0,),
+    exact: bool = False,
+) -> Walk:
+    """Walk a document through a subject. `other` is text from elsewhere, for pairs that need it.
+
+    A rule that cannot show itself on so short a row is given room, and the walk says so, unless it has to be `exact`.
+    """
+    docs = [Encoder(ground.tokenizer)(one) for one in (document, other)]
+    example, rows = _first_row(subject, docs, ground.vocab, seed)
+    task, widened = (subject.task, "") if exact else with_room(subject.task, example)
+    timetable = Visits(rows, subject.renew, Key.of(seed, task.name))
+    draws = [_draw(replace(subject, task=task), example, ground, timetable, visit) for visit in visits]
+    return Walk(
+        subject=subject,
+        text=document.text,
+        sentences=_pieces(document, Layer.SENTENCE),
+        units=tuple((layer, _pieces(document, layer)) for layer in (Layer.WORD, Layer.PHRASE, Layer.ENTITY)),
+        tokens=_tokens(docs[0], ground.tokenizer),
+        ground=ground,
+        row=_row(example, ground.tokenizer),
+        rows=rows,
+        where=where(task.corrupt),
+        shows=shows(task.corrupt),
+        budget=budget(task.corrupt, example),
+        notes=tuple(filter(None, (widened, *_notes(task, document, ground)))),
+        draws=tuple(draw for draw, _ in draws),
+        sight=sight(task.view, Rewrite in task.corrupt.makes),
+        streams=_streams(task, draws[0][1]),
+    )
+
+
+def _first_row(subject: Subject, docs: Sequence[TokenDoc], vocab: Vocab, seed: int) -> tuple[Example, int]:
+    """The row with which the first document begins, and how many rows it fills."""
+    if not len(docs[0].ids):
+        raise InputError("There is nothing to walk: the text has no visible character. Give some text with --text.")
+    task, corpus = subject.task, _corpus(docs, vocab)
+    plan = task.examples.plan(corpus, subject.length, Key.of(seed, task.name))
+    filled = int((plan.start[plan.rows[:-1]] < len(docs[0].ids)).sum())
+    if not filled:
+        raise InputError(f"The text is too short to make a row of {subject.name}. Give a longer one with --text.")
+    return build(corpus, plan, np.zeros(1, dtype=np.int64), task.examples.frame, vocab), filled
+
+
+def _corpus(docs: Sequence[TokenDoc], vocab: Vocab) -> Corpus:
+    """The documents as a corpus in memory, so that planners and builders work on them as on any other."""
+    ids = np.concatenate([doc.ids for doc in docs])
+    bits = np.concatenate([doc.units.bits for doc in docs])
+    borders = offsets(np.array([len(doc.ids) for doc in docs]))
+    counts = Counts(documents=len(docs), tokens=len(ids))
+    manifest = Manifest("", "", tuple(Layer), {}, counts, {}, {})
+    return Corpus(Path(), manifest, (Shard(ids, bits, borders, 0),), vocab)
+
+
+def _draw(subject: Subject, example: Example, ground: Ground, timetable: Visits, visit: int) -> tuple[Draw, Instance]:
+    corrupt, vocab, names = subject.task.corrupt, ground.vocab, ground.tokenizer.tokens
+    key = timetable.at(np.zeros(1, dtype=np.int64), np.array([visit]))
+    instance = corrupt(example, vocab, key)
+    steps = trace(corrupt, example, vocab, key)
+    inputs = tuple(tuple(names([place.id for place in step.places])) for step in steps)
+    ids, rows = corrupt.restore(instance, vocab)
+    restored = np.array_equal(ids, example.ids) and np.array_equal(rows, example.rows)
+    questions = asked(subject.task, instance, steps, vocab, names)
+    return Draw(visit, renewal(subject.renew, visit), steps, inputs, questions, restored), instance
+
+
+def _tokens(doc: TokenDoc, tokenizer: Tokenizer) -> tuple[Token, ...]:
+    word = np.cumsum((doc.units.bits & Flag.WORD) != 0) - 1
+    return tuple(map(Token, tokenizer.tokens(doc.ids), doc.ids.tolist(), word.tolist()))
+
+
+def _row(example: Example, tokenizer: Tokenizer) -> tuple[Token, ...]:
+    word = np.cumsum((example.units.bits & Flag.WORD) != 0) - 1
+    columns = (example.ids, word, example.segment, example.fixed)
+    return tuple(map(Token, tokenizer.tokens(example.ids), *(column.tolist() for column in columns)))
+
+
+def _pieces(document: Document, layer: Layer) -> tuple[str, ...]:
+    if layer not in document.marks:
+        return ()
+    spans = document.marks[layer].spans
+    return tuple(document.text[a:b] for a, b in zip(spans.start.tolist(), spans.end.tolist(), strict=True))
+
+
+def _streams(task: Task, instance: Instance) -> tuple[Sight, ...]:
+    """The grids of a view that is not simply everyone to everyone."""
+    if task.view == ENCODER:
+        return ()
+    inputs = instance.inputs
+    rank = next((target.rank for target in instance.targets if isinstance(target, Ordering)), ())
+    layout = Layout.of(len(inputs.ids), document=inputs.document.tolist(), rank=list(rank))
+    blank = {Start.BLANK: ", starting from its position alone", Start.TOKEN: ""}
+    return tuple(
+        Sight(one.name, f"reads {one.reads_from}{blank[one.starts_from]}", one.rule.allows(layout))
+        for one in task.view.streams
+    )
+
+
+def _notes(task: Task, document: Document, ground: Ground) -> Sequence[str]:
+    """What a reader should know about this walk beyond the rule itself."""
+    notes = [
+        f"no {layer} is marked here, so words are chosen; mark one with --{layer} TEXT"
+        for layer in (Layer.PHRASE, Layer.ENTITY)
+        if layer in task.needs and not _pieces(document, layer)
+    ]
+    if isinstance(task.corrupt, MaskOut) and task.corrupt.replace.similar:
+        notes.append(f"similar words: {ground.similar}")
+    if Layer.SENTENCE in task.needs and len(_pieces(document, Layer.SENTENCE)) == 1:
+        notes.append("the text is one sentence, so there is no other order to put its sentences into")
+    return notes

@@ -1,0 +1,57 @@
+"""A corpus in memory with every layer of units, big enough for shares to be measured on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unmask.records import Flag, Layer
+from unmask.shards.corpus import Corpus, Shard
+from unmask.shards.manifest import Counts, Manifest
+from unmask.tokenize.stand_ins import StandIns
+from unmask.tokenize.vocab import Vocab
+
+ORDINARY = np.arange(10, 2000, dtype=np.int32)
+SENTINELS = np.arange(2100, 2200, dtype=np.int32)
+
+
+def vocabulary() -> Vocab:
+    """Two thousand tokens; words of one token below 300 and of two below 60 have similar words."""
+    single = [(token,) for token in range(10, 300)]
+    double = [(token, token + 1) for token in range(10, 60)]
+    words = single + double
+    near = [[i ^ 1, i ^ 2] for i in range(len(single) - 2)] + [[], []]
+    near += [[len(single) + (i ^ 1)] for i in range(len(double))]
+    return Vocab(2200, 2, 3, 4, 0, 1, ORDINARY, SENTINELS, StandIns.of(words, near))
+
+
+def make_shard(rng: np.random.Generator, documents: int, base: int) -> Shard:
+    """Words of 1 to 3 tokens in sentences of 4 to 30 words in documents of 1 to 40 sentences."""
+    bits, starts = [], [0]
+    for _ in range(documents):
+        for _ in range(rng.integers(1, 41)):
+            sizes = rng.integers(1, 4, rng.integers(4, 31))
+            sentence = np.zeros(sizes.sum(), np.uint8)
+            heads = np.cumsum(sizes) - sizes
+            sentence[heads] = Flag.WORD
+            sentence[0] |= Flag.SENTENCE
+            for start, inside, at in ((Flag.PHRASE, Flag.IN_PHRASE, 0), (Flag.ENTITY, Flag.IN_ENTITY, 2)):
+                sentence[heads[at] : heads[at + 1] + sizes[at + 1]] |= np.uint8(inside)
+                sentence[heads[at]] |= np.uint8(start)
+            bits.append(sentence)
+        starts.append(sum(map(len, bits)))
+    units = np.concatenate(bits)
+    ids = np.where(rng.random(len(units)) < 0.5, rng.integers(10, 60, len(units)), rng.integers(10, 2000, len(units)))
+    return Shard(ids.astype(np.uint16), units, np.array(starts), base)
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Corpus:
+    rng = np.random.default_rng(3)
+    first = make_shard(rng, 180, 0)
+    second = make_shard(rng, 180, len(first.ids))
+    counts = Counts(documents=360, tokens=second.base + len(second.ids))
+    layers = (Layer.WORD, Layer.PHRASE, Layer.ENTITY, Layer.SENTENCE)
+    return Corpus(Path("a folder"), Manifest("", "", layers, {}, counts, {}, {}), (first, second), vocabulary())

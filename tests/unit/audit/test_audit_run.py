@@ -1,0 +1,334 @@
+"""Sound rules hold, and every kind of fault is found: an audit that cannot say no is worth nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from unmask.audit.finding import Verdict
+from unmask.audit.run import audit
+from unmask.corrupt.delete import Delete
+from unmask.corrupt.fragment import Fragment
+from unmask.corrupt.infill import Infill
+from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.nothing import Nothing
+from unmask.corrupt.order import Order
+from unmask.corrupt.permute import PermuteSentences
+from unmask.corrupt.replace import Per, Replace
+from unmask.corrupt.rotate import Rotate
+from unmask.corrupt.select import OneOf, Tokens, Units
+from unmask.corrupt.sentinels import Sentinels
+from unmask.errors import CorpusError, RecipeError
+from unmask.examples.packed import Join, Packed
+from unmask.examples.pairs import Negative, Pairs
+from unmask.examples.visits import Copies, EveryVisit
+from unmask.family import members
+from unmask.keys import Key
+from unmask.objectives.mlm import MLM
+from unmask.records import Layer, Ordering, Spans
+from unmask.rules import rule, rules
+from unmask.tasks import Task
+from unmask.tokenize.stand_ins import NO_STAND_INS
+
+KEY = Key.of(5)
+RUNS = (0.4, 0.3, 0.2, 0.1)
+
+
+def cloze(select, show=Replace(mask=0.8, random=0.1, keep=0.1), hide=MaskOut):
+    return Task(name="cloze", examples=Packed(Join.NEVER), corrupt=hide(select, show), learns=(MLM(),))
+
+
+def named(findings, name):
+    return next(finding for finding in findings if finding.name.startswith(name))
+
+
+@pytest.mark.parametrize("name", [found.name for found in rules()])
+def test_every_bare_rule_holds(name, corpus):
+    findings = audit(rule(name), corpus, KEY, rows=600, lengths=(256,))
+    assert findings.holds, findings.broken
+
+
+@pytest.mark.parametrize("recipe", members(), ids=lambda recipe: recipe.name)
+def test_every_member_holds_at_all_its_lengths(recipe, corpus):
+    findings = audit(recipe, corpus, KEY, rows=400)
+    assert findings.holds, findings.broken
+    assert {section.length for section in findings.sections} == {stage.length for stage in recipe.stages}
+
+
+def test_a_mixture_of_levels_holds(corpus):
+    select = OneOf((Tokens(), Units(Layer.WORD), Units(Layer.ENTITY)), (0.5, 0.25, 0.25))
+    findings = audit(cloze(select), corpus, KEY, rows=600, lengths=(128,))
+    assert findings.holds, findings.broken
+    assert named(findings, "words left half-masked").verdict is Verdict.REPORTED
+
+
+@pytest.mark.parametrize("per", [Per.WORD, Per.SPAN])
+def test_words_and_spans_that_draw_once_hold(per, corpus):
+    for show in (Replace(mask=0.5, random=0.3, keep=0.2, per=per), Replace(similar=0.6, mask=0.2, keep=0.2, per=per)):
+        findings = audit(cloze(Units(run=RUNS), show), corpus, KEY, rows=600, lengths=(128,))
+        assert findings.holds, findings.broken
+
+
+@dataclass(frozen=True, slots=True)
+class Torn(Units):
+    def __call__(self, example, key):
+        spans = Units.__call__(self, example, key)
+        return Spans(spans.start, np.maximum(spans.end - 1, spans.start + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Greedy(Units):
+    def __call__(self, example, key):
+        return Units(self.layer, self.run, self.rate * 1.5)(example, key)
+
+
+@dataclass(frozen=True, slots=True)
+class Lawless(Units):
+    def __call__(self, example, key):
+        return Units(self.layer, (0.5, 0.3, 0.1, 0.1), self.rate)(example, key)
+
+
+@dataclass(frozen=True, slots=True)
+class AlwaysMasks(Replace):
+    def __call__(self, chosen, vocab, key):
+        return np.full_like(chosen.ids, vocab.mask)
+
+
+@dataclass(frozen=True, slots=True)
+class ByToken(Replace):
+    def __call__(self, chosen, vocab, key):
+        return Replace(self.mask, self.random, self.keep)(chosen, vocab, key)
+
+
+@dataclass(frozen=True, slots=True)
+class ShowsSpecials(Replace):
+    def __call__(self, chosen, vocab, key):
+        shown = Replace.__call__(self, chosen, vocab, key)
+        return np.where((shown != vocab.mask) & (shown != chosen.ids), vocab.sep, shown).astype(np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class EatsSpecials(MaskOut):
+    def __call__(self, example, vocab, key):
+        instance = MaskOut.__call__(self, example, vocab, key)
+        ids = np.where(example.fixed, vocab.mask, instance.inputs.ids).astype(np.int32)
+        return replace(instance, inputs=replace(instance.inputs, ids=ids))
+
+
+@dataclass(frozen=True, slots=True)
+class HalfTheRows(MaskOut):
+    def __call__(self, example, vocab, key):
+        instance = MaskOut.__call__(self, example, vocab, key)
+        target, ids = instance.targets[0], instance.inputs.ids.copy()
+        drop = (np.searchsorted(example.rows, target.positions, side="right") - 1) % 2 == 0
+        ids[target.positions[drop]] = target.answers[drop]
+        kept = replace(
+            target,
+            positions=target.positions[~drop],
+            answers=target.answers[~drop],
+            spans=Spans(target.positions[~drop], target.positions[~drop] + 1),
+        )
+        return replace(instance, inputs=replace(instance.inputs, ids=ids), targets=(kept,))
+
+
+@dataclass(frozen=True, slots=True)
+class Forgets(MaskOut):
+    def restore(self, instance, vocab):
+        return instance.inputs.ids, instance.inputs.rows
+
+
+SHOW = Replace(mask=0.8, random=0.1, keep=0.1)
+ONCE = {"mask": 0.8, "random": 0.1, "keep": 0.1, "per": Per.SPAN}
+
+
+@pytest.mark.parametrize(
+    ("task", "broken"),
+    [
+        (cloze(Torn()), "words left half-masked"),
+        (cloze(Greedy()), "tokens chosen"),
+        (cloze(Greedy()), "rows over budget"),
+        (cloze(Greedy(run=RUNS)), "tokens chosen"),
+        (cloze(Lawless(run=RUNS)), "run length in words, largest gap"),
+        (cloze(Lawless(run=RUNS)), "run length in words, mean"),
+        (cloze(Tokens(), AlwaysMasks(mask=0.8, random=0.1, keep=0.1)), "shown: kept"),
+        (cloze(Units(run=RUNS), ByToken(**ONCE)), "spans shown as a mask in part"),
+        (cloze(Tokens(), ShowsSpecials(mask=0.8, random=0.1, keep=0.1)), "random tokens that are special"),
+        (cloze(Tokens(), hide=EatsSpecials), "special tokens touched"),
+        (cloze(Tokens(), hide=HalfTheRows), "rows with an empty cloze"),
+        (cloze(Tokens(), hide=Forgets), "rows not restored exactly"),
+    ],
+)
+def test_a_fault_of_a_cloze_is_found(task, broken, corpus):
+    findings = audit(task, corpus, KEY, rows=400, lengths=(128,))
+    assert broken in {finding.name for finding in findings.broken}
+
+
+@dataclass(frozen=True, slots=True)
+class LongSpans(Sentinels):
+    def __call__(self, example, vocab, key):
+        return Sentinels(self.rate, 5.0)(example, vocab, key)
+
+
+@dataclass(frozen=True, slots=True)
+class LongMasks(Infill):
+    def __call__(self, example, vocab, key):
+        return Infill(self.rate, 4.0)(example, vocab, key)
+
+
+@dataclass(frozen=True, slots=True)
+class DeletesMore(Delete):
+    def __call__(self, example, vocab, key):
+        return Delete(0.3)(example, vocab, key)
+
+
+@dataclass(frozen=True, slots=True)
+class Tears(PermuteSentences):
+    def __call__(self, example, vocab, key):
+        return Rotate()(example, vocab, key)
+
+
+@dataclass(frozen=True, slots=True)
+class Loses(Rotate):
+    def __call__(self, example, vocab, key):
+        instance = Rotate()(example, vocab, key)
+        ids = instance.inputs.ids.copy()
+        ids[2::3] = ids[1::3][: len(ids[2::3])]
+        return replace(instance, inputs=replace(instance.inputs, ids=ids))
+
+
+@dataclass(frozen=True, slots=True)
+class InFront(Fragment):
+    def __call__(self, example, vocab, key):
+        return Fragment(place=(1.0, 0.0, 0.0))(example, vocab, key)
+
+
+@dataclass(frozen=True, slots=True)
+class InReadingOrder(Order):
+    def __call__(self, example, vocab, key):
+        instance = Order.__call__(self, example, vocab, key)
+        target = instance.targets[0]
+        rank = target.rank.copy()
+        row = np.searchsorted(example.rows, target.positions, side="right") - 1
+        first = np.searchsorted(row, np.arange(len(example)))
+        rank[target.positions] = np.arange(len(row)) - first[row]
+        return replace(instance, targets=(Ordering(rank, target.positions, target.answers),))
+
+
+@dataclass(frozen=True, slots=True)
+class NoOrder(Order):
+    def __call__(self, example, vocab, key):
+        instance = Order.__call__(self, example, vocab, key)
+        target = instance.targets[0]
+        return replace(instance, targets=(Ordering(np.minimum(target.rank, 3), target.positions, target.answers),))
+
+
+@pytest.mark.parametrize(
+    ("name", "corrupt", "broken"),
+    [
+        ("t5", LongSpans(), "span length, mean"),
+        ("t5", LongSpans(), "span length in tokens, largest gap"),
+        ("infill", LongMasks(), "words behind a mask, mean"),
+        ("infill", LongMasks(), "words behind a mask, largest gap"),
+        ("delete", DeletesMore(), "text deleted"),
+        ("permute", Tears(), "sentences torn apart"),
+        ("rotate", Loses(), "tokens lost or doubled"),
+        ("rotate", Loses(), "special tokens touched"),
+        ("mass", InFront(), "fragments at the beginning"),
+        ("xlnet", InReadingOrder(), "neighbours said from left to right"),
+        ("xlnet", NoOrder(), "rows whose ranks are no order"),
+    ],
+)
+def test_a_fault_of_a_rewriting_rule_is_found(name, corrupt, broken, corpus):
+    findings = audit(replace(rule(name), corrupt=corrupt), corpus, KEY, rows=400, lengths=(256,))
+    assert broken in {finding.name for finding in findings.broken}
+
+
+@dataclass(frozen=True, slots=True)
+class Lies(Pairs):
+    def plan(self, corpus, length, key):
+        plan = Pairs.plan(self, corpus, length, key)
+        return replace(plan, facts={name: 1 - value for name, value in plan.facts.items()})
+
+
+def test_pairs_that_contradict_their_fact_are_found(corpus):
+    task = replace(cloze(Tokens()), examples=Lies(Negative.RANDOM))
+    findings = audit(task, corpus, KEY, rows=300, lengths=(128,))
+    assert named(findings, "next: pairs whose documents contradict it").measured == 300
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck(EveryVisit):
+    def renewal(self, visit):
+        return 0 * visit
+
+
+@pytest.mark.parametrize(
+    ("renew", "visits", "draws"), [(Copies(10), 40, 10), (Copies(3), 12, 3), (EveryVisit(), 40, 40)]
+)
+def test_renewal_is_counted(renew, visits, draws, corpus):
+    recipe = replace(members()[0], renew=renew)
+    finding = named(audit(recipe, corpus, KEY, rows=10), "different draws")
+    assert (finding.name, finding.measured) == (f"different draws in {visits} visits of a row", draws)
+
+
+def test_masks_that_never_change_are_found(corpus):
+    findings = audit(replace(members()[0], renew=Stuck()), corpus, KEY, rows=10, lengths=(128,))
+    assert [finding.name for finding in findings.broken] == ["different draws in 40 visits of a row"]
+
+
+def test_similar_words_without_a_table_break_the_rule_and_say_what_to_do(corpus):
+    bare = replace(corpus, vocab=replace(corpus.vocab, stand_ins=NO_STAND_INS))
+    findings = audit(rule("similar"), bare, KEY, rows=200, lengths=(128,))
+    assert [finding.name for finding in findings.broken] == ["chosen words that have a similar word"]
+    assert "unmask vectors" in findings.broken[0].advice
+
+
+def test_the_whole_corpus_is_enough_and_more_rows_than_there_are_do_no_harm(corpus):
+    section = audit(rule("gpt"), corpus, KEY, rows=1 << 60, lengths=(256,)).sections[0]
+    text = corpus.manifest.counts.tokens
+    assert text < section.tokens < 1.1 * text
+
+
+def test_the_audited_rows_do_not_depend_on_how_many_are_audited(corpus):
+    few = audit(rule("word"), corpus, KEY, rows=256, lengths=(128,))
+    again = audit(rule("word"), corpus, KEY, rows=256, lengths=(128,))
+    other = audit(rule("word"), corpus, Key.of(6), rows=256, lengths=(128,))
+    assert few == again != other
+
+
+def test_a_missing_layer_is_refused(corpus):
+    plain = replace(corpus, manifest=replace(corpus.manifest, layers=(Layer.SENTENCE,)))
+    with pytest.raises(RecipeError, match="reads word units"):
+        audit(rule("word"), plain, KEY)
+    with pytest.raises(RecipeError, match="was prepared with sentence only"):
+        audit(next(found for found in members() if found.name == "wwm"), plain, KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class NoRows(Packed):
+    def plan(self, corpus, length, key):
+        empty = np.zeros(0, dtype=np.int64)
+        plan = Packed.plan(self, corpus, length, key)
+        return replace(plan, start=empty, length=empty, segment=empty, document=empty, rows=np.zeros(1, np.int64))
+
+
+def test_a_corpus_without_rows_is_refused(corpus):
+    with pytest.raises(CorpusError, match="no row at all"):
+        audit(replace(cloze(Tokens()), examples=NoRows()), corpus, KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class Mine(Nothing):
+    """A rule that nobody knows."""
+
+
+def test_an_unknown_rule_is_asked_what_every_rule_is_asked(corpus):
+    names = {finding.name for finding in audit(replace(rule("gpt"), corrupt=Mine()), corpus, KEY, rows=50)}
+    assert names == {
+        "padding, if rows are padded",
+        "documents in a row",
+        "rows above 512 tokens",
+        "rows not restored exactly",
+    }

@@ -1,0 +1,98 @@
+"""Duplicates: exact ones always, near ones by the promised curve."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unmask.errors import RecipeError
+from unmask.records import Document
+from unmask.text.dedup import ExactSeen, NearSeen, Resemblance, digest
+from unmask.text.digests import DigestSet
+
+
+def document(text: str) -> Document:
+    return Document("d", text)
+
+
+def words(start: int, stop: int) -> str:
+    return " ".join(f"w{number * 7919 % 100_003}" for number in range(start, stop))
+
+
+@given(st.lists(st.integers(0, 40), max_size=200), st.integers(1, 8))
+def test_the_set_answers_like_a_set(numbers: list[int], waiting: int) -> None:
+    digests = DigestSet(waiting)
+    oracle: set[int] = set()
+    for number in numbers:
+        assert digests.holds_any([number]) == (number in oracle)
+        digests.add([number])
+        oracle.add(number)
+    assert digests.save().tolist() == sorted(oracle)
+    again = DigestSet.load(digests.save(), waiting)
+    assert [again.holds_any([n]) for n in range(42)] == [n in oracle for n in range(42)]
+
+
+def test_numbers_of_the_whole_range_are_kept_apart() -> None:
+    digests = DigestSet(waiting=2)
+    big = 2**64 - 1
+    digests.add([big, 2**63, 2**53])
+    assert digests.holds_any([big])
+    assert not digests.holds_any([big - 1, 2**63 + 1, 2**53 + 1])
+
+
+def test_exact_duplicates_are_seen_the_second_time() -> None:
+    seen = ExactSeen(DigestSet(waiting=3))
+    texts = ["一", "二", "一", "三", "四", "五", "二", "\ud800", "\ud800"]
+    assert [seen.seen(document(text)) for text in texts] == [False, False, True, False, False, False, True, False, True]
+
+
+def test_a_digest_computed_elsewhere_counts_the_same() -> None:
+    seen = ExactSeen()
+    assert not seen.seen(document("a"))
+    assert seen.seen_digest(digest("a"))
+
+
+def test_a_given_empty_set_is_used_and_filled() -> None:
+    known = DigestSet()
+    ExactSeen(known).seen(document("a"))
+    assert len(known) == 1
+
+
+def test_near_duplicates_are_seen_and_different_texts_are_not() -> None:
+    seen = NearSeen()
+    text = words(0, 400)
+    assert not seen.seen(document(text))
+    assert seen.seen(document(text.replace("w7919 ", "other ").upper()))
+    assert not seen.seen(document(words(1000, 1400)))
+    assert not seen.seen(document(words(300, 700)))
+
+
+@pytest.mark.parametrize("text", ["", "a", "好", "ab cd"])
+def test_short_texts_are_compared_too(text: str) -> None:
+    seen = NearSeen()
+    assert not seen.seen(document(text))
+    assert seen.seen(document(f" {text} "))
+    assert not seen.seen(document("something else"))
+
+
+def test_signatures_agree_as_often_as_texts_share_shingles() -> None:
+    rule = Resemblance(hashes=512)
+    for overlap in (100, 200, 300):
+        one, two = words(0, 400), words(400 - overlap, 800 - overlap)
+        sets = [{text[i : i + 5] for i in range(len(text) - 4)} for text in (one, two)]
+        truth = len(sets[0] & sets[1]) / len(sets[0] | sets[1])
+        agree = float(np.mean(rule.signature(one) == rule.signature(two)))
+        assert abs(agree - truth) < 0.09  # four standard deviations of 512 draws
+
+
+def test_bands_move_with_the_threshold() -> None:
+    strict, loose = Resemblance(threshold=0.9).bands(), Resemblance(threshold=0.4).bands()
+    assert strict[1] > loose[1]
+    assert strict[0] * strict[1] <= 128
+
+
+def test_a_threshold_outside_its_range_is_refused() -> None:
+    with pytest.raises(RecipeError, match="between 0 and 1"):
+        Resemblance(threshold=1.0)

@@ -1,0 +1,94 @@
+"""Domain words: one token each, old ids untouched, and the old pieces known."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from unmask.errors import InputError
+from unmask.tokenize.encode import Encoder
+from unmask.tokenize.extend import extend
+from unmask.tokenize.spec import append_entries
+from unmask.tokenize.tokenizer import Tokenizer
+
+WORDS = ("covid", "covidien", "Blockchain", "犇", "covid-19", "犇猋", "machine learning")
+
+
+def ids(tokenizer: Tokenizer, text: str) -> list[int]:
+    return tokenizer.pipeline.encode(text, add_special_tokens=False).ids
+
+
+def test_old_ids_stay_and_new_ones_follow(tokenizer):
+    made = extend(tokenizer, WORDS)
+    old, new = tokenizer.pipeline.get_vocab(), made.tokenizer.pipeline.get_vocab()
+    assert {name: new[name] for name in old} == old
+    assert sorted(made.pieces) == list(range(tokenizer.vocab.size, made.tokenizer.vocab.size))
+    assert made.tokenizer.digest != tokenizer.digest
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_is_one_token_inside_text(tokenizer, word):
+    made = extend(tokenizer, WORDS).tokenizer
+    before, after = ids(made, "the dog"), ids(made, f"the dog {word}")
+    fresh = [number for number in after[len(before) :] if number >= tokenizer.vocab.size]
+    assert after[: len(before)] == before
+    assert len(fresh) == 1
+    shown = made.tokens(fresh)[0]
+    assert shown.strip(" ▁").lower() == word.lower()
+
+
+def test_new_words_are_ordinary_text(tokenizer):
+    made = extend(tokenizer, WORDS)
+    assert set(made.pieces) <= set(made.tokenizer.vocab.ordinary.tolist())
+
+
+def test_old_text_without_the_words_reads_as_before(tokenizer, corpus):
+    made = extend(tokenizer, WORDS).tokenizer
+    for text in corpus:
+        assert ids(made, text) == ids(tokenizer, text)
+
+
+def test_pieces_are_what_the_word_was_written_with(tokenizers):
+    tokenizer = tokenizers["uncased"]
+    made = extend(tokenizer, ["predicting", "预测"])
+    assert list(made.pieces.values()) == [tuple(ids(tokenizer, "predicting")), tuple(ids(tokenizer, "预测"))]
+
+
+def test_words_that_exist_change_nothing(tokenizers):
+    assert extend(tokenizers["uncased"], ["the", "dog"]).tokenizer.digest == tokenizers["uncased"].digest
+
+
+def test_each_word_costs_one_entry(tokenizer):
+    assert len(extend(tokenizer, WORDS).pieces) == len(WORDS)
+
+
+def test_extended_tokenizers_encode_documents_right(tokenizer):
+    made = extend(tokenizer, WORDS).tokenizer
+    text = "the covid dog, Blockchain 语言犇猋 machine learning covid-19"
+    assert Encoder(made).tokens(text).ids.tolist() == ids(made, text)
+
+
+def test_tokens_that_live_outside_the_model_keep_their_ids(tokenizers):
+    tokenizer = tokenizers["uncased"]
+    tokenizer = Tokenizer.parse(tokenizer.pipeline.to_str())
+    tokenizer.pipeline.add_special_tokens(["<extra_id_0>"])
+    made = extend(tokenizer, ["covid"]).tokenizer
+    assert made.pipeline.token_to_id("<extra_id_0>") == tokenizers["uncased"].vocab.size
+    assert made.pipeline.token_to_id("covid") == tokenizers["uncased"].vocab.size + 1
+
+
+def test_gaps_and_empty_words_are_refused(tokenizers):
+    with pytest.raises(InputError, match="one of them is empty"):
+        extend(tokenizers["uncased"], ["word", " "])
+    content = tokenizers["uncased"].content()
+    content["model"]["vocab"]["far"] = 10_000
+    with pytest.raises(InputError, match="gaps"):
+        extend(Tokenizer.parse(json.dumps(content)), ["covid"])
+
+
+def test_entries_are_appended_to_both_kinds_of_vocabulary():
+    table, pairs = {"vocab": {"a": 0}}, {"vocab": [["a", 0.0]]}
+    assert append_entries(table, ["b", "c"]) == append_entries(pairs, ["b", "c"], -1.0) == 1
+    assert table["vocab"] == {"a": 0, "b": 1, "c": 2}
+    assert pairs["vocab"][1:] == [["b", -1.0], ["c", -1.0]]
