@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from unmask.corrupt.fragment import Fragment
 from unmask.objectives.mlm import SBO
 from unmask.objectives.pair import Truth
 from unmask.records import Cloze, Fact, Ids, Instance, NextToken, Ordering, Rewrite, Target
@@ -95,7 +96,11 @@ def _one(target: Target, instance: Instance, steps: Sequence[Traced], vocab: Voc
         case Ordering(rank, positions, answers):
             order = np.argsort(rank[positions])
             said = _answers(positions[order].tolist(), names(answers[order]), shown, steps[-1])
-            return Answers("one after another, in the drawn order", said, in_turn=True)
+            return Answers(
+                "in the drawn order: each turn sees the tokens that were not chosen, and the turns before it",
+                said,
+                in_turn=True,
+            )
         case NextToken(weights):
             here = np.flatnonzero(weights[:-1])
             pairs = ((i, shown[i], shown[i + 1], places[i].fate, 0) for i in here.tolist())
@@ -121,7 +126,8 @@ def _script(target: Rewrite, steps: Sequence[Traced], vocab: Vocab, names: Names
         hidden = Fate.MASK if at in group else Fate.SHOWN
         fate = Fate.SENTINEL if token in sentinels else Fate.SPECIAL if token in special else hidden
         tokens.append(Written(name, fate, group.get(at, 0)))
-    return Script(f"a decoder writes {_count(len(tokens), 'token')}, from left to right", tuple(tokens))
+    where = ", at the places where they stood" if isinstance(steps[-1].part, Fragment) else ""
+    return Script(f"a decoder writes {_count(len(tokens), 'token')}, from left to right{where}", tuple(tokens))
 
 
 def _borders(step: Traced, shown: Sequence[str]) -> Saying:

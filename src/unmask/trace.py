@@ -78,6 +78,12 @@ class Traced:
     origins: tuple[int, ...]
     """Where the token at each place stood in the original row; -1 for one that is new."""
 
+    @property
+    def in_place(self) -> bool:
+        """Whether every token stands where it stood, or something else stands there for it."""
+        moved = any(place.fate is Fate.MOVED for place in self.places)
+        return not moved and all(span.origins == span.places for span in self.chosen)
+
 
 def trace(corrupt: Corrupt, example: Example, vocab: Vocab, key: Key) -> tuple[Traced, ...]:
     """The steps of a corruption of one row, the last being what the network sees. Most have a single step."""

@@ -100,6 +100,8 @@ class Sight:
     name: str
     about: str
     grid: Bools
+    lines: tuple[tuple[int, ...], ...]
+    """The places worth a line: those asked in turn, then the rest, with those that see the same together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +121,8 @@ class Walk:
     where: str
     shows: str
     budget: str
+    widened: str
+    """That the rule was given more room than its own rate leaves, and why; empty if it was not."""
     notes: tuple[str, ...]
     draws: tuple[Draw, ...]
     """The draw of the visit that was asked for, then others of the same row."""
@@ -157,7 +161,8 @@ def walk(
         where=where(task.corrupt),
         shows=shows(task.corrupt),
         budget=budget(task.corrupt, example),
-        notes=tuple(filter(None, (widened, *_notes(task, document, ground)))),
+        widened=widened,
+        notes=tuple(_notes(task, document, ground)),
         draws=tuple(draw for draw, _ in draws),
         sight=sight(task.view, Rewrite in task.corrupt.makes),
         streams=_streams(task, draws[0][1]),
@@ -221,13 +226,27 @@ def _streams(task: Task, instance: Instance) -> tuple[Sight, ...]:
     if task.view == ENCODER:
         return ()
     inputs = instance.inputs
-    rank = next((target.rank for target in instance.targets if isinstance(target, Ordering)), ())
-    layout = Layout.of(len(inputs.ids), document=inputs.document.tolist(), rank=list(rank))
-    blank = {Start.BLANK: ", starting from its position alone", Start.TOKEN: ""}
-    return tuple(
-        Sight(one.name, f"reads {one.reads_from}{blank[one.starts_from]}", one.rule.allows(layout))
-        for one in task.view.streams
-    )
+    rank = next((target.rank for target in instance.targets if isinstance(target, Ordering)), np.zeros(0, np.int32))
+    turns = np.argsort(rank, kind="stable")[int((rank < 0).sum()) :].tolist()
+    layout = Layout.of(len(inputs.ids), document=inputs.document.tolist(), rank=rank.tolist())
+    found = []
+    for stream in task.view.streams:
+        grid = stream.rule.allows(layout)
+        if stream.starts_from is Start.BLANK:
+            about = f"reads {stream.reads_from}; a place starts from its number, not its token"
+            found.append(Sight(stream.name, about, grid, tuple((place,) for place in turns)))
+        else:
+            rest = _alike(grid, [place for place in range(len(grid)) if place not in turns])
+            found.append(Sight(stream.name, f"reads {stream.reads_from}", grid, (*((turn,) for turn in turns), *rest)))
+    return tuple(found)
+
+
+def _alike(grid: Bools, places: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Places that see the same, together."""
+    groups: dict[bytes, list[int]] = {}
+    for place in places:
+        groups.setdefault(grid[place].tobytes(), []).append(place)
+    return tuple(tuple(group) for group in groups.values())
 
 
 def _notes(task: Task, document: Document, ground: Ground) -> Sequence[str]:

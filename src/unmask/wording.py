@@ -132,8 +132,8 @@ def sight(view: View, rewrites: bool) -> str:
 def renewal(renew: Renew, visit: int) -> str:
     """What this visit of a row shows, under static or dynamic masking."""
     if isinstance(renew, Copies):
-        return f"visit {visit}, copy {visit % renew.count} of {renew.count}: the copies are frozen, then come again"
-    return f"visit {visit}: drawn anew every time the row is read"
+        return f"visit {visit}: copy {visit % renew.count} of {renew.count} frozen ones (static masking 静态)"
+    return f"visit {visit}: drawn anew at every visit (dynamic masking 动态)"
 
 
 def percent(share: float) -> str:

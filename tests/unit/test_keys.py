@@ -56,9 +56,9 @@ def test_what_is_made_of_the_words_never_changes() -> None:
 
 
 def test_a_permutation_never_changes() -> None:
-    assert permute(np.arange(10), 10, Key.of(7, "epoch", 0)).tolist() == [0, 3, 2, 6, 9, 4, 5, 8, 7, 1]
+    assert permute(np.arange(10), 10, Key.of(7, "epoch", 0)).tolist() == [0, 1, 3, 2, 5, 8, 4, 7, 6, 9]
     far = permute(np.array([0, 1, 10**12 - 1]), 10**12, Key.of(7))
-    assert far.tolist() == [920700531939, 650983265949, 112018396297]
+    assert far.tolist() == [18482257384, 207468422621, 870354158402]
 
 
 @given(
@@ -174,9 +174,8 @@ def test_an_index_goes_to_the_same_place_alone_and_among_others() -> None:
     assert together.tolist() == alone
 
 
-@pytest.mark.parametrize("size", [100, 300])
+@pytest.mark.parametrize("size", [5, 10, 40, 100, 300])
 def test_over_many_keys_an_index_goes_everywhere_alike(size: int) -> None:
-    # Not claimed for a few dozen numbers: four Feistel rounds over so few bits favour some places measurably.
     images = np.stack([permute(np.array([0, size - 1]), size, Key.of(seed)) for seed in range(3000)])
     assert chi_square(np.bincount(images[:, 0], minlength=size)) < 4
     assert chi_square(np.bincount(images[:, 1], minlength=size)) < 4

@@ -19,8 +19,8 @@ from unmask.ragged import row_sums
 from unmask.records import Bools, Instance, Ints, Ordering, Rewrite
 
 _VISITS = 40
-_LOOKED_AT = 64
-"""Renewal is watched on the longest of so many rows: a long row does not draw the same thing twice by chance."""
+_WATCHED, _AMONG = 8, 64
+"""Renewal is watched on the longest rows of so many, taken together: they do not draw the same twice by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class PairFacts:
         return np.append(np.bincount(value, minlength=3), wrong.sum()).astype(np.float64)
 
     def judge(self, total: Numbers) -> Said:
-        """Half of the true pairs are swapped. Random ones may be more than drawn: lone sentences have no continuation."""
+        """Half of the true pairs are swapped. Random ones may be more: a lone sentence has no continuation."""
         *values, wrong = total
         fact, rows = next(iter(self.pairs.gives)), sum(values)
         negative, true = self.pairs.negative, values[0] + values[1]
@@ -94,18 +94,20 @@ class PairFacts:
 
 
 def renewal(source: Source, corrupt: Corrupt, renew: Renew, strict: bool) -> Finding:
-    """How many different draws one row shows over its visits: as many as there are copies, or a new one each time.
+    """How many different draws some rows show over their visits: as many as there are copies, or a new one each time.
 
     A rule that has few outcomes for a row (three sentences have six orders) repeats itself; it is not strict.
     """
     visits = 4 * renew.count if isinstance(renew, Copies) else _VISITS
     expected = renew.count if isinstance(renew, Copies) else visits
-    rows = np.arange(min(_LOOKED_AT, len(source.plan)))
-    pieces = np.add.reduceat(source.plan.length[: source.plan.rows[len(rows)]], source.plan.rows[: len(rows)])
-    row = np.full(visits, rows[pieces.argmax()])
-    batch = source.batch(corrupt, row, source.visits.at(row, np.arange(visits)))
-    found = len({_draw(batch.instance, number) for number in range(visits)})
-    name = f"different draws in {visits} visits of a row"
+    some = min(_AMONG, len(source.plan))
+    size = np.add.reduceat(source.plan.length[: source.plan.rows[some]], source.plan.rows[:some])
+    watched = np.argsort(-size, kind="stable")[:_WATCHED]
+    row, visit = np.tile(watched, visits), np.repeat(np.arange(visits), len(watched))
+    instance = source.batch(corrupt, row, source.visits.at(row, visit)).instance
+    each = [_draw(instance, number) for number in range(len(row))]
+    found = len({tuple(each[first : first + len(watched)]) for first in range(0, len(row), len(watched))})
+    name = f"different draws in {visits} visits"
     return Finding(name, found, Within(expected), Unit.COUNT) if strict else told(name, found, Unit.COUNT)
 
 

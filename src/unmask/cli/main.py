@@ -11,7 +11,7 @@ import sys
 
 import typer
 
-from unmask.cli import audit, family, prepare, vectors, walk
+from unmask.cli import audit, demo, family, prepare, vectors, walk
 
 app = typer.Typer(
     name="unmask",
@@ -21,8 +21,18 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-for command in (prepare.prepare, vectors.vectors, walk.walk, audit.audit, family.family, family.show, family.diff):
-    app.command(epilog=command.__doc__.split("Examples:\n")[-1] if command.__doc__ else "")(command)
+_COMMANDS = (
+    demo.demo,
+    prepare.prepare,
+    vectors.vectors,
+    walk.walk,
+    audit.audit,
+    family.family,
+    family.show,
+    family.diff,
+)
+for _command in _COMMANDS:
+    app.command()(_command)
 
 
 def main() -> None:

@@ -108,9 +108,5 @@ def _show(walks: list[Walk], html: Path | None) -> None:
     from unmask.report.walk_text import summary_lines, walk_lines
 
     width = min(screen.width, _WIDEST)
-    if len(walks) == 1:
-        screen.print(*walk_lines(walks[0], width), sep="\n", soft_wrap=True)
-        return
-    for one in walks:
-        screen.print(*summary_lines(one, width), sep="\n", soft_wrap=True)
-    screen.print("\n[dim]Every stage of one of them: unmask walk --rule NAME[/dim]")
+    lines = walk_lines(walks[0], width) if len(walks) == 1 else summary_lines(walks, width)
+    screen.print(*lines, sep="\n", soft_wrap=True)

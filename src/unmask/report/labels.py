@@ -70,7 +70,8 @@ def pieces(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
     for token in tokens:
         written = token.removeprefix("##").replace("▁", " ").strip() or token
         closing = len(written) == 1 and unicodedata.category(written) in _CLOSING
-        glued = token.startswith("##") or closing or not before or _is_wide(before[-1]) or _is_wide(written[0])
+        specials = _is_special(before) and _is_special(written)
+        glued = token.startswith("##") or closing or specials or not before or _is_wide(before, written)
         yield "" if glued else " ", written
         before = written
 
@@ -80,5 +81,10 @@ def span_of(places: Sequence[int]) -> str:
     return str(places[0]) if len(places) == 1 else f"{places[0]}–{places[-1]}"
 
 
-def _is_wide(character: str) -> bool:
-    return unicodedata.east_asian_width(character) in _WIDE
+def _is_special(token: str) -> bool:
+    return (token[:1], token[-1:]) in (("[", "]"), ("<", ">")) and len(token) > 2
+
+
+def _is_wide(before: str, after: str) -> bool:
+    """Whether one of two neighbours is written in a script without spaces."""
+    return any(unicodedata.east_asian_width(character) in _WIDE for character in (before[-1], after[0]))

@@ -46,6 +46,14 @@ def strip(labels: Sequence[str], columns: Iterable[Column], width: int, margin: 
 
 
 def _blocks(columns: Sequence[Column], room: int) -> list[list[Column]]:
+    """As few blocks as the room allows, and then as equal as they can be: no token is left over on its own."""
+    fewest = len(_filled(columns, room))
+    while room > 1 and len(narrower := _filled(columns, room - 1)) == fewest and len(narrower) > 1:
+        room -= 1
+    return _filled(columns, room)
+
+
+def _filled(columns: Sequence[Column], room: int) -> list[list[Column]]:
     blocks: list[list[Column]] = [[]]
     used = 0
     for column in columns:

@@ -6,21 +6,34 @@ What never happens here: finding out what happened. The walk knows; this file on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
 
-import numpy as np
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
 from rich.text import Text
 
 from unmask.asked import Answers, Asked, Saying, Script
 from unmask.records import Layer
 from unmask.report.labels import MARKS, Stage, pieces, span_of, spelled
 from unmask.report.strip import Cell, Column, strip
-from unmask.trace import Place
+from unmask.trace import Place, Traced
 from unmask.walk import Draw, Sight, Token, Walk
+from unmask.wording import where
 
 _MARGIN = 9
-_TERMS = {Layer.WORD: "词", Layer.PHRASE: "短语", Layer.ENTITY: "实体"}
-_MOST_SHOWN = 24
+_UNITS = {Layer.WORD: "words", Layer.PHRASE: "phrases", Layer.ENTITY: "entities"}
+_MOST_SHOWN = 20
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class Atom(NamedTuple):
+    """A piece of running text: the space before it, the piece, and its style."""
+
+    gap: str
+    text: str
+    style: str
 
 
 def walk_lines(walk: Walk, width: int) -> Iterator[Text]:
@@ -44,13 +57,23 @@ def walk_lines(walk: Walk, width: int) -> Iterator[Text]:
     yield from _others(walk, width)
 
 
-def summary_lines(walk: Walk, width: int) -> Iterator[Text]:
-    """One draw of a walk in three lines: its name, what is seen, what must be said."""
-    subject = walk.subject
-    head = Text(subject.name.removeprefix("rule ").ljust(14), style="bold")
-    head.append(f"{subject.says}", style="not bold").append(f"  {subject.paper.split(',')[0]}", style="dim not bold")
-    yield head
-    yield from _compact("sees", walk.draws[0], width)
+def summary_lines(walks: Sequence[Walk], width: int) -> Iterator[Text]:
+    """Several walks, one draw each: the name, what is seen, and what must be said."""
+    for walk in walks:
+        subject = walk.subject
+        head = Text.assemble((subject.name.removeprefix("rule ").ljust(14), "bold"), subject.says)
+        yield head.append(f"  {subject.paper.split(',')[0]}", style="dim")
+        yield from _compact("sees", walk.draws[0], width)
+    yield Text()
+    raised = [mark for mark in MARKS.values() if mark.raised]
+    yield Text(
+        "   ".join(f"{mark.raised} {mark.words}" for mark in raised) + "   ¹ ² ³ said in this order", style="dim"
+    )
+    widened = [walk.subject.name.removeprefix("rule ") for walk in walks if walk.widened]
+    if widened:
+        about = f"{', '.join(widened)}: shown at a higher rate than their own, because the text is short; see --exact"
+        yield from _broken(Text(about, style="yellow"), width)
+    yield Text("Every stage of one of them: unmask walk --rule NAME", style="dim")
 
 
 def _title(walk: Walk, width: int) -> Iterator[Text]:
@@ -72,17 +95,45 @@ def _wrapped(label: str, text: str | Text, width: int, style: str = "") -> Itera
         yield Text((label if number == 0 else "").rjust(_MARGIN - 1) + " ", style="dim").append_text(line)
 
 
-def _broken(text: Text, width: int) -> list[Text]:
-    from rich.console import Console
+def _flow(label: str, atoms: Iterable[Atom], width: int) -> Iterator[Text]:
+    """Running text of atoms that is broken between them, and never inside a spelled word."""
+    line, used = Text(label.rjust(_MARGIN - 1) + " ", style="dim"), _MARGIN
+    for chunk in _chunks(atoms):
+        size = sum(cell_len(atom.text) for atom in chunk)
+        if used + len(chunk[0].gap) + size > width and used > _MARGIN:
+            yield line
+            line, used = Text(" " * _MARGIN, style="dim"), _MARGIN
+            chunk[0] = chunk[0]._replace(gap="")
+        for atom in chunk:
+            line.append(atom.gap).append(atom.text, atom.style or "not dim")
+        used += len(chunk[0].gap) + size
+    yield line
 
-    return list(text.wrap(Console(width=width), width))
+
+def _chunks(atoms: Iterable[Atom]) -> Iterator[list[Atom]]:
+    """Atoms that must stay on one line: pieces of a word, and what closes it."""
+    chunk: list[Atom] = []
+    for atom in atoms:
+        if chunk and (atom.gap or atom.text[0] in "[<" or cell_len(atom.text[0]) > 1):
+            yield chunk
+            chunk = []
+        chunk.append(atom)
+    if chunk:
+        yield chunk
+
+
+def _broken(text: Text, width: int) -> list[Text]:
+    lines = text.wrap(Console(width=width), width)
+    for line in lines:
+        line.rstrip()
+    return list(lines)
 
 
 def _words(walk: Walk, width: int) -> Iterator[Text]:
     yield from _heading(Stage.WORDS, f"{len(walk.units[0][1])} words, found once, on the text")
     for layer, found in walk.units:
         if found:
-            yield from _wrapped(_TERMS[layer], "│".join(found), width)
+            yield from _wrapped(_UNITS[layer], "│".join(found), width)
 
 
 def _tokens(walk: Walk, width: int) -> Iterator[Text]:
@@ -115,17 +166,19 @@ def _selection(walk: Walk, draw: Draw, width: int) -> Iterator[Text]:
     yield from _wrapped("rule", walk.where, width)
     if walk.budget:
         yield from _wrapped("budget", walk.budget, width)
-    for note in walk.notes:
+    for note in filter(None, (walk.widened, *walk.notes)):
         yield from _wrapped("note", note, width, "yellow")
-    spans = [span for step in draw.steps for span in step.chosen]
-    if spans:
-        text = sum(not token.fixed for token in walk.row)
-        taken = sum(len(span.origins) for span in spans)
-        chosen = Text()
-        for number, span in enumerate(spans, start=1):
-            chosen.append(f"{number} ", "dim").append(_origin(walk, span.origins), "bold").append("   ")
-        yield from _wrapped("chosen", chosen, width)
-        yield from _wrapped("", f"{taken} of {text} text tokens", width, "dim")
+    for step in draw.steps:
+        if step.chosen:
+            yield from _flow("chosen", _chosen(walk, step), width)
+
+
+def _chosen(walk: Walk, step: Traced) -> Iterator[Atom]:
+    """The spans that one step chose, numbered, and how many tokens they are."""
+    for number, span in enumerate(step.chosen, start=1):
+        yield Atom("   " if number > 1 else "", f"{number} {_origin(walk, span.origins)}", "bold")
+    text = sum(not token.fixed for token in walk.row)
+    yield Atom("   ", f"{sum(len(span.origins) for span in step.chosen)} of {text} text tokens", "dim")
 
 
 def _origin(walk: Walk, origins: Sequence[int]) -> str:
@@ -136,23 +189,30 @@ def _origin(walk: Walk, origins: Sequence[int]) -> str:
 
 
 def _input(walk: Walk, draw: Draw, width: int) -> Iterator[Text]:
-    yield from _heading(Stage.INPUT, walk.shows)
+    yield from _heading(Stage.INPUT)
+    yield from _wrapped("shown", walk.shows, width)
     for number, (step, tokens) in enumerate(zip(draw.steps, draw.inputs, strict=True), start=1):
         if len(draw.steps) > 1:
-            yield from _wrapped(f"step {number}", type(step.part).__name__, width, "dim")
-        same = len(tokens) == len(walk.row) and list(step.origins) != sorted(step.origins)
-        before = [token.text for token in walk.row] if len(tokens) == len(walk.row) and not same else []
-        labels = (*(("before",) if before else ()), "input", "mark")
-        yield from strip(labels, _input_columns(step.places, tokens, before), width, _MARGIN)
+            yield from _wrapped(f"step {number}", where(step.part), width, "dim")
+        row = tuple(token.text for token in walk.row)
+        before = row if step.in_place and tokens != row else ()
+        yield from strip(*_input_strip(step.places, tokens, before), width, _MARGIN)
     yield from _legend(draw, width)
 
 
-def _input_columns(places: Sequence[Place], tokens: Sequence[str], before: Sequence[str]) -> Iterator[Column]:
+def _input_strip(
+    places: Sequence[Place], tokens: Sequence[str], before: Sequence[str]
+) -> tuple[tuple[str, ...], list[Column]]:
+    """What stood there, where that can be said; what stands there now; and how it came about."""
+    marked = any(MARKS[place.fate].letter for place in places)
+    columns = []
     for at, (place, token) in enumerate(zip(places, tokens, strict=True)):
         mark = MARKS[place.fate]
-        letter = f"{place.group or ''}{mark.letter}"
-        cells = (Cell(token, mark.style), Cell(letter, mark.style))
-        yield Column((Cell(before[at], "dim"), *cells) if before else cells)
+        cells = [Cell(before[at], "dim")] if before else []
+        cells.append(Cell(token, mark.style))
+        cells += [Cell(f"{place.group or ''}{mark.letter}", mark.style)] if marked else []
+        columns.append(Column(tuple(cells)))
+    return (*(("before",) if before else ()), "input", *(("mark",) if marked else ())), columns
 
 
 def _legend(draw: Draw, width: int) -> Iterator[Text]:
@@ -192,68 +252,60 @@ def _sight(walk: Walk, width: int) -> Iterator[Text]:
 
 
 def _grid(stream: Sight, row: Sequence[Token]) -> Iterator[Text]:
-    """A line for each position that reads; positions that see the same share one."""
+    """A line for each place that reads, or for several that see the same."""
     count = min(len(row), _MOST_SHOWN)
-    some = f" (the first {count} of {len(row)} places)" if count < len(row) else ""
+    some = f"; the first {count} of {len(row)} places" if count < len(row) else ""
     yield Text(f"{'':{_MARGIN}}{stream.name}: {stream.about}{some}", style="dim")
-    yield Text(" " * 16 + "".join(f"{place:3}" for place in range(count)), style="dim")
-    for places in _alike(stream.grid[:count, :count]):
-        name = f"{places[0]} {row[places[0]].text}" if len(places) == 1 else f"the other {len(places)}"
-        line = Text(" " * (_MARGIN) + _fitted(name, 7), style="dim")
-        for seen in stream.grid[places[0], :count]:
-            line.append("  ■" if seen else "  ·", style="bold green not dim" if seen else "dim")
-        yield line
-
-
-def _alike(grid: np.ndarray) -> list[list[int]]:
-    """Places that see the same, in the order of their first; single ones first, the large group last."""
-    groups: dict[bytes, list[int]] = {}
-    for place, line in enumerate(grid):
-        groups.setdefault(line.tobytes(), []).append(place)
-    return sorted(groups.values(), key=lambda group: (len(group) > 1, group[0]))
-
-
-def _fitted(text: str, width: int) -> str:
-    from rich.cells import set_cell_size
-
-    return set_cell_size(text, width)
+    yield Text(" " * (_MARGIN + 8) + "".join(f"{place:3}" for place in range(count)), style="dim")
+    for places in stream.lines:
+        if places[0] < count:
+            name = f"{places[0]} {row[places[0]].text}" if len(places) == 1 else "others"
+            line = Text(" " * _MARGIN + set_cell_size(name, 8), style="dim")
+            for seen in stream.grid[places[0], :count]:
+                line.append("  ■" if seen else "  ·", style="green not dim" if seen else "dim")
+            yield line
 
 
 def _others(walk: Walk, width: int) -> Iterator[Text]:
     if len(walk.draws) < 2:
         return
+    alike = all(draw.steps == walk.draws[0].steps for draw in walk.draws)
+    about = "every visit is the same" if alike else "the same row at other visits"
     yield Text()
-    yield Text.assemble(("other draws 其他抽样", "bold"), ("   the same row at other visits", "dim"))
-    for draw in walk.draws[1:]:
+    yield Text.assemble(("other draws 其他抽样", "bold"), (f"   {about}", "dim"))
+    for draw in walk.draws[1:] if not alike else ():
         yield from _compact(f"visit {draw.visit}", draw, width)
 
 
 def _compact(label: str, draw: Draw, width: int) -> Iterator[Text]:
-    """What is seen, in running text, and what must be said."""
-    seen, step = Text(), draw.steps[-1]
-    for (gap, token), place in zip(pieces(draw.inputs[-1]), step.places, strict=True):
-        mark = MARKS[place.fate]
-        seen.append(gap).append(token + mark.raised, mark.style)
-    yield from _wrapped(label, seen, width)
+    """What is seen, in running text, and what must be said. Raised letters say how a token came there."""
+    yield from _flow(label, _seen(draw), width)
     for asked in draw.asked:
         if not isinstance(asked, Saying):
-            yield from _wrapped("says", _said(asked), width)
+            yield from _flow("says", _said(asked), width)
 
 
-def _said(asked: Answers | Script) -> Text:
+def _seen(draw: Draw) -> Iterator[Atom]:
+    turns = {
+        answer.place: str(turn).translate(_RAISED)
+        for asked in draw.asked
+        if isinstance(asked, Answers) and asked.in_turn
+        for turn, answer in enumerate(asked.answers, start=1)
+    }
+    seen = zip(pieces(draw.inputs[-1]), draw.steps[-1].places, strict=True)
+    for at, ((gap, token), place) in enumerate(seen):
+        mark = MARKS[place.fate]
+        yield Atom(gap, token + turns.get(at, mark.raised), mark.style)
+
+
+def _said(asked: Answers | Script) -> Iterator[Atom]:
     """What must be said, as running text, span by span."""
     if isinstance(asked, Script):
-        return _written(asked)
-    if asked.in_turn:
-        return Text(" → ".join(one.says for one in asked.answers))
-    groups: dict[int, list[str]] = {}
-    for one in asked.answers:
-        groups.setdefault(one.group, []).append(one.says)
-    return Text(" · ".join(spelled(group) for group in groups.values()))
-
-
-def _written(script: Script) -> Text:
-    line = Text()
-    for (gap, token), one in zip(pieces([one.token for one in script.tokens]), script.tokens, strict=True):
-        line.append(gap).append(token, MARKS[one.fate].style)
-    return line
+        for (gap, token), one in zip(pieces([one.token for one in asked.tokens]), asked.tokens, strict=True):
+            yield Atom(gap, token, MARKS[one.fate].style)
+    elif asked.in_turn:
+        for number, answer in enumerate(asked.answers):
+            yield Atom(" → " if number else "", answer.says, "")
+    else:
+        for number, (_, group) in enumerate(groupby(asked.answers, lambda answer: answer.group)):
+            yield Atom(" · " if number else "", spelled([answer.says for answer in group]), "")

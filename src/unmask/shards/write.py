@@ -24,7 +24,9 @@ def write_shard(
     """Write one shard. `vocab` is the size of the vocabulary and the id of its unknown token."""
     size, unknown = vocab
     docs = [doc for doc in docs if len(doc.ids)]  # a text of nothing but invisible characters has no tokens
-    ids = np.concatenate([np.zeros(0, np.int32), *(doc.ids for doc in docs)]).astype(np.uint16 if size <= 1 << 16 else np.uint32)
+    ids = np.concatenate([np.zeros(0, np.int32), *(doc.ids for doc in docs)]).astype(
+        np.uint16 if size <= 1 << 16 else np.uint32
+    )
     bits = np.concatenate([np.zeros(0, np.uint8), *(doc.units.bits for doc in docs)])
     labels = [label for doc in docs for label in doc.labels.get(Layer.ENTITY, ())]
     names = tuple(sorted(set(labels)))

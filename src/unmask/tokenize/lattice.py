@@ -16,6 +16,9 @@ import numpy.typing as npt
 
 from unmask.records import Bools, Ids, Ints
 
+_BLOCK = 1 << 20
+"""Edges that are weighed at a time, to bound memory."""
+
 Scores: TypeAlias = npt.NDArray[np.float64]
 
 
@@ -64,8 +67,14 @@ class Lattice:
     def expected(self, logp: Scores, counts: Scores) -> Scores:
         """How often each piece is used, averaged over all cuts of all words (forward and backward)."""
         before, after = self._forward(logp, np.logaddexp), self._backward(logp)
-        share = before[self.begin] + logp[self.piece] + after[self.end] - before[self.last][self.word]
-        return weighted_count(self.piece, np.exp(share) * counts[self.word], len(logp))
+        total = before[self.last]
+        used = np.zeros(len(logp))
+        for start in range(0, len(self.piece), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            word, piece = self.word[block], self.piece[block]
+            share = before[self.begin[block]] + logp[piece] + after[self.end[block]] - total[word]
+            used += weighted_count(piece, np.exp(share) * counts[word], len(logp))
+        return used
 
     def _forward(self, logp: Scores, join: np.ufunc) -> Scores:
         score = self._start(self.first)
@@ -90,7 +99,7 @@ class Lattice:
         return (slice(a, b) for a, b in zip(self.groups[:-1].tolist(), self.groups[1:].tolist(), strict=True))
 
 
-def weighted_count(numbers: Ids, weights: Scores, size: int) -> Scores:
+def weighted_count(numbers: Ids | Ints, weights: Scores, size: int) -> Scores:
     """The sum of the weights of each number from 0 to `size` - 1, always added up in the same order."""
     return np.bincount(numbers, weights=weights, minlength=size).astype(np.float64, copy=False)
 

@@ -23,6 +23,7 @@ from unmask.tokenize.spec import check_size, pair_template
 from unmask.tokenize.unigram_fit import fit
 
 _SPACE = "▁"
+_WORDS = 1 << 19
 _CHARACTERS = 1_000_000
 """Characters of different words that pieces are fitted to; more cost memory and change little."""
 # Pieces do not reach from letters into punctuation, and long Chinese clauses are learned from in parts.
@@ -62,13 +63,16 @@ class Unigram:
 
     def learn(self, texts: Iterable[str], progress: bool) -> dict[str, Any]:
         """Count words, keep the characters that make up almost all text, fit the pieces."""
-        normalizer = self.untrained().normalizer
-        words = count_words(texts, lambda text: _words(normalizer.normalize_str(text)))
         room = self.size - self.sentinels - len(self.specials)
-        pieces = fit(_most_used(_written_with(words, self._alphabet(words, room))), room)
+        pieces = fit(self._material(texts, room), room)
         fixed = [[name, 0.0] for name in self.specials]
         vocab = [*fixed, *([piece, score] for piece, score in pieces)]
         return {"type": "Unigram", "unk_id": self.specials.index(ALBERT.unk), "vocab": vocab, "byte_fallback": False}
+
+    def _material(self, texts: Iterable[str], room: int) -> Counter[str]:
+        normalizer = self.untrained().normalizer
+        words = count_words(texts, lambda text: _words(normalizer.normalize_str(text)), most=_WORDS)
+        return _most_used(_written_with(words, self._alphabet(words, room)))
 
     def _alphabet(self, words: Counter[str], room: int) -> set[str]:
         counts: Counter[str] = Counter({_SPACE: 1})

@@ -99,12 +99,12 @@ def _seeds(text: _Text) -> _Seeds:
             longer = room[at] >= length
             at = at[longer]
             gram = gram[longer] * len(text.alphabet) + text.character[at + length - 1]
-        _, first, gram = np.unique(gram, return_index=True, return_inverse=True)
-        count = weighted_count(gram, weight[at], len(first))
+        _, seen, gram = np.unique(gram, return_index=True, return_inverse=True)
+        count = weighted_count(gram, weight[at], len(seen))
         frequent = (count >= 2) | (length == 1)
         stays = frequent[gram]
         gram = (np.cumsum(frequent) - 1)[gram[stays]]
-        first, at = at[first[frequent]], at[stays]
+        first, at = at[seen[frequent]], at[stays]
         piece = (gram + total).astype(np.int32)
         found.append((first, np.full(len(first), length, dtype=np.int32), count[frequent], at, piece))
         total += len(first)
