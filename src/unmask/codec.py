@@ -29,6 +29,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json]"
 T = TypeVar("T")
 
 _TAG = "part"
+_TOP = 2
 _PLAIN = (bool, int, float, str)
 
 
@@ -191,8 +192,8 @@ def _describe(value: object, label: str, indent: str) -> Iterator[str]:
         yield from _describe(item, f"{name}: ", f"{indent}  ")
 
 
-def _brief(value: object, depth: int = 2) -> str:
-    """A value on one line: fields that hold their default are left out, and so is what lies deep."""
+def _brief(value: object, depth: int = _TOP) -> str:
+    """A value on one line: below the top, fields that hold their default are left out, and so is what lies deep."""
     if isinstance(value, Enum):
         return value.name.lower()
     if isinstance(value, tuple):
@@ -201,7 +202,8 @@ def _brief(value: object, depth: int = 2) -> str:
         return f"{{{', '.join(f'{_brief(key)}: {_brief(item, depth)}' for key, item in value.items())}}}"
     if not is_dataclass(value) or isinstance(value, type):
         return repr(value)
-    told = [f for f in fields(value) if f.init and getattr(value, f.name) != _default(f)]
+    held = {f: getattr(value, f.name) for f in fields(value) if f.init}
+    told = [f for f, item in held.items() if item != _default(f) or (depth == _TOP and not _opens(item))]
     inner = ", ".join(f"{f.name}={_brief(getattr(value, f.name), depth - 1)}" for f in told)
     return f"{type(value).__name__}({inner if depth else '...' if told else ''})"
 

@@ -275,13 +275,18 @@ def test_a_difference_names_the_leaf() -> None:
     ]
 
 
+STAGE = (
+    "Stage(length=512, corrupt=Hide(select=Whole()), ramp=0.5, speed=slow, shape=(1, 'x'), weights={}, counts={})"
+)
+
+
 def test_a_changed_part_is_one_difference_and_a_missing_one_is_nothing() -> None:
     spans = replace(BERT.stages[0], corrupt=Hide(Stretch(0.15, 10)))
     assert difference(BERT, replace(BERT, stages=(spans,))) == [
-        ("stages.0.corrupt.select", "Whole()", "Stretch(rate=0.15)"),
-        ("stages.1", "Stage(length=512, corrupt=Hide(select=Whole()))", "nothing"),
+        ("stages.0.corrupt.select", "Whole(layer=word, run=(1.0), rate=0.15)", "Stretch(rate=0.15, longest=10)"),
+        ("stages.1", STAGE, "nothing"),
     ]
-    assert difference(Nothing(), Whole()) == [("", "Nothing()", "Whole()")]
+    assert difference(Nothing(), Whole()) == [("", "Nothing()", "Whole(layer=word, run=(1.0), rate=0.15)")]
 
 
 @pytest.mark.parametrize(

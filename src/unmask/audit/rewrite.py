@@ -149,7 +149,7 @@ class Moved:
         free = int((~example.fixed).sum())
         lost = free - len(np.unique(source[source >= 0]))
         changed = row_sums(batch.instance.inputs.ids != example.ids, example.rows) > 0
-        torn = (np.diff(source) != 1) & (source[1:] >= 0) & (source[:-1] >= 0)
+        torn = (np.diff(source) != 1) & (source[1:] >= 0)
         inner = (example.units.bits[source[1:]] & Flag.SENTENCE) == 0
         return np.array([len(example), changed.sum(), free, lost, (torn & inner).sum()], dtype=np.float64)
 

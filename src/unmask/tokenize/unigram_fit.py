@@ -19,7 +19,7 @@ from unmask.tokenize.lattice import Lattice, Scores, weighted_count
 
 LONGEST = 16
 _SHRINK = 0.75
-_SEEDS = 10
+_SEEDS = 5
 
 
 @dataclass(frozen=True, slots=True)
