@@ -63,6 +63,9 @@ def marked(text: str, layers: frozenset[Layer], phrases: Sequence[str] = (), ent
     document = (NamedWords() if Layer.ENTITY in layers else Words())(document)
     if not phrases:
         return document
+    absent = [phrase for phrase in phrases if phrase not in text]
+    if absent:
+        raise InputError(f"The phrase '{absent[0]}' does not stand in the text; name phrases as the text has them.")
     found = _terms(phrases, Layer.PHRASE).find(document)
     words = document.marks[Layer.WORD].spans
     whole = np.isin(found.spans.start, words.start) & np.isin(found.spans.end, words.end)

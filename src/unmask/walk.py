@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unmask.asked import Asked, asked
+from unmask.asked import Answers, Asked, asked
 from unmask.corrupt.mask_out import MaskOut
 from unmask.errors import InputError
 from unmask.examples.plan import build
@@ -32,7 +32,7 @@ from unmask.tokenize.encode import Encoder
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.vocab import Vocab
 from unmask.trace import Traced, trace
-from unmask.views import ENCODER, Layout, Start
+from unmask.views import Layout, Start
 from unmask.wording import budget, renewal, shows, sight, where
 
 
@@ -128,7 +128,7 @@ class Walk:
     """The draw of the visit that was asked for, then others of the same row."""
     sight: str
     streams: tuple[Sight, ...]
-    """Drawn only where a sentence does not say it all."""
+    """The same as a grid for each stream."""
 
 
 def walk(
@@ -167,6 +167,12 @@ def walk(
         sight=sight(task.view, Rewrite in task.corrupt.makes),
         streams=_streams(task, draws[0][1]),
     )
+
+
+def turns_of(draw: Draw) -> dict[int, str]:
+    """The turn in which each place is asked, where places are asked in a drawn order."""
+    ordered = (one for one in draw.asked if isinstance(one, Answers) and one.in_turn)
+    return {answer.place: str(turn) for one in ordered for turn, answer in enumerate(one.answers, start=1)}
 
 
 def _first_row(subject: Subject, docs: Sequence[TokenDoc], vocab: Vocab, seed: int) -> tuple[Example, int]:
@@ -222,9 +228,7 @@ def _pieces(document: Document, layer: Layer) -> tuple[str, ...]:
 
 
 def _streams(task: Task, instance: Instance) -> tuple[Sight, ...]:
-    """The grids of a view that is not simply everyone to everyone."""
-    if task.view == ENCODER:
-        return ()
+    """Who sees whom in each stream of the view, on this row."""
     inputs = instance.inputs
     rank = next((target.rank for target in instance.targets if isinstance(target, Ordering)), np.zeros(0, np.int32))
     turns = np.argsort(rank, kind="stable")[int((rank < 0).sum()) :].tolist()

@@ -36,34 +36,42 @@ class Candidates:
     rows: Ints
     first: Bools
     """Units of the wanted layer come before the words that only fill up."""
-    room: Ints
-    """How many units follow without a break, this one counted: a run may be that long."""
+    breaks: Bools
+    """Where no run may come in from the left: at the start of a row, after a special token, at a sentence's start."""
 
     @staticmethod
     def of(example: Example, layer: Layer, inside: Layer) -> Candidates:
         """Every unit of a layer, and every word outside it, except special tokens."""
         bits = example.units.bits
         own, member = _FLAGS.get(layer, (Flag.WORD, 0))
-        begins = ((bits & own) != 0) | (((bits & Flag.WORD) != 0) & ((bits & member) == 0))
+        begins = (bits & own) != 0
+        if member:
+            begins |= (bits & (Flag.WORD | member)) == Flag.WORD
         start = np.flatnonzero(begins)
-        end = np.append(start[1:], len(bits))[: len(start)]
+        end = np.append(start[1:], len(bits))
         special = example.fixed[start]
-        breaks = special | np.append(True, special[:-1])[: len(start)]
+        breaks = np.append(True, special[:-1])
         breaks[np.searchsorted(start, example.rows[:-1])] = True
         if inside is Layer.SENTENCE:
             breaks |= (bits[start] & Flag.SENTENCE) != 0
-        free = ~special
-        stops = np.append(np.flatnonzero(breaks), len(start))
-        here = np.flatnonzero(free)
-        room = stops[np.searchsorted(stops, here, side="right")] - here
-        rows = np.searchsorted(start[free], example.rows)
-        wanted = (bits[start[free]] & own) != 0
-        return Candidates(start[free], end[free], rows, wanted, room)
+        free = np.flatnonzero(~special)
+        start = start[free]
+        wanted = (bits[start] & own) != 0
+        return Candidates(start, end[free], np.searchsorted(start, example.rows), wanted, breaks[free])
 
     @property
     def lengths(self) -> Ints:
         """The tokens in each unit."""
         return self.end - self.start
+
+    @property
+    def room(self) -> Ints:
+        """How many units follow without a break, this one counted: a run may be that long."""
+        number = np.arange(len(self.start))
+        stop = np.where(self.breaks, number, len(number))
+        following = np.append(stop[1:], len(number))
+        room: Ints = np.minimum.accumulate(following[::-1])[::-1] - number
+        return room
 
 
 _FLAGS = {Layer.PHRASE: (Flag.PHRASE, Flag.IN_PHRASE), Layer.ENTITY: (Flag.ENTITY, Flag.IN_ENTITY)}
@@ -82,24 +90,38 @@ def fit(units: Candidates, budget: Ints, key: Key) -> Spans:
 
     If not even the shortest unit of a row fits, that one is taken: a row never goes without a question.
     """
-    order, sizes = _random_order(units, key)
+    order, count = _random_order(units, key)
+    # A unit has at least one token, so most budgets are spent on the first few of a row; the others wait.
+    near = min(order.shape[1], int(budget.max(initial=1)))
+    chosen = np.zeros(len(units.start), dtype=np.bool_)
+    left = _spend(units, order[:, :near], np.arange(len(count)), budget, chosen)
+    far = np.flatnonzero((left > 0) & (count > near))
+    if len(far):
+        left[far] = _spend(units, order[far, near:], far, left[far], chosen)
+    for row in np.flatnonzero((left == budget) & (count > 0)):
+        shuffled = units.rows[row] + order[row, : count[row]]
+        chosen[shuffled[units.lengths[shuffled].argmin()]] = True
+    return Spans(units.start[chosen], units.end[chosen])
+
+
+def _spend(units: Candidates, order: Ints, rows: Ints, budget: Ints, chosen: Bools) -> Ints:
+    """Mark the units of some rows that fit, in the given order (-1: none), and return what is left of each budget."""
+    place = units.rows[rows, None] + order
+    sizes = np.where(order >= 0, units.lengths[np.where(order >= 0, place, 0)], _TOO_LONG)
     taken = np.cumsum(sizes, axis=1) <= budget[:, None]
-    left = budget - np.where(taken, sizes, 0).sum(axis=1)
+    left: Ints = budget - (sizes * taken).sum(axis=1)
     reached = taken.sum(axis=1)
     column = np.arange(sizes.shape[1])
     active = np.flatnonzero((left > 0) & (reached < sizes.shape[1]))
     while len(active):
         fits = (sizes[active] <= left[active, None]) & (column >= reached[active, None])
         found = fits.any(axis=1)
-        active, place = active[found], fits[found].argmax(axis=1)
-        taken[active, place] = True
-        left[active] -= sizes[active, place]
-        reached[active] = place + 1
-    empty = np.flatnonzero(~taken.any(axis=1) & (np.diff(units.rows) > 0))
-    taken[empty, sizes[empty].argmin(axis=1)] = True
-    row, place = np.nonzero(taken & (sizes < _TOO_LONG))
-    chosen = np.sort(units.rows[row] + order[row, place])
-    return Spans(units.start[chosen], units.end[chosen])
+        active, first = active[found], fits[found].argmax(axis=1)
+        taken[active, first] = True
+        left[active] -= sizes[active, first]
+        reached[active] = first + 1
+    chosen[place[taken]] = True
+    return left
 
 
 def place_runs(units: Candidates, law: tuple[float, ...], target: npt.NDArray[np.float64], key: Key) -> Spans:
@@ -183,15 +205,15 @@ class _Board:
         return Spans(self.units.start[begin[order]], self.units.end[final[order]])
 
 
-def _random_order(units: Candidates, key: Key) -> tuple[Ints, npt.NDArray[np.int32]]:
-    """Each row's units in random order (wanted layer first), and their sizes; padding has an impossible size."""
-    grid, real = _random_grid(key.spread(Lane.SELECT, units.rows), units.rows, ~units.first)
+def _random_order(units: Candidates, key: Key) -> tuple[Ints, Ints]:
+    """The units of each row in random order, the wanted layer first, by number; and how many there are (then -1)."""
+    grid, _ = _random_grid(key.spread(Lane.SELECT, units.rows), units.rows, ~units.first)
     shift = _COLUMN_BITS if grid.dtype == np.uint32 else 32
     order = (np.sort(grid, axis=1) & np.array((1 << shift) - 1, grid.dtype)).astype(np.int64)
-    sizes = np.full(grid.shape, _TOO_LONG, dtype=np.int32)
-    row = np.repeat(units.rows[:-1], np.diff(units.rows))
-    sizes[real] = units.lengths[row + order[real]]
-    return order, sizes
+    count = np.diff(units.rows)
+    if (count < order.shape[1]).any():
+        order[np.arange(order.shape[1]) >= count[:, None]] = -1
+    return order, count
 
 
 def _random_grid(words: Words, rows: Ints, later: Bools) -> tuple[_Sortable, Bools]:

@@ -58,7 +58,7 @@ class MaskOut:
 
 
 def _chosen(example: Example, spans: Spans, positions: Ints) -> Chosen:
-    row = np.searchsorted(example.rows, positions, side="right") - 1
+    row = np.repeat(np.arange(len(example)), np.diff(np.searchsorted(positions, example.rows)))
     lengths = spans.lengths
     span = np.repeat(np.cumsum(lengths) - lengths, lengths)
     begins = (example.units.bits[positions] & Flag.WORD) != 0

@@ -26,8 +26,8 @@ from unmask.examples.stretches import Sentences, sentences
 from unmask.keys import Key, Lane
 from unmask.shards.corpus import Corpus
 
-_DRAWS = 24
-_FRONT = 16
+_DRAWS = 14
+_FRONT = 6
 _UNIT = float(2**64)
 
 

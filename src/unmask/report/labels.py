@@ -88,3 +88,8 @@ def _is_special(token: str) -> bool:
 def _is_wide(before: str, after: str) -> bool:
     """Whether one of two neighbours is written in a script without spaces."""
     return any(unicodedata.east_asian_width(character) in _WIDE for character in (before[-1], after[0]))
+
+
+def shortened(token: str, longest: int) -> str:
+    """A token that fits a narrow place."""
+    return token if len(token) <= longest else token[: longest - 1] + "…"

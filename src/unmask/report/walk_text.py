@@ -6,41 +6,32 @@ What never happens here: finding out what happened. The walk knows; this file on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
 
-from rich.cells import cell_len, set_cell_size
-from rich.console import Console
+from rich.cells import set_cell_size
 from rich.text import Text
 
 from unmask.asked import Answers, Asked, Saying, Script
 from unmask.records import Layer
+from unmask.report.flow import MARGIN, Atom, broken, flow, wrapped
 from unmask.report.labels import MARKS, Stage, pieces, span_of, spelled
 from unmask.report.strip import Cell, Column, strip
 from unmask.trace import Place, Traced
-from unmask.walk import Draw, Sight, Token, Walk
+from unmask.views import ENCODER
+from unmask.walk import Draw, Sight, Token, Walk, turns_of
 from unmask.wording import where
 
-_MARGIN = 9
 _UNITS = {Layer.WORD: "words", Layer.PHRASE: "phrases", Layer.ENTITY: "entities"}
 _MOST_SHOWN = 20
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-class Atom(NamedTuple):
-    """A piece of running text: the space before it, the piece, and its style."""
-
-    gap: str
-    text: str
-    style: str
 
 
 def walk_lines(walk: Walk, width: int) -> Iterator[Text]:
     """The whole walk, stage by stage."""
     yield from _title(walk, width)
     yield from _heading(Stage.TEXT)
-    yield from _wrapped("", "  ".join(walk.sentences), width)
+    yield from wrapped("", "  ".join(walk.sentences), width)
     yield from _words(walk, width)
     yield from _tokens(walk, width)
     yield from _example(walk, width)
@@ -53,7 +44,7 @@ def walk_lines(walk: Walk, width: int) -> Iterator[Text]:
     yield from _sight(walk, width)
     yield from _heading(Stage.RESTORED)
     came_back = "yes: from input and targets alone, all tokens come back exactly" if draw.restored else "NO"
-    yield from _wrapped("", came_back, width)
+    yield from wrapped("", came_back, width)
     yield from _others(walk, width)
 
 
@@ -72,7 +63,7 @@ def summary_lines(walks: Sequence[Walk], width: int) -> Iterator[Text]:
     widened = [walk.subject.name.removeprefix("rule ") for walk in walks if walk.widened]
     if widened:
         about = f"{', '.join(widened)}: shown at a higher rate than their own, because the text is short; see --exact"
-        yield from _broken(Text(about, style="yellow"), width)
+        yield from broken(Text(about, style="yellow"), width)
     yield Text("Every stage of one of them: unmask walk --rule NAME", style="dim")
 
 
@@ -88,59 +79,18 @@ def _heading(stage: Stage, about: str = "") -> Iterator[Text]:
     yield Text.assemble((f"{stage.number} {english} {chinese}", "bold"), (f"   {about}" if about else "", "dim"))
 
 
-def _wrapped(label: str, text: str | Text, width: int, style: str = "") -> Iterator[Text]:
-    """A paragraph beside its label, broken at the width."""
-    body = Text(text, style=style) if isinstance(text, str) else text
-    for number, line in enumerate(_broken(body, width - _MARGIN)):
-        yield Text((label if number == 0 else "").rjust(_MARGIN - 1) + " ", style="dim").append_text(line)
-
-
-def _flow(label: str, atoms: Iterable[Atom], width: int) -> Iterator[Text]:
-    """Running text of atoms that is broken between them, and never inside a spelled word."""
-    line, used = Text(label.rjust(_MARGIN - 1) + " ", style="dim"), _MARGIN
-    for chunk in _chunks(atoms):
-        size = sum(cell_len(atom.text) for atom in chunk)
-        if used + len(chunk[0].gap) + size > width and used > _MARGIN:
-            yield line
-            line, used = Text(" " * _MARGIN, style="dim"), _MARGIN
-            chunk[0] = chunk[0]._replace(gap="")
-        for atom in chunk:
-            line.append(atom.gap).append(atom.text, atom.style or "not dim")
-        used += len(chunk[0].gap) + size
-    yield line
-
-
-def _chunks(atoms: Iterable[Atom]) -> Iterator[list[Atom]]:
-    """Atoms that must stay on one line: pieces of a word, and what closes it."""
-    chunk: list[Atom] = []
-    for atom in atoms:
-        if chunk and (atom.gap or atom.text[0] in "[<" or cell_len(atom.text[0]) > 1):
-            yield chunk
-            chunk = []
-        chunk.append(atom)
-    if chunk:
-        yield chunk
-
-
-def _broken(text: Text, width: int) -> list[Text]:
-    lines = text.wrap(Console(width=width), width)
-    for line in lines:
-        line.rstrip()
-    return list(lines)
-
-
 def _words(walk: Walk, width: int) -> Iterator[Text]:
     yield from _heading(Stage.WORDS, f"{len(walk.units[0][1])} words, found once, on the text")
     for layer, found in walk.units:
         if found:
-            yield from _wrapped(_UNITS[layer], "│".join(found), width)
+            yield from wrapped(_UNITS[layer], "│".join(found), width)
 
 
 def _tokens(walk: Walk, width: int) -> Iterator[Text]:
     yield from _heading(Stage.TOKENS, f"{len(walk.tokens)} tokens")
     columns = (Column((Cell(t.text), Cell(str(t.id), "dim")), bar) for t, bar in _with_bars(walk.tokens))
-    yield from strip(("token", "id"), columns, width, _MARGIN)
-    yield from _wrapped("ids", f"of {walk.ground.about}", width, "dim")
+    yield from strip(("token", "id"), columns, width, MARGIN)
+    yield from wrapped("ids", f"of {walk.ground.about}", width, "dim")
 
 
 def _with_bars(tokens: Sequence[Token]) -> Iterator[tuple[Token, bool]]:
@@ -158,19 +108,19 @@ def _example(walk: Walk, width: int) -> Iterator[Text]:
         cells = [Cell(token.text, "dim" if token.fixed else ""), Cell(str(place), "dim")]
         cells += [Cell("AB"[token.segment], "cyan" if token.segment else "")] if pair else []
         columns.append(Column(tuple(cells), bar))
-    yield from strip(("token", "place", *(("segment",) if pair else ())), columns, width, _MARGIN)
+    yield from strip(("token", "place", *(("segment",) if pair else ())), columns, width, MARGIN)
 
 
 def _selection(walk: Walk, draw: Draw, width: int) -> Iterator[Text]:
     yield from _heading(Stage.SELECTION, draw.about)
-    yield from _wrapped("rule", walk.where, width)
+    yield from wrapped("rule", walk.where, width)
     if walk.budget:
-        yield from _wrapped("budget", walk.budget, width)
+        yield from wrapped("budget", walk.budget, width)
     for note in filter(None, (walk.widened, *walk.notes)):
-        yield from _wrapped("note", note, width, "yellow")
+        yield from wrapped("note", note, width, "yellow")
     for step in draw.steps:
         if step.chosen:
-            yield from _flow("chosen", _chosen(walk, step), width)
+            yield from flow("chosen", _chosen(walk, step), width)
 
 
 def _chosen(walk: Walk, step: Traced) -> Iterator[Atom]:
@@ -190,13 +140,13 @@ def _origin(walk: Walk, origins: Sequence[int]) -> str:
 
 def _input(walk: Walk, draw: Draw, width: int) -> Iterator[Text]:
     yield from _heading(Stage.INPUT)
-    yield from _wrapped("shown", walk.shows, width)
+    yield from wrapped("shown", walk.shows, width)
     for number, (step, tokens) in enumerate(zip(draw.steps, draw.inputs, strict=True), start=1):
         if len(draw.steps) > 1:
-            yield from _wrapped(f"step {number}", where(step.part), width, "dim")
+            yield from wrapped(f"step {number}", where(step.part), width, "dim")
         row = tuple(token.text for token in walk.row)
         before = row if step.in_place and tokens != row else ()
-        yield from strip(*_input_strip(step.places, tokens, before), width, _MARGIN)
+        yield from strip(*_input_strip(step.places, tokens, before), width, MARGIN)
     yield from _legend(draw, width)
 
 
@@ -222,16 +172,16 @@ def _legend(draw: Draw, width: int) -> Iterator[Text]:
         mark = MARKS[fate]
         legend.append(mark.letter, mark.style).append(f" {mark.words} {mark.term}   ", "dim")
     if fates:
-        yield from _wrapped("", legend, width)
+        yield from wrapped("", legend, width)
 
 
 def _asked(asked: Asked, width: int) -> Iterator[Text]:
-    yield from _wrapped("", asked.how, width, "dim" if not isinstance(asked, Saying) else "")
+    yield from wrapped("", asked.how, width, "dim" if not isinstance(asked, Saying) else "")
     if isinstance(asked, Script):
         cells = (Cell(one.token, MARKS[one.fate].style) for one in asked.tokens)
-        yield from strip(("writes",), (Column((cell,)) for cell in cells), width, _MARGIN)
+        yield from strip(("writes",), (Column((cell,)) for cell in cells), width, MARGIN)
     elif isinstance(asked, Answers):
-        yield from strip(*_answer_strip(asked), width, _MARGIN)
+        yield from strip(*_answer_strip(asked), width, MARGIN)
 
 
 def _answer_strip(asked: Answers) -> tuple[tuple[str, ...], list[Column]]:
@@ -246,8 +196,8 @@ def _answer_strip(asked: Answers) -> tuple[tuple[str, ...], list[Column]]:
 
 def _sight(walk: Walk, width: int) -> Iterator[Text]:
     yield from _heading(Stage.SIGHT)
-    yield from _wrapped("", walk.sight, width)
-    for stream in walk.streams:
+    yield from wrapped("", walk.sight, width)
+    for stream in walk.streams if walk.subject.task.view != ENCODER else ():
         yield from _grid(stream, walk.row)
 
 
@@ -255,12 +205,12 @@ def _grid(stream: Sight, row: Sequence[Token]) -> Iterator[Text]:
     """A line for each place that reads, or for several that see the same."""
     count = min(len(row), _MOST_SHOWN)
     some = f"; the first {count} of {len(row)} places" if count < len(row) else ""
-    yield Text(f"{'':{_MARGIN}}{stream.name}: {stream.about}{some}", style="dim")
-    yield Text(" " * (_MARGIN + 8) + "".join(f"{place:3}" for place in range(count)), style="dim")
+    yield Text(f"{'':{MARGIN}}{stream.name}: {stream.about}{some}", style="dim")
+    yield Text(" " * (MARGIN + 8) + "".join(f"{place:3}" for place in range(count)), style="dim")
     for places in stream.lines:
         if places[0] < count:
             name = f"{places[0]} {row[places[0]].text}" if len(places) == 1 else "others"
-            line = Text(" " * _MARGIN + set_cell_size(name, 8), style="dim")
+            line = Text(" " * MARGIN + set_cell_size(name, 8), style="dim")
             for seen in stream.grid[places[0], :count]:
                 line.append("  ■" if seen else "  ·", style="green not dim" if seen else "dim")
             yield line
@@ -279,23 +229,18 @@ def _others(walk: Walk, width: int) -> Iterator[Text]:
 
 def _compact(label: str, draw: Draw, width: int) -> Iterator[Text]:
     """What is seen, in running text, and what must be said. Raised letters say how a token came there."""
-    yield from _flow(label, _seen(draw), width)
+    yield from flow(label, _seen(draw), width)
     for asked in draw.asked:
         if not isinstance(asked, Saying):
-            yield from _flow("says", _said(asked), width)
+            yield from flow("says", _said(asked), width)
 
 
 def _seen(draw: Draw) -> Iterator[Atom]:
-    turns = {
-        answer.place: str(turn).translate(_RAISED)
-        for asked in draw.asked
-        if isinstance(asked, Answers) and asked.in_turn
-        for turn, answer in enumerate(asked.answers, start=1)
-    }
+    turns = turns_of(draw)
     seen = zip(pieces(draw.inputs[-1]), draw.steps[-1].places, strict=True)
     for at, ((gap, token), place) in enumerate(seen):
         mark = MARKS[place.fate]
-        yield Atom(gap, token + turns.get(at, mark.raised), mark.style)
+        yield Atom(gap, token + (turns[at].translate(_RAISED) if at in turns else mark.raised), mark.style)
 
 
 def _said(asked: Answers | Script) -> Iterator[Atom]:

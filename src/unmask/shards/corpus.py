@@ -98,7 +98,8 @@ class Corpus:
 def _open(folder: Path, info: ShardInfo, base: int) -> Shard:
     try:
         ids, units, documents = (
-            np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in ("ids", "units", "documents")
+            np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
+            for name in ("ids", "units", "documents")
         )
     except (OSError, ValueError) as error:
         raise CorpusError(f"The shard {folder} is damaged ({error}). Prepare the corpus again.") from error

@@ -1,0 +1,279 @@
+"""Masking, side by side with the collators of `transformers`: speed on one core, and what each does to the text.
+
+    .venv/bin/python bench/masking.py --data FOLDER
+    .venv/bin/python bench/masking.py --data FOLDER --audit --text FILE [FILE ...]
+
+What arrives: a prepared corpus; for the audit also the text that it was prepared from, in the same order.
+What leaves: one table. Both sides see the same rows in the same run; speeds count text and special tokens, no padding.
+What never happens here: a second thread.
+
+The peer needs for every token the characters it covers (`offset_mapping`). With `--text` they are the true ones; without
+it tokens are taken to follow each other closely, which changes nothing about its speed.
+"""
+
+from __future__ import annotations
+
+import os
+
+for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[name] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from peer import Peer, row_features
+
+from unmask.audit.batch import Batch
+from unmask.audit.cloze import Rate, Whole
+from unmask.corrupt.delete import Delete
+from unmask.corrupt.fragment import Fragment
+from unmask.corrupt.infill import Infill
+from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.order import Order
+from unmask.corrupt.part import Corrupt
+from unmask.corrupt.permute import PermuteSentences
+from unmask.corrupt.replace import Per, Replace
+from unmask.corrupt.select import Tokens, Units, geometric
+from unmask.corrupt.sentinels import Sentinels
+from unmask.examples.packed import Join, Packed
+from unmask.examples.plan import Plan, build
+from unmask.examples.visits import EveryVisit, Visits
+from unmask.keys import Key
+from unmask.records import Cloze, Example, Instance, Ints, Layer
+from unmask.shards.collect import Collecting, Tally, collect
+from unmask.shards.corpus import Corpus
+from unmask.tokenize.encode import Encoder
+from unmask.tokenize.tokenizer import Tokenizer
+from unmask.tokenize.vocab import Vocab
+
+ROWS = 256
+BATCHES = 4
+ENOUGH = 20_000_000
+EXAMPLES = Packed(Join.BORDERS)
+NGRAM = (0.4, 0.3, 0.2, 0.1)
+SPAN = Replace(mask=0.8, random=0.1, keep=0.1, per=Per.SPAN)
+SIMILAR = Replace(similar=0.8, random=0.1, keep=0.1, per=Per.WORD)
+WORDS = MaskOut(Units())
+
+RULES: dict[str, Corrupt] = {
+    "token (BERT)": MaskOut(Tokens()),
+    "whole word (wwm)": WORDS,
+    "n-gram (40/30/20/10)": MaskOut(Units(run=NGRAM, inside=Layer.SENTENCE)),
+    "span (SpanBERT)": MaskOut(Units(run=geometric(0.2, 10)), SPAN),
+    "similar (MacBERT)": MaskOut(Units(run=NGRAM, inside=Layer.SENTENCE), SIMILAR),
+    "sentinels (T5)": Sentinels(),
+    "infill (BART)": Infill(),
+    "delete (BART)": Delete(),
+    "permute (BART)": PermuteSentences(),
+    "fragment (MASS)": Fragment(),
+    "order (XLNet)": Order(),
+}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one length from the corpus, and the address of every token in them (-1: special)."""
+
+    length: int
+    plan: Plan
+    corpus: Corpus
+
+    def example(self, rows: Ints) -> Example:
+        return build(self.corpus, self.plan, rows, EXAMPLES.frame, self.corpus.vocab)
+
+    def addresses(self, rows: Ints, example: Example) -> Ints:
+        pieces = np.concatenate([np.arange(self.plan.rows[row], self.plan.rows[row + 1]) for row in rows])
+        text = [np.arange(self.plan.length[i]) + self.plan.start[i] for i in pieces]
+        found = np.full(len(example.ids), -1)
+        found[~example.fixed] = np.concatenate(text)
+        return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--data", type=Path, required=True, help="a prepared corpus")
+    parser.add_argument("--text", nargs="+", default=[], help="the text it was prepared from")
+    parser.add_argument("--audit", action="store_true", help="what each side does to the text, instead of speed")
+    parser.add_argument("--rows", type=int, default=2048, help="rows to audit")
+    parser.add_argument("--seconds", type=float, default=1.0, help="time for each speed")
+    wishes = parser.parse_args()
+    if wishes.audit and not wishes.text:
+        parser.error("--audit needs --text: the collator reads words off the gaps between characters")
+    warnings.filterwarnings("ignore")
+    corpus = Corpus.open(wishes.data)
+    peer = Peer(Tokenizer.load(wishes.data / "tokenizer.json"), wishes.data / "tokenizer.json")
+    if wishes.audit:
+        compare_audits(corpus, peer, wishes.text, wishes.rows)
+    else:
+        compare_speeds(corpus, peer, wishes.seconds)
+
+
+def compare_speeds(corpus: Corpus, peer: Peer, seconds: float) -> None:
+    """Tokens a second, ours and theirs, and how many times theirs ours is."""
+    print(f"{corpus.manifest.counts.tokens:,} tokens; one core; {ROWS} rows at a time; M tokens/s (best of 5)")
+    print("ratios: against the collator's call, and against its masking alone (tensors in, tensors out)\n")
+    print(f"{'rows of':>7}  {'rule':22} {'ours':>7}  {'collator':>8} {'ratio':>6}  {'its core':>8} {'ratio':>6}")
+    for length in (512, 128):
+        rows = plan_rows(corpus, length)
+        if len(rows.plan) < ROWS * BATCHES:
+            print(f"{length:>7}  only {len(rows.plan)} rows: prepare at least {ROWS * BATCHES * length:,} tokens")
+            continue
+        theirs = {whole: their_speeds(rows, peer, whole, seconds) for whole in (False, True)}
+        for name, rule in RULES.items():
+            call, core = theirs[name != "token (BERT)"]
+            ours = our_speed(rows, rule, seconds)
+            print(f"{length:>7}  {name:22} {ours:>7.1f}  {call:>8.2f} {ours / call:>5.0f}x  ", end="")
+            print(f"{core:>8.2f} {ours / core:>5.0f}x", flush=True)
+    end_to_end(corpus, seconds)
+
+
+def end_to_end(corpus: Corpus, seconds: float) -> None:
+    """From shards, at random: which rows, fetch, place special tokens, corrupt."""
+    begun = time.perf_counter()
+    rows = plan_rows(corpus, 512)
+    planned = time.perf_counter() - begun
+    visits, vocab = Visits(len(rows.plan), EveryVisit(), Key.of(1, "bench")), corpus.vocab
+    print(f"\nfrom shards, rows of 512 in random order ({len(rows.plan):,} rows, planned in {planned:.1f} s)")
+    if corpus.manifest.counts.tokens < ENOUGH:
+        print(f"  the corpus has {corpus.manifest.counts.tokens:,} tokens; {ENOUGH:,} are needed for a fair figure")
+
+    def fetch(turn: int) -> tuple[Example, Key]:
+        row, key = visits(np.arange(turn * ROWS, (turn + 1) * ROWS))
+        return rows.example(row), key
+
+    print(f"  build alone             {best(lambda turn: len(fetch(turn)[0].ids), seconds):>7.1f} M tokens/s")
+    for name in ("token (BERT)", "whole word (wwm)", "span (SpanBERT)"):
+
+        def visit(turn: int, rule: Corrupt = RULES[name]) -> int:
+            example, key = fetch(turn)
+            return len(rule(example, vocab, key).inputs.ids)
+
+        print(f"  build and {name:16} {best(visit, seconds):>6.1f} M tokens/s", flush=True)
+
+
+def our_speed(rows: Rows, rule: Corrupt, seconds: float) -> float:
+    batches = [rows.example(part) for part in parts(rows)]
+    vocab = with_sentinels(rows.corpus.vocab)
+    keys = [Key.of(0, "bench", turn).fold(np.arange(ROWS)) for turn in range(64)]
+
+    def call(turn: int) -> int:
+        example = batches[turn % BATCHES]
+        rule(example, vocab, keys[turn % 64])
+        return len(example.ids)
+
+    return best(call, seconds)
+
+
+def their_speeds(rows: Rows, peer: Peer, whole: bool, seconds: float) -> tuple[float, float]:
+    """The collator as it is called, and its masking alone; each in batches of 32 or 256 rows, whichever is faster."""
+    part = next(iter(parts(rows)))
+    example = rows.example(part)
+    features = row_features(example, rows.length, closely(rows.addresses(part, example)), rows.corpus.vocab)
+    size = len(example.ids)
+    speeds: list[tuple[float, float]] = []
+    for count in (32, ROWS):
+        some = [features[first : first + count] for first in range(0, ROWS, count)]
+        tensors = [peer.tensors(chunk) for chunk in some]
+        mine = size / len(some)
+        call = best(lambda turn, some=some, mine=mine: peer.call(some[turn % len(some)], whole) and mine, seconds)
+        core = best(lambda turn, t=tensors, mine=mine: peer.core(t[turn % len(t)], whole) and mine, seconds)
+        speeds.append((call, core))
+    return max(call for call, _ in speeds), max(core for _, core in speeds)
+
+
+def compare_audits(corpus: Corpus, peer: Peer, text: list[str], count: int) -> None:
+    """Whole-word masking by us and by the collator, on the same rows, measured by the same functions."""
+    offsets = true_offsets(corpus, text)
+    print("whole-word masking of the same rows; words are those found on the text before tokenising\n")
+    print(f"{'rows of':>7}  {'':28} {'ours':>10} {'transformers':>13}")
+    for length in (512, 128):
+        rows = plan_rows(corpus, length)
+        order, key = Visits(len(rows.plan), EveryVisit(), Key.of(1, "bench"))(np.arange(min(count, len(rows.plan))))
+        sums = np.zeros((2, 6))
+        for first in range(0, len(order), 64):
+            part, keys = order[first : first + 64], Key(key.state[first : first + 64])
+            example = rows.example(part)
+            features = row_features(example, length, offsets(rows.addresses(part, example)), corpus.vocab)
+            for side, instance in enumerate((WORDS(example, corpus.vocab, keys), peer.instance(example, features))):
+                sums[side] += quantities(Batch(example, instance, corpus.vocab, keys, np.ones(len(part))))
+        for name, values in zip(NAMES, shares(sums), strict=True):
+            print(f"{length:>7}  {name:28} {100 * values[0]:>8.2f} % {100 * values[1]:>11.2f} %", flush=True)
+
+
+NAMES = ("tokens chosen", "rows with nothing masked", "rows more than 80 % masked", "words left half-masked")
+
+
+def quantities(batch: Batch) -> np.ndarray:
+    """Tokens, chosen, rows, rows with nothing, rows almost whole, and (words touched, words half-masked) as one."""
+    example = batch.example
+    target = batch.instance.targets[0]
+    assert isinstance(target, Cloze)
+    tokens, chosen, *_ = Rate(Units()).count(batch)
+    masked = np.bincount(np.searchsorted(example.rows, target.positions, side="right") - 1, minlength=len(example))
+    nothing, whole = (masked == 0).sum(), (masked > 0.8 * example.lengths).sum()
+    touched, half = Whole(Layer.WORD, judged=True).count(batch)
+    return np.array([tokens, chosen, nothing / len(example), whole / len(example), touched, half])
+
+
+def shares(sums: np.ndarray) -> Iterator[np.ndarray]:
+    rows = np.maximum(sums[:, 2:4], 0)
+    yield sums[:, 1] / sums[:, 0]
+    yield from rows.T
+    yield sums[:, 5] / sums[:, 4]
+
+
+def plan_rows(corpus: Corpus, length: int) -> Rows:
+    return Rows(length, EXAMPLES.plan(corpus, length, Key.of(1, "bench")), corpus)
+
+
+def parts(rows: Rows) -> Iterator[Ints]:
+    """The rows that speed is measured on: the same for every rule and for the peer."""
+    order, _ = Visits(len(rows.plan), EveryVisit(), Key.of(3))(np.arange(ROWS * BATCHES))
+    yield from np.split(order, BATCHES)
+
+
+def best(call: Callable[[int], float], seconds: float) -> float:
+    """Million tokens a second: the best of five stretches, so that other work on the machine counts little."""
+    call(0)
+    found, turn = 0.0, 0
+    for _ in range(5):
+        done, begun = 0.0, time.perf_counter()
+        while done == 0 or time.perf_counter() - begun < seconds / 5:
+            turn += 1
+            done += call(turn)
+        found = max(found, done / (time.perf_counter() - begun))
+    return found / 1e6
+
+
+def with_sentinels(vocab: Vocab) -> Vocab:
+    """A vocabulary that was prepared without sentinels borrows a hundred ids beyond its end."""
+    if len(vocab.sentinels):
+        return vocab
+    return replace(vocab, sentinels=np.arange(vocab.size, vocab.size + 100, dtype=np.int32), size=vocab.size + 100)
+
+
+def closely(addresses: Ints) -> Ints:
+    """Characters as if every token were one and followed the last."""
+    return np.stack([np.maximum(addresses, 0), np.where(addresses < 0, 0, addresses + 1)], axis=1)
+
+
+def true_offsets(corpus: Corpus, text: list[str]) -> Callable[[Ints], Ints]:
+    """The characters that each token of the corpus covers, from its text."""
+    encode = Encoder(Tokenizer.load(corpus.folder / "tokenizer.json"))
+    found = [encode.tokens(document.text) for document in collect(text, Collecting(), Tally())]
+    ids = np.concatenate([tokens.ids for tokens in found])
+    if not np.array_equal(ids, np.concatenate([shard.ids for shard in corpus.shards])):
+        raise SystemExit(f"{', '.join(text)} is not the text that {corpus.folder} was prepared from, in its order")
+    table = np.stack([np.concatenate([getattr(t, side) for t in found]) for side in ("starts", "ends")], axis=1)
+    return lambda addresses: np.where(addresses[:, None] < 0, 0, table[addresses])
+
+
+if __name__ == "__main__":
+    main()

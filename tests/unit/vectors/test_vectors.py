@@ -1,0 +1,301 @@
+"""Word vectors of a small corpus: counting, training, neighbours, synonyms, the table and its folder."""
+
+import gzip
+import subprocess
+import sys
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_words import ANIMALS, LONG, PIECES, TOOLS, make_corpus, make_tokenizer, sentences
+
+from unmask.errors import CorpusError, InputError
+from unmask.records import Layer
+from unmask.tokenize.stand_ins import StandIns
+from unmask.tokenize.vocab import with_stand_ins
+from unmask.vectors.neighbours import Links, merged, nearest
+from unmask.vectors.running import stretches
+from unmask.vectors.settings import Choosing, Method, Training
+from unmask.vectors.store import NAME, one_at_a_time, save
+from unmask.vectors.synonyms import read_groups, synonym_links
+from unmask.vectors.table import choose, coverage, look
+from unmask.vectors.train import NO_VECTORS, Vectors, train
+from unmask.vectors.vocabulary import count_words
+
+TOKENIZER = make_tokenizer()
+TEXTS = tuple(sentences(60))
+QUICK = Training(dim=16, epochs=12, window=3)
+
+
+def small(shards=1):
+    return make_corpus(TEXTS, TOKENIZER, shards)
+
+
+def vocabulary_of(texts, min_count=1):
+    return count_words(make_corpus(texts, TOKENIZER), TOKENIZER, min_count)
+
+
+def ids_of(word):
+    return np.array(TOKENIZER.pipeline.encode(word, add_special_tokens=False).ids, dtype=np.int32)
+
+
+def stand_ins_of(table, vocabulary, word):
+    found = dict(look(vocabulary, table, len(table)))
+    return set(found[word])
+
+
+@pytest.mark.parametrize(("shards", "size"), [(1, 1 << 18), (3, 50), (2, 1)])
+def test_running_text_is_the_corpus_sentence_by_sentence(shards, size):
+    read = []
+    for part in stretches(small(shards), size):
+        ends = np.append(part.words, len(part.ids))
+        words = [TOKENIZER.decode(part.ids[a:b]) for a, b in pairwise(ends.tolist())]
+        read += [" ".join(words[a:b]) for a, b in pairwise(part.sentences.tolist())]
+    assert read == list(TEXTS)
+
+
+def test_words_are_needed():
+    corpus = make_corpus(TEXTS, TOKENIZER, layers=(Layer.SENTENCE,))
+    with pytest.raises(CorpusError, match="prepared without them"):
+        next(stretches(corpus))
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+def test_counts_are_those_of_a_loop(shards):
+    counted = count_words(small(shards), TOKENIZER, 1)
+    expected = Counter(word for text in TEXTS for word in text.split())
+    assert dict(zip(counted.spellings, counted.counts.tolist(), strict=True)) == expected
+    assert counted.running == expected.total()
+    assert counted.sentences == len(TEXTS)
+    assert list(counted.frequencies().values()) == sorted(expected.values(), reverse=True)
+
+
+def test_rare_and_unknown_words_are_left_out():
+    vocabulary = vocabulary_of(["the cat , the dog 7 zebra zebra the cat"], min_count=2)
+    assert set(vocabulary.spellings) == {"the", "cat"}
+    with pytest.raises(CorpusError, match="Lower --min-count"):
+        vocabulary_of(["the cat"], min_count=2)
+
+
+def test_too_many_different_words_cost_the_rare_ones_alone():
+    corpus = make_corpus(["the the the the cat cat cat dog dog cow"], TOKENIZER)
+    assert set(count_words(corpus, TOKENIZER, 1, most=2).spellings) == {"the", "cat"}
+
+
+def test_punctuation_and_numbers_are_no_words_to_exchange():
+    vocabulary = vocabulary_of(["the cat , 7 人物"])
+    assert dict(zip(vocabulary.spellings, vocabulary.exchangeable.tolist(), strict=True)) == {
+        "the": True,
+        "cat": True,
+        ",": False,
+        "7": False,
+        "人物": True,
+    }
+
+
+@pytest.fixture(scope="module", params=[Method.SKIP_GRAM, Method.CBOW, Method.FASTTEXT])
+def trained(request):
+    heard = []
+    corpus = small()
+    vocabulary = count_words(corpus, TOKENIZER, 5)
+    how = Training(request.param, dim=16, epochs=12, window=3)
+    vectors = train(corpus, vocabulary, how, 1, lambda *now: heard.append(now))
+    return vocabulary, vectors, heard
+
+
+def test_every_spelling_has_a_vector_and_progress_is_told(trained):
+    vocabulary, vectors, heard = trained
+    assert vectors.spellings == tuple(vocabulary.frequencies())
+    assert vectors.matrix.shape == (len(vectors.spellings), 16)
+    assert np.isfinite(vectors.matrix).all()
+    assert heard == [(epoch, epoch * vocabulary.running) for epoch in range(1, 13)]
+
+
+def test_learned_stand_ins_keep_their_length(trained):
+    vocabulary, vectors, _ = trained
+    table = choose(vocabulary, vectors, (), TOKENIZER, Choosing(5, 3, -1))
+    assert len(table) == vocabulary.exchangeable.sum()
+    for word, others in look(vocabulary, table, 100):
+        assert word not in others
+        assert all(len(ids_of(other)) == len(ids_of(word)) for other in others)
+        assert not {",", "7"} & {word, *others}
+    assert stand_ins_of(table, vocabulary, "puppy") == {"kitten"}
+
+
+def test_words_in_the_same_company_are_similar():
+    corpus = small()
+    vocabulary = count_words(corpus, TOKENIZER, 5)
+    vectors = train(corpus, vocabulary, Training(dim=16, epochs=40, window=3), 1, lambda *_: None)
+    table = choose(vocabulary, vectors, (), TOKENIZER, Choosing(5, 2, -1))
+    for word in TOOLS:
+        assert stand_ins_of(table, vocabulary, word) == set(TOOLS) - {word}
+    for word in ANIMALS:
+        assert stand_ins_of(table, vocabulary, word) <= set(ANIMALS)
+
+
+_PRINT_DIGEST = """
+import sys, hashlib
+sys.path.insert(0, sys.argv[1])
+from test_vectors import QUICK, TOKENIZER, Method, count_words, small, train
+from dataclasses import replace
+corpus = small()
+for method in (Method.CBOW, Method.FASTTEXT):
+    vectors = train(corpus, count_words(corpus, TOKENIZER, 5), replace(QUICK, method=method), 1, lambda *_: None)
+    print(hashlib.sha256(vectors.matrix.tobytes() + " ".join(vectors.spellings).encode()).hexdigest())
+"""
+
+
+def test_two_processes_train_the_same_vectors():
+    """Python hashes strings differently in every process; the vectors must not notice."""
+    here = str(Path(__file__).parent)
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", _PRINT_DIGEST, here], env={"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout.split()
+        for seed in ("1", "2")
+    ]
+    assert runs[0] == runs[1]
+    assert len(set(runs[0])) == 2
+
+
+def nearest_by_loop(vectors, kinds, same, count, at_least):
+    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30)
+    for word in range(len(vectors)):
+        near = [(float(unit[word] @ unit[other]), other) for other in range(len(vectors))]
+        near = [(c, o) for c, o in near if kinds[o] == kinds[word] and same[o] != same[word] and c >= at_least]
+        yield word, [cosine for cosine, _ in sorted(near, reverse=True)[:count]]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(1, 6), st.sampled_from([-1.0, 0.0, 0.3]))
+def test_nearest_words_are_those_of_a_loop(seed, size, count, at_least):
+    draw = np.random.default_rng(seed)
+    vectors = draw.normal(size=(size, 4)).astype(np.float32)
+    kinds, same = draw.integers(0, 3, size), draw.integers(0, max(1, size // 2), size)
+    links = nearest(vectors, kinds, same, count, at_least)
+    assert (kinds[links.word] == kinds[links.other]).all()
+    assert (same[links.word] != same[links.other]).all()
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    for word, expected in nearest_by_loop(vectors, kinds, same, count, at_least):
+        found = links.other[links.word == word]
+        assert len(set(found.tolist())) == len(found) == len(expected)
+        np.testing.assert_allclose(unit[found] @ unit[word], expected, atol=1e-5)
+
+
+def test_blocks_do_not_change_the_neighbours(monkeypatch):
+    vectors = np.random.default_rng(3).normal(size=(50, 4)).astype(np.float32)
+    kinds, same = np.zeros(50, np.int64), np.arange(50)
+    whole = nearest(vectors, kinds, same, 5, -1)
+    monkeypatch.setattr("unmask.vectors.neighbours._CELLS", 150)
+    parts = nearest(vectors, kinds, same, 5, -1)
+    assert np.array_equal(whole.word, parts.word)
+    assert np.array_equal(whole.other, parts.other)
+
+
+PAIRS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=25)
+
+
+@given(PAIRS, PAIRS, st.integers(1, 4))
+def test_merging_keeps_the_first_part_first(first, second, count):
+    parts = [Links(*np.array(pairs, np.int64).reshape(-1, 2).T) for pairs in (first, second)]
+    links = merged(parts, 7, count)
+    for word in range(7):
+        expected = list(dict.fromkeys(other for here, other in first + second if here == word))[:count]
+        assert links.other[links.word == word].tolist() == expected
+
+
+def test_synonym_files(tmp_path):
+    path = tmp_path / "synonyms.txt"
+    path.write_text(
+        "\ufeff# a comment\nAa01A01= 人 士 人物\nAa01B03# 良民 顺民\nAa01C05@ 众学生\n\ncat,dog\tcow,cat\nC# C-sharp\nlonely\n",
+        encoding="utf-8",
+    )
+    expected = (("人", "士", "人物"), ("cat", "dog", "cow"), ("C#", "C-sharp"))
+    assert read_groups(path) == expected
+    packed = tmp_path / "synonyms.txt.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert read_groups(packed) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.txt", b"cat dog\n\xff\xfe\n", r"a.txt:2: .*UTF-8"),
+        ("b.txt", b"cat\n# dog hen\n", "holds no synonyms"),
+        ("c.gz", gzip.compress(b"cat dog\n" * 99)[:-9], "cannot be read"),
+        ("d.gz", b"cat dog\n", "cannot be read"),
+    ],
+)
+def test_bad_synonym_files_are_named(tmp_path, name, content, sentence):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=sentence):
+        read_groups(tmp_path / name)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_groups(tmp_path / "nowhere.txt")
+
+
+def test_synonyms_are_words_of_the_corpus_with_as_many_tokens():
+    vocabulary = vocabulary_of(["人物 人 士 cat dog puppy , 7"])
+    groups = (("人", "士", "人物"), ("cat", "puppy", "hen", "dog"), ("人", "cat"), (",", "7"))
+    links = synonym_links(groups, vocabulary, TOKENIZER)
+    spelled = [(vocabulary.spellings[a], vocabulary.spellings[b]) for a, b in zip(links.word, links.other, strict=True)]
+    assert spelled == [("人", "士"), ("士", "人"), ("cat", "dog"), ("dog", "cat"), ("人", "cat"), ("cat", "人")]
+
+
+def test_synonyms_come_before_learned_neighbours():
+    vocabulary = vocabulary_of(["cat dog cow hen"])
+    near = Vectors(("cat", "dog", "cow", "hen"), np.array([[1, 0], [1, 0.1], [1, 0.2], [0, 1]], np.float32))
+    table = choose(vocabulary, near, (("cat", "hen"),), TOKENIZER, Choosing(1, 2, 0.5))
+    assert dict(look(vocabulary, table, 4)) == {
+        "cat": ("hen", "dog"),
+        "dog": ("cat", "cow"),
+        "cow": ("dog", "cat"),
+        "hen": ("cat",),
+    }
+
+
+def test_coverage_adds_up():
+    vocabulary = vocabulary_of(["the cat , 7 cat dog dog hen zebra the"], min_count=1)
+    table = choose(vocabulary, NO_VECTORS, (("cat", "dog"),), TOKENIZER, Choosing(1))
+    found = coverage(vocabulary, table)
+    assert (found.near, found.alone, found.marks) == (0.4, 0.3, 0.2)
+    assert found.rare == pytest.approx(0.1)
+
+
+def test_a_saved_table_is_found_beside_the_shards_and_replaced_whole(tmp_path):
+    first, second = StandIns.of([(1,), (2,)], [[1], [0]]), StandIns.of([(3,), (4,), (5,)], [[1], [2], [0]])
+    (tmp_path / f".{NAME}.99999").mkdir()
+    vocab = TOKENIZER.vocab
+    assert with_stand_ins(vocab, tmp_path / NAME, "digest") is vocab
+    for table in (first, second):
+        with one_at_a_time(tmp_path):
+            save(tmp_path, table, Vectors(("cat",), np.ones((1, 2), np.float32)), "digest", {"dim": 2})
+        stored = with_stand_ins(vocab, tmp_path / NAME, "digest").stand_ins
+        assert np.array_equal(stored.words.tokens, table.words.tokens)
+        assert [path.name for path in tmp_path.iterdir()] == [NAME]
+    assert (tmp_path / NAME / "words.txt").read_text() == "cat\n"
+    assert np.load(tmp_path / NAME / "vectors.npy").tolist() == [[1, 1]]
+
+
+def test_a_failed_save_leaves_the_old_table(tmp_path, monkeypatch):
+    table = StandIns.of([(1,), (2,)], [[1], [0]])
+    save(tmp_path, table, NO_VECTORS, "digest", {})
+    monkeypatch.setattr("unmask.vectors.store.write_json", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        save(tmp_path, StandIns.of([(9,)], [[]]), NO_VECTORS, "digest", {})
+    assert [path.name for path in tmp_path.iterdir()] == [NAME]
+    assert len(StandIns.load(tmp_path / NAME, "digest")) == 2
+
+
+def test_two_processes_do_not_share_a_folder(tmp_path):
+    with one_at_a_time(tmp_path), pytest.raises(CorpusError, match="Another process"), one_at_a_time(tmp_path):
+        pass
+
+
+def test_the_small_corpus_is_what_the_tests_think():
+    assert [len(ids_of(word)) for word in (*ANIMALS, *TOOLS)] == [1] * 7
+    assert [len(ids_of(word)) for word in LONG] == [2, 2]
+    assert len(set(PIECES)) == len(PIECES)
