@@ -71,7 +71,7 @@ def marked(text: str, layers: frozenset[Layer], phrases: Sequence[str] = (), ent
     whole = np.isin(found.spans.start, words.start) & np.isin(found.spans.end, words.end)
     if not whole.all():
         start, end = (int(side[~whole][0]) for side in (found.spans.start, found.spans.end))
-        cut = "│".join(text[a:b] for a, b in zip(words.start.tolist(), words.end.tolist(), strict=True))
+        cut = "|".join(text[a:b] for a, b in zip(words.start.tolist(), words.end.tolist(), strict=True))
         raise InputError(f"The phrase '{text[start:end]}' cuts a word in two; the words of the text are {cut}.")
     return document.with_marks(Layer.PHRASE, found)
 

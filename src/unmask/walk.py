@@ -175,6 +175,13 @@ def turns_of(draw: Draw) -> dict[int, str]:
     return {answer.place: str(turn) for one in ordered for turn, answer in enumerate(one.answers, start=1)}
 
 
+def raised_rates(walks: Sequence[Walk]) -> str:
+    """Which of several walks show their rule at a higher rate than its own; nothing if none does."""
+    names = [walk.subject.name.removeprefix("rule ") for walk in walks if walk.widened]
+    about = "shown at a higher rate than their own, because the text is short; --exact keeps the rates"
+    return f"{', '.join(names)}: {about}" if names else ""
+
+
 def _first_row(subject: Subject, docs: Sequence[TokenDoc], vocab: Vocab, seed: int) -> tuple[Example, int]:
     """The row with which the first document begins, and how many rows it fills."""
     if not len(docs[0].ids):

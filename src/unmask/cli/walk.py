@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 SAMPLE = "使用语言模型来预测下一个词的概率"
 _WIDEST = 100
+_DRAWS = 4
+"""The draw that is walked, and three more in short."""
 
 
 def walk(
@@ -49,6 +51,8 @@ def walk(
 
         unmask walk --rule token --set corrupt.select.rate=0.3 --visit 7
     """
+    from unmask.cli.terminal import console
+    from unmask.errors import RecipeError
     from unmask.ground import Ground, marked
     from unmask.toy import other_document
     from unmask.walk import walk as take
@@ -58,11 +62,16 @@ def walk(
     ground = Ground.corpus(data) if data else Ground.toy([text, second])
     layers = frozenset(layer for subject in subjects for layer in subject.task.needs)
     document = marked(text, layers, phrase or [], entity or [])
-    visits = range(visit, visit + 4)
     elsewhere = marked(second, frozenset())
-    walks = [
-        take(one, document, ground, elsewhere, seed=seed, visits=visits, exact=exact or bool(set_)) for one in subjects
-    ]
+    exact = exact or bool(set_)
+    walks = []
+    for subject in subjects:
+        try:
+            walks.append(take(subject, document, ground, elsewhere, seed, range(visit, visit + _DRAWS), exact))
+        except RecipeError as error:
+            if len(subjects) == 1:
+                raise
+            console(stderr=True).print(f"{subject.name} is left out: {error}", markup=False)
     _show(walks, html)
 
 

@@ -25,24 +25,29 @@ class Atom(NamedTuple):
     style: str
 
 
+def labelled(label: str) -> Text:
+    """The beginning of a line: a label at the right of its margin."""
+    return Text().append(label.rjust(MARGIN - 1) + " ", "dim")
+
+
 def wrapped(label: str, text: str | Text, width: int, style: str = "") -> Iterator[Text]:
     """A paragraph beside its label, broken at the width."""
     body = Text(text, style=style) if isinstance(text, str) else text
     for number, line in enumerate(broken(body, width - MARGIN)):
-        yield Text((label if number == 0 else "").rjust(MARGIN - 1) + " ", style="dim").append_text(line)
+        yield labelled(label if number == 0 else "").append_text(line)
 
 
 def flow(label: str, atoms: Iterable[Atom], width: int) -> Iterator[Text]:
     """Running text of atoms that is broken between them, and never inside a spelled word."""
-    line, used = Text(label.rjust(MARGIN - 1) + " ", style="dim"), MARGIN
+    line, used = labelled(label), MARGIN
     for chunk in _chunks(atoms):
         size = sum(cell_len(atom.text) for atom in chunk)
         if used + len(chunk[0].gap) + size > width and used > MARGIN:
             yield line
-            line, used = Text(" " * MARGIN, style="dim"), MARGIN
+            line, used = labelled(""), MARGIN
             chunk[0] = chunk[0]._replace(gap="")
         for atom in chunk:
-            line.append(atom.gap).append(atom.text, atom.style or "not dim")
+            line.append(atom.gap).append(atom.text, atom.style)
         used += len(chunk[0].gap) + size
     yield line
 

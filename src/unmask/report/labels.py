@@ -55,7 +55,7 @@ MARKS = {
     Fate.SIMILAR: Mark("S", "ˢ", "bold cyan", "similar word instead", "近义词"),
     Fate.SENTINEL: Mark("#", "", "bold blue", "sentinel for a removed span", "哨兵"),
     Fate.MOVED: Mark("~", "", "yellow", "from elsewhere in the row", "移位"),
-    Fate.ORDERED: Mark("?", "", "bold magenta", "asked for in a drawn order", "按抽出的顺序"),
+    Fate.ORDERED: Mark("?", "", "bold magenta", "asked for, in a drawn order", "按抽出的顺序"),
 }
 
 

@@ -66,11 +66,12 @@ def _filled(columns: Sequence[Column], room: int) -> list[list[Column]]:
 
 
 def _line(label: str, number: int, block: Sequence[Column], margin: int) -> Text:
-    line = Text(label.rjust(margin - 1), style="dim", no_wrap=True, end="\n")
+    line = Text().append(label.rjust(margin - 1), "dim")
     for place, column in enumerate(block):
         cell = column.cells[number]
-        line.append("│" if column.bar and place and number == 0 else " ", style="dim")
-        line.append(cell.text, style=cell.style or "not dim")
+        # A plain bar: box-drawing characters are two columns wide in some Chinese terminals.
+        line.append("|" if column.bar and place and number == 0 else " ", "dim")
+        line.append(cell.text, cell.style)
         line.append(" " * (column.width - 1 - cell_len(cell.text)))
     line.rstrip()
     return line

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 
 from unmask.asked import Answer, Answers, Asked, Saying, Script
@@ -18,8 +18,8 @@ from unmask.records import Layer
 from unmask.report.grid_svg import grid_svg
 from unmask.report.labels import MARKS, Stage, pieces, spelled
 from unmask.report.markup import NOTHING, Html, span, tag, text
-from unmask.trace import Fate, Place, Traced
-from unmask.walk import Draw, Token, Walk, turns_of
+from unmask.trace import Fate, Traced
+from unmask.walk import Draw, Token, Walk, raised_rates, turns_of
 from unmask.wording import where
 
 _UNITS = {Layer.WORD: "words 词", Layer.PHRASE: "phrases 短语", Layer.ENTITY: "entities 实体"}
@@ -50,7 +50,8 @@ def walk_page(walks: Sequence[Walk]) -> str:
 def _collection(walks: Sequence[Walk]) -> Html:
     head = tag("h1", "", text("one sentence, every rule"), tag("small", "", text("一句话，所有规则")))
     lead = tag("p", "sentence", text(walks[0].text))
-    return Html(tag("header", "", head, lead, _legend(walks)) + "".join(_folded(walk) for walk in walks))
+    note = tag("p", "note", text(raised_rates(walks))) if raised_rates(walks) else NOTHING
+    return Html(tag("header", "", head, lead, _legend(walks), note) + "".join(_folded(walk) for walk in walks))
 
 
 def _folded(walk: Walk) -> Html:
@@ -132,7 +133,7 @@ def _selection(walk: Walk, draw: Draw) -> Iterator[Html]:
     number = {at: n for step in draw.steps for n, one in enumerate(step.chosen, 1) for at in one.origins}
     if number:
         cells = [
-            (token, place, _badge(number.get(place, 0)), "chosen" if place in number else "")
+            (token, place, _badge(number.get(place, 0), number.get(place - 1, 0)), "chosen" if place in number else "")
             for place, token in enumerate(walk.row)
         ]
         yield _row(_by_word(cells))
@@ -147,14 +148,13 @@ def _by_word(cells: Sequence[tuple[Token, object, Html, str]]) -> list[Html]:
     return words
 
 
-def _chip(token: str, below: object, badge: Html = NOTHING, css: str = "") -> Html:
-    return tag(
-        "span", f"chip {css}".rstrip(), text(token), tag("sub", "", text(below)) if below != "" else NOTHING, badge
-    )
+def _chip(token: str, below: object, badge: Html, css: str) -> Html:
+    return tag("span", f"chip {css}".rstrip(), text(token), _below(str(below)), badge)
 
 
-def _badge(number: int) -> Html:
-    return span("badge", number) if number else NOTHING
+def _badge(number: int, before: int = 0) -> Html:
+    """The number of a chosen span, on its first token only."""
+    return span("badge", number) if number and number != before else NOTHING
 
 
 def _row(children: Sequence[Html]) -> Html:
@@ -163,56 +163,52 @@ def _row(children: Sequence[Html]) -> Html:
 
 def _input(walk: Walk, draw: Draw) -> Iterator[Html]:
     yield tag("p", "", text(walk.shows))
+    row = tuple(token.text for token in walk.row)
     for number, (step, tokens) in enumerate(zip(draw.steps, draw.inputs, strict=True), start=1):
         if len(draw.steps) > 1:
             yield tag("p", "about", text(f"step {number}: {where(step.part)}"))
-        yield _row(_columns(walk, step, tokens))
+        yield _row(_columns(step, tokens, row if step.in_place else tokens, turns_of(draw)))
 
 
-def _columns(walk: Walk, step: Traced, tokens: Sequence[str]) -> list[Html]:
+def _columns(step: Traced, tokens: Sequence[str], before: Sequence[str], turns: dict[int, str]) -> list[Html]:
     """Every place with what stands there; above it what stood there, where something else does now."""
-    columns = []
-    for at, (place, token) in enumerate(zip(step.places, tokens, strict=True)):
-        changed = step.in_place and walk.row[at].text != token
-        was = (span("was", walk.row[at].text), span("down", "↓")) if changed else ()
-        columns.append(tag("span", "column", *was, _place(place, token, at)))
+    columns, last = [], 0
+    for at, (place, token, old) in enumerate(zip(step.places, tokens, before, strict=True)):
+        was = (span("was", old), span("down", "↓")) if old != token else ()
+        below = f"{at} turn {turns[at]}" if at in turns else f"{at} {MARKS[place.fate].letter}".rstrip()
+        badge = NOTHING if at in turns else _badge(place.group, last)
+        last = place.group
+        columns.append(tag("span", "column", *was, _place(place.fate, token, below, badge)))
     return columns
 
 
-def _place(place: Place, token: str, at: int) -> Html:
-    mark = MARKS[place.fate]
-    css = "" if place.fate is Fate.SHOWN else str(place.fate)
-    below = f"{at} {mark.letter}".rstrip()
-    return tag("span", f"chip {css}".rstrip(), text(token), _below(below), _badge(place.group), title=mark.words)
+def _place(fate: Fate, token: str, below: str, badge: Html) -> Html:
+    css = "chip" if fate is Fate.SHOWN else f"chip {fate}"
+    return tag("span", css, text(token), _below(below), badge, title=MARKS[fate].words)
 
 
 def _below(note: str) -> Html:
-    return tag("sub", "", text(note))
+    return tag("sub", "", text(note)) if note else NOTHING
 
 
 def _asked(asked: Asked) -> Iterator[Html]:
     yield tag("p", "", text(asked.how))
     if isinstance(asked, Script):
-        chips = (
-            tag("span", f"chip {'' if one.fate is Fate.SHOWN else one.fate}", text(one.token), _badge(one.group))
-            for one in asked.tokens
-        )
-        yield _row(list(chips))
+        groups = [0, *(one.group for one in asked.tokens)]
+        badges = [_badge(number, last) for last, number in pairwise(groups)]
+        yield _row([_place(one.fate, one.token, "", b) for one, b in zip(asked.tokens, badges, strict=True)])
     elif isinstance(asked, Answers):
         yield _row([_answer(one, turn if asked.in_turn else 0) for turn, one in enumerate(asked.answers, start=1)])
 
 
 def _answer(one: Answer, turn: int) -> Html:
-    css = "" if one.fate is Fate.SHOWN else str(one.fate)
-    if turn:
-        first = tag("span", "chip", text(f"turn {turn}"), _below(f"place {one.place}"))
-    else:
-        first = tag("span", f"chip {css}".rstrip(), text(one.shown), _below(str(one.place)), _badge(one.group))
+    asked = _place(one.fate, one.shown, str(one.place), _badge(one.group))
+    first = tag("span", "chip", text(f"turn {turn}"), _below(f"place {one.place}")) if turn else asked
     return tag("span", "answer", first, span("to", "→"), span("says", one.says))
 
 
 def _grids(walk: Walk) -> Html:
-    tokens = [token.text for token in walk.row]
+    tokens = walk.draws[0].inputs[-1]
     several = len(walk.streams) > 1
     captions = [
         text(f"{one.name}: {one.about}" if several else "who reads ↓, what may be read →") for one in walk.streams
@@ -242,8 +238,9 @@ def _run(gap: str, token: str, fate: Fate, turn: str = "") -> Html:
 
 def _said(asked: Answers | Script) -> Iterator[Html]:
     if isinstance(asked, Script):
-        for (gap, token), one in zip(pieces([one.token for one in asked.tokens]), asked.tokens, strict=True):
-            yield _run(gap, token, one.fate)
+        written = zip(pieces([one.token for one in asked.tokens]), asked.tokens, strict=True)
+        for (fate, _), run in groupby(written, lambda pair: (pair[1].fate, pair[1].group)):
+            yield _run("", "".join(gap + token for (gap, token), _ in run), fate)
     elif asked.in_turn:
         yield text(" → ".join(one.says for one in asked.answers))
     else:

@@ -19,7 +19,7 @@ from unmask.report.labels import MARKS, Stage, pieces, span_of, spelled
 from unmask.report.strip import Cell, Column, strip
 from unmask.trace import Place, Traced
 from unmask.views import ENCODER
-from unmask.walk import Draw, Sight, Token, Walk, turns_of
+from unmask.walk import Draw, Sight, Token, Walk, raised_rates, turns_of
 from unmask.wording import where
 
 _UNITS = {Layer.WORD: "words", Layer.PHRASE: "phrases", Layer.ENTITY: "entities"}
@@ -60,10 +60,8 @@ def summary_lines(walks: Sequence[Walk], width: int) -> Iterator[Text]:
     yield Text(
         "   ".join(f"{mark.raised} {mark.words}" for mark in raised) + "   ¹ ² ³ said in this order", style="dim"
     )
-    widened = [walk.subject.name.removeprefix("rule ") for walk in walks if walk.widened]
-    if widened:
-        about = f"{', '.join(widened)}: shown at a higher rate than their own, because the text is short; see --exact"
-        yield from broken(Text(about, style="yellow"), width)
+    if raised_rates(walks):
+        yield from broken(Text(raised_rates(walks), style="yellow"), width)
     yield Text("Every stage of one of them: unmask walk --rule NAME", style="dim")
 
 
@@ -83,7 +81,7 @@ def _words(walk: Walk, width: int) -> Iterator[Text]:
     yield from _heading(Stage.WORDS, f"{len(walk.units[0][1])} words, found once, on the text")
     for layer, found in walk.units:
         if found:
-            yield from wrapped(_UNITS[layer], "│".join(found), width)
+            yield from wrapped(_UNITS[layer], "|".join(found), width)
 
 
 def _tokens(walk: Walk, width: int) -> Iterator[Text]:
@@ -146,12 +144,12 @@ def _input(walk: Walk, draw: Draw, width: int) -> Iterator[Text]:
             yield from wrapped(f"step {number}", where(step.part), width, "dim")
         row = tuple(token.text for token in walk.row)
         before = row if step.in_place and tokens != row else ()
-        yield from strip(*_input_strip(step.places, tokens, before), width, MARGIN)
+        yield from strip(*_input_strip(step.places, tokens, before, turns_of(draw)), width, MARGIN)
     yield from _legend(draw, width)
 
 
 def _input_strip(
-    places: Sequence[Place], tokens: Sequence[str], before: Sequence[str]
+    places: Sequence[Place], tokens: Sequence[str], before: Sequence[str], turns: dict[int, str]
 ) -> tuple[tuple[str, ...], list[Column]]:
     """What stood there, where that can be said; what stands there now; and how it came about."""
     marked = any(MARKS[place.fate].letter for place in places)
@@ -160,7 +158,8 @@ def _input_strip(
         mark = MARKS[place.fate]
         cells = [Cell(before[at], "dim")] if before else []
         cells.append(Cell(token, mark.style))
-        cells += [Cell(f"{place.group or ''}{mark.letter}", mark.style)] if marked else []
+        letter = mark.letter + turns[at] if at in turns else f"{place.group or ''}{mark.letter}"
+        cells += [Cell(letter, mark.style)] if marked else []
         columns.append(Column(tuple(cells)))
     return (*(("before",) if before else ()), "input", *(("mark",) if marked else ())), columns
 
@@ -198,21 +197,21 @@ def _sight(walk: Walk, width: int) -> Iterator[Text]:
     yield from _heading(Stage.SIGHT)
     yield from wrapped("", walk.sight, width)
     for stream in walk.streams if walk.subject.task.view != ENCODER else ():
-        yield from _grid(stream, walk.row)
+        yield from _grid(stream, walk.draws[0].inputs[-1])
 
 
-def _grid(stream: Sight, row: Sequence[Token]) -> Iterator[Text]:
+def _grid(stream: Sight, tokens: Sequence[str]) -> Iterator[Text]:
     """A line for each place that reads, or for several that see the same."""
-    count = min(len(row), _MOST_SHOWN)
-    some = f"; the first {count} of {len(row)} places" if count < len(row) else ""
+    count = min(len(tokens), _MOST_SHOWN)
+    some = f"; the first {count} of {len(tokens)} places" if count < len(tokens) else ""
     yield Text(f"{'':{MARGIN}}{stream.name}: {stream.about}{some}", style="dim")
     yield Text(" " * (MARGIN + 8) + "".join(f"{place:3}" for place in range(count)), style="dim")
     for places in stream.lines:
         if places[0] < count:
-            name = f"{places[0]} {row[places[0]].text}" if len(places) == 1 else "others"
-            line = Text(" " * MARGIN + set_cell_size(name, 8), style="dim")
+            name = f"{places[0]} {tokens[places[0]]}" if len(places) == 1 else "others"
+            line = Text(" " * MARGIN).append(set_cell_size(name, 8), "dim")
             for seen in stream.grid[places[0], :count]:
-                line.append("  ■" if seen else "  ·", style="green not dim" if seen else "dim")
+                line.append("  #" if seen else "  .", "green" if seen else "dim")
             yield line
 
 

@@ -1,6 +1,7 @@
 """The table of similar words against a dictionary and plain loops."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ def flat(words):
 def cut(ids, words):
     """The words of a flat result again, as tuples."""
     ends = np.cumsum([0, *map(len, words)])
-    return [tuple(ids[start:end].tolist()) for start, end in zip(ends[:-1], ends[1:], strict=True)]
+    return [tuple(ids[start:end].tolist()) for start, end in pairwise(ends.tolist())]
 
 
 def allowed(words, neighbours):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 from tokenizers import Tokenizer as Pipeline
-from tokenizers import decoders, models, pre_tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from unmask.records import Flag, Layer
 from unmask.shards.corpus import Corpus, Shard
@@ -20,6 +20,7 @@ PIECES += (*ANIMALS, *TOOLS, "pup", "##py", "kit", "##ten", "人", "物", "士")
 
 def make_tokenizer():
     pipeline = Pipeline(models.WordPiece({piece: number for number, piece in enumerate(PIECES)}, unk_token="[UNK]"))
+    pipeline.normalizer = normalizers.BertNormalizer()
     pipeline.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     pipeline.decoder = decoders.WordPiece()
     return Tokenizer.parse(pipeline.to_str())

@@ -1,0 +1,114 @@
+"""A corpus of invented tokens, large enough for shares to be measured on, and the rows of an instance one by one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+
+import numpy as np
+from law_subjects import Subject, all_rows, plan_of, subjects
+from law_texts import corpus_of
+
+from unmask.ragged import ranges
+from unmask.records import (
+    Cloze,
+    Fact,
+    Ints,
+    Instance,
+    Layer,
+    NextToken,
+    Ordering,
+    Rewrite,
+    Spans,
+    Target,
+    TokenDoc,
+    UnitMap,
+)
+from unmask.shards.corpus import Corpus
+from unmask.tokenize.stand_ins import StandIns
+from unmask.tokenize.vocab import Vocab
+
+FIRST, WORDS = 1000, 3000
+"""The first ordinary id, and how many words there are of each length (1, 2 and 3 tokens)."""
+SIZE = FIRST + 6 * WORDS + 200
+_FIRST_OF = FIRST + WORDS * np.array([0, 0, 1, 3])
+"""The first token of the first word of each length."""
+
+
+def vocabulary() -> Vocab:
+    """Every word has two similar ones of its own length, and no token belongs to two words."""
+    words = [tuple(row.tolist()) for length in (1, 2, 3) for row in _tokens(length)]
+    near = [[number ^ 1, number ^ 2] for number in range(len(words))]
+    ordinary, sentinels = np.arange(FIRST, SIZE - 200, dtype=np.int32), np.arange(SIZE - 200, SIZE, dtype=np.int32)
+    return Vocab(SIZE, 1, 2, 3, 0, 4, ordinary, sentinels, StandIns.of(words, near))
+
+
+def invented(documents: int, seed: int = 5) -> Corpus:
+    """Words of 1 to 3 tokens in sentences of 4 to 40 words in documents of 1 to 60 sentences, in two shards."""
+    rng = np.random.default_rng(seed)
+    made = [_document(rng) for _ in range(documents)]
+    return corpus_of([made[: documents // 3], made[documents // 3 :]], vocabulary())
+
+
+def in_rows(instance: Instance) -> list[bytes]:
+    """Everything that an instance says about each row, with positions counted from the row's own beginning."""
+    return [b"|".join(_row(instance, row)) for row in range(len(instance.inputs.rows) - 1)]
+
+
+def digests(corpus: Corpus, length: int, seed: int) -> str:
+    """One digest for each subject of all its rows, as JSON: what another process is held against."""
+    return json.dumps({subject.name: _digest(subject, corpus, length, seed) for subject in subjects()})
+
+
+def _digest(subject: Subject, corpus: Corpus, length: int, seed: int) -> str:
+    plan = plan_of(subject.task.examples, corpus, length, seed)
+    _, instance = subject.batch(corpus, plan, all_rows(plan), seed)
+    return hashlib.sha256(b"\n".join(in_rows(instance))).hexdigest()
+
+
+def _row(instance: Instance, row: int) -> Iterator[bytes]:
+    inputs = instance.inputs
+    start, end = int(inputs.rows[row]), int(inputs.rows[row + 1])
+    for values in (inputs.ids, inputs.segment, inputs.document, inputs.position):
+        yield values[start:end].tobytes()
+    for target in instance.targets:
+        yield from (np.asarray(part).tobytes() for part in _asked(target, row, start, end))
+
+
+def _asked(target: Target, row: int, start: int, end: int) -> Iterator[np.ndarray]:
+    match target:
+        case Cloze(positions, answers, spans):
+            here, drawn = (positions >= start) & (positions < end), (spans.start >= start) & (spans.start < end)
+            yield from (positions[here] - start, answers[here], spans.start[drawn] - start, spans.end[drawn] - start)
+        case NextToken(weights):
+            yield weights[start:end]
+        case Rewrite(ids, rows, position):
+            yield from (ids[rows[row] : rows[row + 1]], position[rows[row] : rows[row + 1]])
+        case Ordering(rank, positions, answers):
+            here = (positions >= start) & (positions < end)
+            yield from (rank[start:end], positions[here] - start, answers[here])
+        case Fact(_, value):
+            yield value[row]
+
+
+def _tokens(length: int) -> Ints:
+    """The words of one length, a line each."""
+    return (_FIRST_OF[length] + np.arange(length * WORDS, dtype=np.int32)).reshape(WORDS, length)
+
+
+def _document(rng: np.random.Generator) -> TokenDoc:
+    """Every sentence has a phrase of its first two words and an entity of its third and fourth."""
+    sizes = rng.integers(4, 41, rng.integers(1, 61))
+    first = np.cumsum(sizes) - sizes
+    lengths = rng.integers(1, 4, sizes.sum())
+    ids = ranges(_FIRST_OF[lengths] + rng.integers(0, WORDS, len(lengths)) * lengths, lengths).astype(np.int32)
+    end = np.cumsum(lengths)
+    start = end - lengths
+    spans = {
+        Layer.WORD: Spans(start, end),
+        Layer.PHRASE: Spans(start[first], end[first + 1]),
+        Layer.ENTITY: Spans(start[first + 2], end[first + 3]),
+        Layer.SENTENCE: Spans(start[first], end[first + sizes - 1]),
+    }
+    return TokenDoc(ids, UnitMap.of(len(ids), spans))

@@ -1,0 +1,63 @@
+"""Who is held to the laws: every task of every member in `recipes/`, and every bare rule. Found by walking, never listed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from unmask.examples.plan import Examples, Plan, build
+from unmask.examples.visits import EveryVisit, Renew, Visits
+from unmask.family import members
+from unmask.keys import Key
+from unmask.records import Example, Instance, Ints
+from unmask.rules import rules
+from unmask.shards.corpus import Corpus
+from unmask.tasks import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A task, the name that a failing test shows, and how its draws are renewed."""
+
+    name: str
+    task: Task
+    renew: Renew = EveryVisit()
+
+    def timetable(self, plan: Plan, seed: int) -> Visits:
+        """When each row of a plan is read, and under which key."""
+        return Visits(len(plan), self.renew, Key.of(seed, self.task.name))
+
+    def batch(self, corpus: Corpus, plan: Plan, numbers: Ints, seed: int) -> tuple[Example, Instance]:
+        """The rows of these visits, and what the task makes of them."""
+        row, key = self.timetable(plan, seed)(numbers)
+        example = build(corpus, plan, row, self.task.examples.frame, corpus.vocab)
+        return example, self.task.corrupt(example, corpus.vocab, key)
+
+
+def subjects() -> tuple[Subject, ...]:
+    """Members first, then rules."""
+    of_members = (Subject(f"{one.name}:{task.name}", task, one.renew) for one in members() for task in one.tasks)
+    return (*of_members, *(Subject(f"rule:{one.name}", one.task) for one in rules()))
+
+
+def planned(corpus: Corpus, length: int, seed: int) -> list[tuple[Plan, list[Subject]]]:
+    """Every subject with its plan of the corpus; those that build rows alike share one. A plan may have no rows."""
+    alike = groupby(sorted(subjects(), key=_builder), key=_builder)
+    groups = [list(found) for _, found in alike]
+    return [(plan_of(found[0].task.examples, corpus, length, seed), found) for found in groups]
+
+
+def plan_of(examples: Examples, corpus: Corpus, length: int, seed: int) -> Plan:
+    """The plan of all rows."""
+    return examples.plan(corpus, length, Key.of(seed, "plan"))
+
+
+def all_rows(plan: Plan) -> Ints:
+    """The visits of one pass: every row once."""
+    return np.arange(len(plan))
+
+
+def _builder(subject: Subject) -> str:
+    return repr(subject.task.examples)

@@ -1,0 +1,119 @@
+"""Text that breaks things: strategies for many scripts, four small vocabularies, and text turned into a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from hypothesis import strategies as st
+
+from unmask.ragged import offsets
+from unmask.records import Document, Layer, TokenDoc
+from unmask.shards.corpus import Corpus, Shard
+from unmask.shards.manifest import Counts, Manifest
+from unmask.text.clean import Cleaning
+from unmask.text.entities import NamedWords
+from unmask.text.phrases import Phrases
+from unmask.text.sentences import Sentences
+from unmask.tokenize.bpe import ByteBPE
+from unmask.tokenize.chars import Characters
+from unmask.tokenize.encode import Encoder
+from unmask.tokenize.spec import Spec
+from unmask.tokenize.stand_ins import StandIns
+from unmask.tokenize.train import train
+from unmask.tokenize.unigram import Unigram
+from unmask.tokenize.vocab import Vocab
+from unmask.tokenize.wordpiece import WordPiece
+
+SENTENCES = (
+    "今天下午我们去图书馆看书，张伟在北京读机器学习的论文。",
+    "明天上午他们去公园看花，李娜在上海写语言模型的文章。",
+    "语言模型预测下一个词，机器学习从数据里找规律！你觉得呢？",
+    "The quick reader keeps reading, because machine learning needs careful readers.",
+    "Don't the writers in New York write 3.5 pages a day? They rewrite them twice.",
+    "The language model predicts words; prediction is what readers do, too.",
+)
+"""What the small vocabularies are trained on."""
+_ANNOTATORS = (
+    Sentences(longest=60),
+    NamedWords(),
+    Phrases((("机器", "学习"), ("语言", "模型"), ("machine", "learning"), ("New", "York"))),
+)
+_SIMILAR = ("今天", "明天", "下午", "上午", "北京", "上海", "花", "书", "reader", "writer", "words", "pages")
+_SENTINELS = 24
+SPECS: dict[str, Spec] = {
+    "wordpiece": WordPiece(size=400, min_count=1, sentinels=_SENTINELS),
+    "byte-bpe": ByteBPE(size=400, sentinels=_SENTINELS),
+    "unigram": Unigram(size=300, coverage=1.0, sentinels=_SENTINELS),
+    "characters": Characters(size=400, min_count=1, sentinels=_SENTINELS),
+}
+
+SCRIPTS: dict[str, tuple[str, ...]] = {
+    "chinese": ("今天", "机器学习", "语言模型", "张伟", "北京", "，", "。", "！”", "“", "𠀀", "〇", "々", "１２％", "\u3000"),
+    "english": ("machine learning", "readers", "don't", "U.S.", "3.14", ".", "? ", "New York", "naïve", "ﬁ", "GPT-4", "\n"),
+    "emoji": ("👩‍👩‍👧‍👦", "👍🏽", "🇨🇳", "🇫", "❤\ufe0f", "🏴\U000e0067\U000e0062\U000e007f", "\u200d", "🏿", "1\ufe0f\u20e3"),
+    "right to left": ("مرحبا", "السَّلامُ", "؟", "שלום", "עֲלֵיכֶם", "\u200f", "\u202e", "\u2067", "١٢٣", "־"),
+    "combining": ("e\u0301", "\u0301", "q\u0323\u0307", "가", "ᄒ\u1161\u11ab", "\u3099", "か\u3099", "Z\u0351\u036b\u0343", "İ"),
+    "control": ("\x00", "\x07", "\x1b[0m", "\x85", "\u2028", "\ufeff", "\uffff", "\ud800", "\u200b", "\u00ad", "\r\n", "\t"),
+    "markup": ("[MASK]", "[CLS]", "<mask>", "</s>", "<extra_id_0>", "[SEP]", "##ing", "▁", "<unk>", "[UNK]", "Ġ"),
+}  # fmt: skip
+_FILLERS = st.sampled_from((" ", "", "的", "is", "。", ". ", "a"))
+
+
+def texts() -> st.SearchStrategy[tuple[str, ...]]:
+    """One text of each script, one of all scripts together, and one of any characters at all."""
+    pools = (*SCRIPTS.values(), sum(SCRIPTS.values(), ()))
+    pieces = (st.lists(st.tuples(st.sampled_from(pool), _FILLERS), max_size=20) for pool in pools)
+    return st.tuples(*(piece.map(_joined) for piece in pieces), st.text(max_size=40))
+
+
+def _joined(pieces: Sequence[tuple[str, str]]) -> str:
+    return "".join(part for piece in pieces for part in piece)
+
+
+def annotated(text: str) -> list[Document]:
+    """The cleaned text with every layer of units; nothing where cleaning drops it."""
+    cleaned = Cleaning()(Document("a text", text)).result
+    if not isinstance(cleaned, Document):
+        return []
+    for annotate in _ANNOTATORS:
+        cleaned = annotate(cleaned)
+    return [cleaned]
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """An encoder and its vocabulary, ready to turn texts into a corpus."""
+
+    encoder: Encoder
+    vocab: Vocab
+
+    @staticmethod
+    def of(spec: Spec) -> Ground:
+        """A vocabulary trained on the sentences above, with a few similar words."""
+        tokenizer = train(spec, SENTENCES)
+        encoder = Encoder(tokenizer)
+        words = list(dict.fromkeys(tuple(encoder.tokens(word).ids.tolist()) for word in _SIMILAR))
+        table = StandIns.of(words, [range(len(words))] * len(words))
+        return Ground(encoder, replace(tokenizer.vocab, stand_ins=table))
+
+    def corpus(self, written: Sequence[str]) -> Corpus:
+        """A corpus in two shards: two plain documents, so that pairs always find a partner, and those written."""
+        encoded = [self.encoder(document) for text in (*SENTENCES[2:4], *written) for document in annotated(text)]
+        docs = [doc for doc in encoded if len(doc.ids)]
+        middle = len(docs) // 2
+        return corpus_of([docs[:middle], docs[middle:]], self.vocab)
+
+
+def corpus_of(parts: Sequence[Sequence[TokenDoc]], vocab: Vocab) -> Corpus:
+    """A corpus in memory, one shard for each part."""
+    shards, base = [], 0
+    for docs in parts:
+        borders = offsets(np.array([len(doc.ids) for doc in docs]))
+        ids, bits = (np.concatenate(arrays) for arrays in zip(*((d.ids, d.units.bits) for d in docs), strict=True))
+        shards.append(Shard(ids, bits, borders, base))
+        base += len(ids)
+    counts = Counts(documents=sum(map(len, parts)), tokens=base)
+    return Corpus(Path("in memory"), Manifest("", "", tuple(Layer), {}, counts, {}, {}), tuple(shards), vocab)
