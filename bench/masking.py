@@ -115,9 +115,8 @@ def main() -> None:
 
 def compare_speeds(corpus: Corpus, peer: Peer, seconds: float) -> None:
     """Tokens a second, ours and theirs, and how many times theirs ours is."""
-    print(
-        f"{corpus.manifest.counts.tokens:,} tokens; one core; {ROWS} rows at a time; million tokens a second of processor time"
-    )
+    tokens = corpus.manifest.counts.tokens
+    print(f"{tokens:,} tokens; {ROWS} rows at a time; million tokens a second of processor time, one thread")
     print("collator: as a data loader calls it; its core: the masking alone, tensors in, tensors out")
     if not len(corpus.vocab.stand_ins):
         print("this corpus has no table of similar words: that rule shows random words (see unmask vectors)")

@@ -128,22 +128,23 @@ def place_runs(units: Candidates, law: tuple[float, ...], target: npt.NDArray[np
     """Runs of units whose lengths follow `law`, at random places, until the target number of tokens is reached.
 
     A length is drawn once and kept; only its place is drawn again when it would touch another run or cross a break. So
-    the lengths that come out follow the law: rejecting a length for its place would favour short ones.
+    the lengths that come out follow the law: rejecting a length for its place would favour short ones. (No run is
+    longer than the whole target, so the law is cut on very short rows.)
     The run that reaches the target is kept whole, and the target is lowered by the mean overshoot, so that the law and
     the rate both hold on average (Wald's identity: the last run belongs to a stopping time).
     """
     count = np.diff(units.rows)
-    size = row_sums(units.lengths, units.rows) / np.maximum(count, 1)
-    number, share = np.arange(1, len(law) + 1), np.asarray(law)
-    mean, square = float(share @ number), float(share @ number**2)
-    goal = target - np.maximum(0.0, (square / mean * size - 1) / 2)
-    longest = np.maximum(1, np.floor(np.maximum(target, 1) / np.maximum(size, 1))).astype(np.int64)
-    tries = np.where(count > 0, np.ceil(2 * np.maximum(target, 1) / (mean * np.maximum(size, 1))) + 8, 0).astype(
-        np.int64
-    )
+    some = np.maximum(count, 1)
+    size = np.maximum(row_sums(units.lengths, units.rows) / some, 1)
+    spread = row_sums(units.lengths**2, units.rows) / some / size - size
+    longest = np.floor(np.maximum(target / size, 1)).astype(np.int64)
+    number = np.minimum(np.arange(1, len(law) + 1), longest[:, None])
+    mean, square = number @ np.asarray(law), number**2 @ np.asarray(law)
+    goal = target - (square / mean * size + spread) / 2
+    tries = np.ceil(2 * np.maximum(target, 1) / (mean * size) + 8).astype(np.int64) * (count > 0)
     rounds = int(tries.max(initial=0))
     lengths = np.minimum(choose(key.draws(Lane.LENGTH, rounds), law) + 1, longest[:, None])
-    places = below(key.draws(Lane.PLACE, rounds * _TRIES), np.maximum(count, 1)[:, None])
+    places = below(key.draws(Lane.PLACE, rounds * _TRIES), some[:, None])
     return _Board(units, len(law)).play(lengths, places.reshape(len(count), rounds, _TRIES), goal, tries)
 
 

@@ -86,24 +86,24 @@ class Lexicon:
 
     def draw_other(self, number: Ints, lengths: Ints, draws: Words) -> Ints:
         """A random word with as many tokens, never the word `number` itself; `UNKNOWN` where there is no other."""
-        low, others = self.others(number, lengths)
+        low, others = self._others(number, lengths)
         pick = low + below(draws, np.maximum(others, 1))
         # Close the gap that the word itself leaves in its range.
         pick += (number != UNKNOWN) & (pick >= number)
         return np.where(others > 0, pick, UNKNOWN)
-
-    def others(self, number: Ints, lengths: Ints) -> tuple[Ints, Ints]:
-        """Where the words of these lengths begin, and how many they are without the word `number` itself."""
-        length = np.minimum(lengths, LONGEST + 1).astype(np.uint64)
-        low = np.searchsorted(self.hashes, length << _LENGTH_AT)
-        high = np.searchsorted(self.hashes, (length + np.uint64(1)) << _LENGTH_AT)
-        return low, high - low - (number != UNKNOWN)
 
     def write(self, number: Ints, starts: Ints, into: Ids) -> None:
         """Copy words over words of the same length, which begin at `starts`; `UNKNOWN` leaves one as it is."""
         given = np.flatnonzero(number != UNKNOWN)
         size = word_lengths(into, starts)[given]
         into[ranges(starts[given], size)] = self.tokens[ranges(self.offsets[number[given]], size)]
+
+    def _others(self, number: Ints, lengths: Ints) -> tuple[Ints, Ints]:
+        """Where the words of these lengths begin, and how many they are without the word `number` itself."""
+        length = np.minimum(lengths, LONGEST + 1).astype(np.uint64)
+        low = np.searchsorted(self.hashes, length << _LENGTH_AT)
+        high = np.searchsorted(self.hashes, (length + np.uint64(1)) << _LENGTH_AT)
+        return low, high - low - (number != UNKNOWN)
 
     def _with_hash(self, which: Ints, place: Ints, hashes: Words) -> Ints:
         """Those of `which` whose place in the list holds their hash."""

@@ -18,7 +18,6 @@ import numpy.typing as npt
 from unmask.errors import CorpusError
 from unmask.keys import Words, below
 from unmask.ragged import offsets as offsets_of
-from unmask.ragged import ranges, row_sums
 from unmask.records import Bools, Ids, Ints
 from unmask.tokenize.lexicon import UNKNOWN, Lexicon, word_lengths
 
@@ -106,29 +105,13 @@ class StandIns:
         self.words.write(self.words.draw_other(number, word_lengths(ids, starts), draws[starts]), starts, result)
         return result
 
-    def counts(self, ids: Ids, starts: Ints) -> Ints:
-        """How many neighbours each word has."""
-        return self._counts(self.words.find(ids, starts))
-
     def covered(self, ids: Ids, starts: Ints) -> Bools:
         """Whether each word has at least one neighbour; what an audit reports."""
-        some: Bools = self.counts(ids, starts) > 0
+        some: Bools = self._counts(self.words.find(ids, starts)) > 0
         return some
 
-    def others(self, ids: Ids, starts: Ints) -> Ints:
-        """How many words `any_of_length` chooses from for each word; 0 where it gives random tokens."""
-        _, others = self.words.others(self.words.find(ids, starts), word_lengths(ids, starts))
-        return others
-
-    def listed(self, ids: Ids, shown: Ids, starts: Ints) -> Bools:
-        """Whether the word that is shown is one of the true word's neighbours."""
-        truth, other = self.words.find(ids, starts), self.words.find(shown, starts)
-        count = self._counts(truth)
-        every = self.neighbours[ranges(self.rows[np.maximum(truth, 0)], count)]
-        found: Bools = row_sums(every == np.repeat(other, count), offsets_of(count)) > 0
-        return found
-
     def _counts(self, number: Ints) -> Ints:
+        """How many neighbours each word has."""
         # One empty row more, so that UNKNOWN, the last entry, counts none.
         return np.append(np.diff(self.rows), 0)[number]
 

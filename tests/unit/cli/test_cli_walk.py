@@ -1,0 +1,66 @@
+"""The command: what is named, what is printed, and what is refused."""
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from unmask.cli.walk import SAMPLE, walk
+from unmask.errors import CorpusError, InputError, RecipeError
+from unmask.rules import rules
+
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(walk)
+
+
+def run(*words):
+    return CliRunner(env={"COLUMNS": "80"}).invoke(app, words, catch_exceptions=False)
+
+
+def test_a_member_and_a_rule_are_walked():
+    assert "bert" in run("bert").stdout
+    assert SAMPLE in run("--rule", "span").stdout
+    assert "\x1b" not in run("--rule", "span").stdout
+
+
+def test_without_a_name_all_rules_are_shown():
+    shown = run().stdout
+    assert all(f"\n{rule.name}" in f"\n{shown}" for rule in rules())
+
+
+def test_the_examples_of_the_help_work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    examples = [
+        line.split()[2:] for line in (walk.__doc__ or "").splitlines() if line.strip().startswith("unmask walk")
+    ]
+    assert len(examples) == 4
+    for words in examples:
+        assert run(*(word.strip('"') for word in words)).exit_code == 0
+    assert (tmp_path / "walk.html").exists()
+
+
+def test_seed_visit_and_set_change_the_draw():
+    plain = run("--rule", "token").stdout
+    assert run("--rule", "token").stdout == plain
+    for change in (("--seed", "1"), ("--visit", "1"), ("--set", "corrupt.select.rate=0.5")):
+        assert run("--rule", "token", *change).stdout != plain
+    assert "50 % of the row" in run("--rule", "token", "--set", "corrupt.select.rate=0.5").stdout
+    assert "rule's own rate" not in run("--rule", "span", "--set", "corrupt.select.rate=0.2").stdout
+    assert "rule's own rate" not in run("--rule", "span", "--exact").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "sentence"),
+    [
+        (("--rule", "spam"), RecipeError, "There is no rule 'spam'"),
+        (("spam",), RecipeError, "There is no member 'spam'"),
+        (("bert", "--rule", "token"), RecipeError, "not both"),
+        (("--set", "a=b"), RecipeError, "name it"),
+        (("--rule", "token", "--set", "rate"), RecipeError, "PATH=VALUE"),
+        (("--rule", "token", "--text", " "), InputError, "nothing to walk"),
+        (("--rule", "token", "--data", "nowhere"), CorpusError, "no prepared corpus"),
+        (("--rule", "phrase", "--phrase", "天气"), InputError, "does not stand in the text"),
+    ],
+)
+def test_mistakes_are_sentences(words, error, sentence):
+    with pytest.raises(error, match=sentence):
+        run(*words)
