@@ -14,8 +14,9 @@ from unmask.ragged import ranges
 from unmask.records import (
     Cloze,
     Fact,
-    Ints,
+    Ids,
     Instance,
+    Ints,
     Layer,
     NextToken,
     Ordering,
@@ -49,6 +50,18 @@ def invented(documents: int, seed: int = 5) -> Corpus:
     rng = np.random.default_rng(seed)
     made = [_document(rng) for _ in range(documents)]
     return corpus_of([made[: documents // 3], made[documents // 3 :]], vocabulary())
+
+
+def word_numbers(ids: Ids, heads: Ints) -> Ints:
+    """Which of the invented words each group of tokens is (groups begin at `heads`); -1 for none, or a part of one."""
+    size = np.diff(heads, append=len(ids))
+    ordered = np.append(True, np.diff(ids) == 1)
+    ordered[heads] = True
+    length = np.clip(size, 1, 3)
+    place = ids[heads] - _FIRST_OF[length]
+    known = (place >= 0) & (place < length * WORDS) & (place % length == 0) & (size <= 3)
+    known &= np.logical_and.reduceat(ordered, heads)
+    return np.where(known, (length - 1) * WORDS + place // length, -1)
 
 
 def in_rows(instance: Instance) -> list[bytes]:
@@ -94,7 +107,7 @@ def _asked(target: Target, row: int, start: int, end: int) -> Iterator[np.ndarra
 
 def _tokens(length: int) -> Ints:
     """The words of one length, a line each."""
-    return (_FIRST_OF[length] + np.arange(length * WORDS, dtype=np.int32)).reshape(WORDS, length)
+    return np.arange(length * WORDS).reshape(WORDS, length) + int(_FIRST_OF[length])
 
 
 def _document(rng: np.random.Generator) -> TokenDoc:

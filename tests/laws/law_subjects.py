@@ -1,4 +1,4 @@
-"""Who is held to the laws: every task of every member in `recipes/`, and every bare rule. Found by walking, never listed."""
+"""Who is held to the laws: every task of every member in `recipes/` and every bare rule, found by walking."""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ What never happens here: the work itself; see `shards/prepare.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -22,7 +24,7 @@ def prepare(
     out: Annotated[Path, typer.Option(help="The folder to make.")],
     for_: Annotated[str, typer.Option("--for", help="The member that will be trained on it.")] = "bert",
     tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json to use instead of training one.")] = None,
-    vocab_size: Annotated[int | None, typer.Option(help="Entries of a trained vocabulary.")] = None,
+    vocab_size: Annotated[int | None, typer.Option(min=1, help="Entries of a trained vocabulary.")] = None,
     layers: Annotated[str, typer.Option(help="Further layers to find: phrase, entity, or both with a comma.")] = "",
     field: Annotated[str, typer.Option(help="The JSON field or table column that holds the text.")] = "text",
     layout: Annotated[
@@ -33,8 +35,8 @@ def prepare(
     terms: Annotated[list[Path] | None, typer.Option(help="Entities to match, one a line, a tab and a label.")] = None,
     phrases: Annotated[Path | None, typer.Option(help="Phrases to mark, one a line, instead of learning them.")] = None,
     near_duplicates: Annotated[float, typer.Option(help="Leave out documents this similar, e.g. 0.8; 0: do not.")] = 0,
-    shortest: Annotated[int, typer.Option(help="Leave out documents with fewer visible characters.")] = 2,
-    processes: Annotated[int, typer.Option("--processes", "-j", help="Processes; 0: one for each core.")] = 0,
+    shortest: Annotated[int, typer.Option(min=0, help="Leave out documents with fewer visible characters.")] = 2,
+    processes: Annotated[int, typer.Option("--processes", "-j", min=0, help="Processes; 0: one for each core.")] = 0,
 ) -> None:
     """Clean, split, segment, tokenise and shard a corpus. Kill it at any moment: the same command goes on.
 
@@ -69,24 +71,46 @@ def run(corpus: list[str], out: Path, wishes: Wishes, processes: int = 0) -> Man
     """Prepare, with progress and a summary."""
     import os
 
-    from unmask.cli.terminal import console
+    from unmask.cli.inputs import spelled_out, stored
+    from unmask.cli.summary import summary
+    from unmask.shards.claim import begin, begun, hold
     from unmask.shards.manifest import Manifest
-    from unmask.shards.prepare import claim
+    from unmask.shards.prepare import require_text
 
-    settings = wishes.describe(corpus)
-    with claim(out, corpus, settings) as finished:
-        if finished:
-            console(stderr=True).print(f"{out} is prepared already.")
+    settings = wishes.describe()
+    named = spelled_out(corpus, out)
+    with hold(out), _interrupted(out):
+        sources = stored(named, out)
+        if not begun(out):
+            require_text(sources, wishes.collecting)
+        if begin(out, sources, settings):
+            _say(f"{out} is prepared already.")
             manifest = Manifest.load(out)
         else:
-            sources = _spooled(corpus, out)
             manifest = _work(sources, out, wishes, processes or os.cpu_count() or 1)
-    _summary(manifest, out)
+    summary(manifest, out)
     return manifest
+
+
+@contextmanager
+def _interrupted(out: Path) -> Iterator[None]:
+    """Say what Ctrl-C means for the work."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        _say(f"\nunmask: stopped. What was finished is kept in {out}; the same command goes on from there.")
+        raise
+
+
+def _say(message: str) -> None:
+    from unmask.cli.terminal import console
+
+    console(stderr=True).print(message, markup=False, soft_wrap=True)
 
 
 def _work(sources: list[str], out: Path, wishes: Wishes, processes: int) -> Manifest:
     from unmask.cli.progress import progress
+    from unmask.cli.summary import left_out
     from unmask.shards.prepare import Progress, prepare
     from unmask.text.sources import total_bytes
 
@@ -98,7 +122,7 @@ def _work(sources: list[str], out: Path, wishes: Wishes, processes: int) -> Mani
             tick(now.position, f"{now.counts.tokens / 1e6:.1f} M tokens")
 
         manifest, tally = prepare(sources, out, how, trained, processes, tell)
-    _report_drops(tally.listed, out)
+    left_out(tally, out)
     return manifest
 
 
@@ -116,67 +140,7 @@ def _tokenizer(sources: list[str], out: Path, wishes: Wishes) -> Tokenizer:
         if wishes.tokenizer is not None:
             made = Tokenizer.load(wishes.tokenizer)
         else:
-            with progress(f"learning a vocabulary ({wishes.spec.size:,} entries)", total_bytes(sources)):
-                made = train(wishes.spec, texts(sample(sources, wishes.collecting)))
+            with progress(f"learning a vocabulary ({wishes.spec.size:,} entries)", total_bytes(sources)) as tick:
+                made = train(wishes.spec, texts(sample(sources, wishes.collecting, tick)))
         write_text(path, made.pipeline.to_str(pretty=True))
     return Tokenizer.load(path)
-
-
-def _spooled(corpus: list[str], out: Path) -> list[str]:
-    """Standard input can be read once only, so it is stored first: a vocabulary is learned before it is used."""
-    import shutil
-    import sys
-
-    if "-" not in corpus:
-        return corpus
-    stream = sys.stdin.buffer
-    first = stream.read(1)
-    while first.isspace():
-        first = stream.read(1)
-    path = out / ("stdin.jsonl" if first == b"{" else "stdin.txt")
-    with path.open("wb") as file:
-        file.write(first)
-        shutil.copyfileobj(stream, file)
-    return [str(path) if name == "-" else name for name in corpus]
-
-
-def _report_drops(listed: list, out: Path) -> None:  # type: ignore[type-arg]
-    from itertools import groupby
-
-    from unmask.cli.terminal import console
-
-    screen = console(stderr=True)
-    for reason, pieces in groupby(sorted(listed, key=lambda piece: piece.reason), lambda piece: piece.reason):
-        some = list(pieces)
-        if reason in ("exact duplicate", "near duplicate", "near-empty document"):
-            continue
-        for piece in some[:3]:
-            screen.print(f"left out, {reason}: {piece.where}: {piece.detail}", markup=False)
-        if len(some) > 3:
-            screen.print(f"left out, {reason}: and {len(some) - 3} more; see {out / 'dropped.jsonl'}", markup=False)
-
-
-def _summary(manifest: Manifest, out: Path) -> None:
-    from rich.table import Table
-
-    from unmask.cli.terminal import console
-
-    counts = manifest.counts
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column()
-    table.add_row("documents", f"{counts.documents:,}")
-    table.add_row("sentences", f"{counts.sentences:,}")
-    table.add_row("words", f"{counts.words:,}")
-    for name in ("phrases", "entities"):
-        if getattr(counts, name):
-            table.add_row(name, f"{getattr(counts, name):,}")
-    unknown = 100 * counts.unknown / max(counts.tokens, 1)
-    table.add_row("tokens", f"{counts.tokens:,} ({counts.characters:,} characters; {unknown:.2f} % unknown)")
-    for reason, number in manifest.dropped.items():
-        table.add_row("left out", f"{number:,} {reason}")
-    for reason, number in manifest.changed.items():
-        table.add_row("taken out", f"{number:,} {reason}")
-    table.add_row("layers", ", ".join(manifest.layers))
-    table.add_row("corpus", str(out))
-    console().print(table)

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from unmask.records import Document
     from unmask.tasks import Task
-    from unmask.walk import Subject, Walk
+    from unmask.walk.ground import Ground
+    from unmask.walk.run import Subject, Walk
 
 SAMPLE = "使用语言模型来预测下一个词的概率"
 _WIDEST = 100
@@ -51,28 +53,34 @@ def walk(
 
         unmask walk --rule token --set corrupt.select.rate=0.3 --visit 7
     """
-    from unmask.cli.terminal import console
-    from unmask.errors import RecipeError
-    from unmask.ground import Ground, marked
-    from unmask.toy import other_document
-    from unmask.walk import walk as take
+    from unmask.walk.ground import Ground, marked
+    from unmask.walk.toy import other_document
 
     subjects = _subjects(member or "", rule, set_ or [])
     second = other or other_document(text)
     ground = Ground.corpus(data) if data else Ground.toy([text, second])
     layers = frozenset(layer for subject in subjects for layer in subject.task.needs)
-    document = marked(text, layers, phrase or [], entity or [])
-    elsewhere = marked(second, frozenset())
-    exact = exact or bool(set_)
+    documents = marked(text, layers, phrase or [], entity or []), marked(second, frozenset())
+    _show(_walks(subjects, documents, ground, seed, range(visit, visit + _DRAWS), exact or bool(set_)), html)
+
+
+def _walks(
+    subjects: list[Subject], documents: tuple[Document, Document], ground: Ground, seed: int, visits: range, exact: bool
+) -> list[Walk]:
+    """A walk of each subject. Of several, those that cannot work on this ground are named and left out."""
+    from unmask.cli.terminal import console
+    from unmask.errors import RecipeError
+    from unmask.walk.run import walk as take
+
     walks = []
     for subject in subjects:
         try:
-            walks.append(take(subject, document, ground, elsewhere, seed, range(visit, visit + _DRAWS), exact))
+            walks.append(take(subject, documents[0], ground, documents[1], seed, visits, exact))
         except RecipeError as error:
             if len(subjects) == 1:
                 raise
             console(stderr=True).print(f"{subject.name} is left out: {error}", markup=False)
-    _show(walks, html)
+    return walks
 
 
 def _subjects(member: str, rule: str, changes: list[str]) -> list[Subject]:
@@ -80,7 +88,7 @@ def _subjects(member: str, rule: str, changes: list[str]) -> list[Subject]:
     from unmask.cli.terminal import resolve
     from unmask.errors import RecipeError
     from unmask.rules import bare_rule, rules
-    from unmask.walk import Subject
+    from unmask.walk.run import Subject
 
     if member and rule:
         raise RecipeError(f"Walk either the member {member} or the bare rule {rule}, not both at once.")

@@ -6,7 +6,6 @@ What never happens here: a default that hides in two places; the member decides 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,8 +16,10 @@ from unmask.errors import RecipeError
 from unmask.family import member
 from unmask.records import Layer
 from unmask.shards.collect import Collecting
+from unmask.shards.files import disk_space, part_of
 from unmask.shards.learn import sample
 from unmask.shards.prepare import Preparing, shard_size
+from unmask.shards.writer import annotated
 from unmask.text.clean import Cleaning
 from unmask.text.dedup import Resemblance
 from unmask.text.dictionaries import read_terms, read_words
@@ -33,6 +34,7 @@ from unmask.text.sources import total_bytes
 from unmask.text.terms import Terms
 from unmask.text.words import Words
 from unmask.tokenize.spec import Spec
+from unmask.tokenize.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -83,12 +85,16 @@ class Wishes:
         """The segmenter, with the user's own words."""
         return chinese(tuple(word for path in self.dictionaries for word in read_words(path)))
 
-    def describe(self, sources: Sequence[str]) -> dict[str, Any]:
-        """The settings that decide what comes out: what a folder that was begun must have been begun with."""
+    def describe(self) -> dict[str, Any]:
+        """The settings that decide what comes out: what a folder that was begun must have been begun with.
+
+        Files that were given are read here, and refused if they are not what they should be.
+        """
         return {
-            **self._preparing(sources, ()).describe(),
-            "vocabulary": f"given {_digest(self.tokenizer)}" if self.tokenizer else repr(self.spec),
-            "phrases": f"given {_digest(self.phrases)}" if self.phrases else "learned",
+            **self.collecting.describe(),
+            "units": [annotator.describe() for annotator in self._units],
+            "vocabulary": f"given {Tokenizer.load(self.tokenizer).digest}" if self.tokenizer else repr(self.spec),
+            "phrases": f"given {Phrases.load(self.phrases).describe()}" if self.phrases else "learned",
             "layers": sorted(self.wanted),
         }
 
@@ -122,23 +128,11 @@ class Wishes:
             from unmask.cli.progress import progress
             from unmask.text.collocations import learn_phrases
 
-            with progress("learning phrases", 0):
-                documents = sample(sources, self.collecting)
-                found = learn_phrases(_annotated(documents, self._units))
-            part = folder / ".phrases.txt"
-            found.save(part)
-            part.replace(path)
+            with progress("learning phrases", total_bytes(sources)) as tick:
+                documents = sample(sources, self.collecting, tick)
+                found = learn_phrases(annotated(document, self._units) for document in documents)
+            with disk_space(folder):
+                part = part_of(path)
+                found.save(part)
+                part.replace(path)
         return Phrases.load(path)
-
-
-def _annotated(documents, annotators):  # type: ignore[no-untyped-def]
-    for document in documents:
-        for annotate in annotators:
-            document = annotate(document)
-        yield document
-
-
-def _digest(path: Path | None) -> str:
-    if path is None or not path.exists():
-        return str(path)
-    return hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()

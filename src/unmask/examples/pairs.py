@@ -22,8 +22,9 @@ import numpy as np
 
 from unmask.errors import RecipeError
 from unmask.examples.plan import Frame, Plan
-from unmask.examples.stretches import Sentences, sentences
+from unmask.examples.stretches import sentences
 from unmask.keys import Key, Lane
+from unmask.records import Flag
 from unmask.shards.corpus import Corpus
 
 _DRAWS = 14
@@ -82,7 +83,7 @@ class Pairs:
                 "Separate documents by blank lines, or use swapped pairs (sentence order)."
             )
         room = Frame().room(length, 2)
-        walk = _Walk(self, list(sentences(corpus, room)), room, key)
+        walk = _Walk(self, corpus, room, key)
         table = np.array([pair for shard in range(len(corpus.shards)) for pair in walk.shard(shard)], dtype=np.int64)
         table = table.reshape(-1, 5)
         count = len(table)
@@ -99,8 +100,9 @@ class Pairs:
 class _Walk:
     """One pass over the sentences of all shards."""
 
-    def __init__(self, pairs: Pairs, shards: list[Sentences], room: int, key: Key) -> None:
-        self.pairs, self.room, self.key = pairs, room, key
+    def __init__(self, pairs: Pairs, corpus: Corpus, room: int, key: Key) -> None:
+        self.pairs, self.corpus, self.room, self.key = pairs, corpus, room, key
+        shards = list(sentences(corpus, room))
         self.border = [found.border.tolist() for found in shards]
         self.document = [found.document.tolist() for found in shards]
         self.last = np.cumsum([len(document) - 1 for document in self.document]).tolist()
@@ -134,7 +136,7 @@ class _Walk:
             other = self._other(document, target - (border[middle] - border[first]), draw)
             return self._fit((border[first], border[middle]), other, self._fact(kind), draw), middle
         if middle == end:
-            half = (border[first] + border[end]) // 2
+            half = self._middle_word(border[first], border[end])
             if half == border[first]:
                 return None, end
             parts = (border[first], half), (half, border[end])
@@ -151,6 +153,13 @@ class _Walk:
                 return _SWAP if uniform < 0.5 else _TRUE
             case Negative.BOTH:
                 return _OTHER if single or uniform < 1 / 3 else _SWAP if uniform < 2 / 3 else _TRUE
+
+    def _middle_word(self, start: int, end: int) -> int:
+        """Where the word begins that is nearest to the middle of a lone sentence; its start if it is one word."""
+        shard = self.corpus.shards[int(np.searchsorted(self.corpus.bases, start, side="right")) - 1]
+        words = start + np.flatnonzero(shard.units[start - shard.base : end - shard.base] & Flag.WORD)
+        later = words[words > start]
+        return int(later[np.abs(2 * later - start - end).argmin()]) if len(later) else start
 
     def _fact(self, kind: int) -> int:
         return int(kind != _TRUE) if self.pairs.negative is Negative.RANDOM else kind

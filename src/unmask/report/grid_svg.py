@@ -1,6 +1,6 @@
 """Who sees whom as a picture: one square for each pair of places.
 
-What arrives: a boolean grid and the tokens of the row. What leaves: an inline SVG that scales with the page.
+What arrives: a boolean grid and the tokens of the row. What leaves: an inline SVG.
 What never happens here: colours. The page's style decides them, for light and for dark.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from unmask.report.labels import shortened
 from unmask.report.markup import Html, text
-from unmask.walk import Sight
+from unmask.walk.run import Sight
 
 _CELL, _LABEL, _TOP = 16, 66, 26
 _MOST = 40
@@ -33,7 +33,7 @@ def grid_svg(stream: Sight, tokens: Sequence[str]) -> Html:
                 f'<rect class="{css}" x="{x + 1}" y="{y + 1}" width="{_CELL - 2}" height="{_CELL - 2}" rx="2"/>'
             )
     label = text(f"{stream.name}: rows read, columns are read")
-    size = f'viewBox="0 0 {width} {height}" style="max-width:{width}px"'
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     return Html(f'<svg class="grid" {size} role="img" aria-label="{label}">{"".join(body)}</svg>')
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from unmask.trace import Fate
+from unmask.walk.trace import Fate
 
 _WIDE = ("W", "F")
 _CLOSING = ("Po", "Pe", "Pf")

@@ -12,15 +12,15 @@ from importlib.resources import files
 from itertools import groupby, pairwise
 from pathlib import Path
 
-from unmask.asked import Answer, Answers, Asked, Saying, Script
 from unmask.errors import InputError
 from unmask.records import Layer
 from unmask.report.grid_svg import grid_svg
 from unmask.report.labels import MARKS, Stage, pieces, spelled
 from unmask.report.markup import NOTHING, Html, span, tag, text
-from unmask.trace import Fate, Traced
-from unmask.walk import Draw, Token, Walk, raised_rates, turns_of
-from unmask.wording import where
+from unmask.walk.asked import Answer, Answers, Asked, Saying, Script
+from unmask.walk.run import Draw, Token, Walk, raised_rates, turns_of
+from unmask.walk.trace import Fate, Traced
+from unmask.walk.wording import where
 
 _UNITS = {Layer.WORD: "words 词", Layer.PHRASE: "phrases 短语", Layer.ENTITY: "entities 实体"}
 
@@ -97,7 +97,7 @@ def _stages(walk: Walk) -> Iterator[Html]:
         "p", "", span(came[0], came[1]), text(" — from the input and the targets alone, every token comes back.")
     )
     yield _stage(Stage.RESTORED, told)
-    others = [part for one in walk.draws[1:] for part in _compact(f"visit {one.visit}", one)]
+    others = [part for one in walk.others for part in _compact(f"visit {one.visit}", one)]
     if others:
         heading = tag("h2", "", tag("span", "", text("other draws"), tag("small", "", text("其他抽样"))))
         yield tag("section", "", heading, tag("div", "", *others))

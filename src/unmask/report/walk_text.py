@@ -12,15 +12,15 @@ from itertools import groupby
 from rich.cells import set_cell_size
 from rich.text import Text
 
-from unmask.asked import Answers, Asked, Saying, Script
 from unmask.records import Layer
 from unmask.report.flow import MARGIN, Atom, broken, flow, wrapped
 from unmask.report.labels import MARKS, Stage, pieces, span_of, spelled
 from unmask.report.strip import Cell, Column, strip
-from unmask.trace import Place, Traced
 from unmask.views import ENCODER
-from unmask.walk import Draw, Sight, Token, Walk, raised_rates, turns_of
-from unmask.wording import where
+from unmask.walk.asked import Answers, Asked, Saying, Script
+from unmask.walk.run import Draw, Sight, Token, Walk, raised_rates, turns_of
+from unmask.walk.trace import Place, Traced
+from unmask.walk.wording import where
 
 _UNITS = {Layer.WORD: "words", Layer.PHRASE: "phrases", Layer.ENTITY: "entities"}
 _MOST_SHOWN = 20
@@ -56,10 +56,8 @@ def summary_lines(walks: Sequence[Walk], width: int) -> Iterator[Text]:
         yield head.append(f"  {subject.paper.split(',')[0]}", style="dim")
         yield from _compact("sees", walk.draws[0], width)
     yield Text()
-    raised = [mark for mark in MARKS.values() if mark.raised]
-    yield Text(
-        "   ".join(f"{mark.raised} {mark.words}" for mark in raised) + "   ¹ ² ³ said in this order", style="dim"
-    )
+    legend = [f"{mark.raised} {mark.words}" for mark in MARKS.values() if mark.raised]
+    yield from broken(Text("   ".join((*legend, "¹ ² ³ said in this order")), style="dim"), width)
     if raised_rates(walks):
         yield from broken(Text(raised_rates(walks), style="yellow"), width)
     yield Text("Every stage of one of them: unmask walk --rule NAME", style="dim")
@@ -197,14 +195,14 @@ def _sight(walk: Walk, width: int) -> Iterator[Text]:
     yield from _heading(Stage.SIGHT)
     yield from wrapped("", walk.sight, width)
     for stream in walk.streams if walk.subject.task.view != ENCODER else ():
-        yield from _grid(stream, walk.draws[0].inputs[-1])
+        yield from _grid(stream, walk.draws[0].inputs[-1], width)
 
 
-def _grid(stream: Sight, tokens: Sequence[str]) -> Iterator[Text]:
+def _grid(stream: Sight, tokens: Sequence[str], width: int) -> Iterator[Text]:
     """A line for each place that reads, or for several that see the same."""
     count = min(len(tokens), _MOST_SHOWN)
     some = f"; the first {count} of {len(tokens)} places" if count < len(tokens) else ""
-    yield Text(f"{'':{MARGIN}}{stream.name}: {stream.about}{some}", style="dim")
+    yield from wrapped("", f"{stream.name}: {stream.about}{some}", width, "dim")
     yield Text(" " * (MARGIN + 8) + "".join(f"{place:3}" for place in range(count)), style="dim")
     for places in stream.lines:
         if places[0] < count:
@@ -218,11 +216,10 @@ def _grid(stream: Sight, tokens: Sequence[str]) -> Iterator[Text]:
 def _others(walk: Walk, width: int) -> Iterator[Text]:
     if len(walk.draws) < 2:
         return
-    alike = all(draw.steps == walk.draws[0].steps for draw in walk.draws)
-    about = "every visit is the same" if alike else "the same row at other visits"
+    about = "the same row at other visits" if walk.others else "every visit is the same"
     yield Text()
     yield Text.assemble(("other draws 其他抽样", "bold"), (f"   {about}", "dim"))
-    for draw in walk.draws[1:] if not alike else ():
+    for draw in walk.others:
         yield from _compact(f"visit {draw.visit}", draw, width)
 
 

@@ -7,12 +7,12 @@ What never happens here: finding units or tokenising. This part runs in one proc
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from unmask.records import Document, Dropped
+from unmask.shards.batch import Batch, text_digest
 from unmask.text.clean import Cleaning
 from unmask.text.dedup import ExactSeen, NearSeen, Resemblance
 from unmask.text.read import Reading, read
@@ -54,18 +54,6 @@ class Tally:
             self.listed.append(piece)
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """The documents of one shard."""
-
-    number: int
-    documents: tuple[Document, ...]
-    source: str
-    """Digest of the text."""
-    position: int
-    """How far into the input, in bytes on disk, this batch reaches."""
-
-
 def collect(
     sources: Sequence[str], how: Collecting, tally: Tally, progress: Callable[[int], None] = lambda _: None
 ) -> Iterator[Document]:
@@ -101,16 +89,6 @@ def batches(sources: Sequence[str], how: Collecting, characters: int, tally: Tal
             held, size, number = [], 0, number + 1
     if held:
         yield Batch(number, tuple(held), text_digest(held), place.bytes)
-
-
-def text_digest(documents: Sequence[Document]) -> str:
-    """A digest of the texts; each is preceded by its length, so that borders count."""
-    state = hashlib.blake2b(digest_size=16)
-    for document in documents:
-        raw = document.text.encode("utf-8")
-        state.update(len(raw).to_bytes(8, "little"))
-        state.update(raw)
-    return state.hexdigest()
 
 
 class _Place:

@@ -6,6 +6,7 @@ What never happens here: reading what was not asked for. The arrays stay on disk
 
 from __future__ import annotations
 
+import resource
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,7 @@ from unmask.errors import CorpusError
 from unmask.ragged import ranges
 from unmask.records import Bits, Flag, Ids, Ints, Layer
 from unmask.shards.files import digest_of
-from unmask.shards.manifest import Manifest, ShardInfo
+from unmask.shards.manifest import Manifest, ShardInfo, shard_folder
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.vocab import Vocab, with_stand_ins
 
@@ -59,9 +60,10 @@ class Corpus:
                 f"{folder}/tokenizer.json is not the tokenizer that these shards were made with (its digest is "
                 f"{tokenizer.digest[:8]}, theirs {manifest.tokenizer[:8]}). Put the right file back, or prepare again."
             )
+        _allow_open_files(len(manifest.shards))
         base, shards = 0, []
         for number, info in enumerate(manifest.shards):
-            shards.append(_open(folder / "shards" / f"{number:05d}", info, base))
+            shards.append(_open(shard_folder(folder, number), info, base))
             base += info.counts.tokens
         vocab = with_stand_ins(tokenizer.vocab, folder / "vectors", manifest.tokenizer)
         return Corpus(folder, manifest, tuple(shards), vocab)
@@ -90,9 +92,18 @@ class Corpus:
         """Compare every file with its digest, and name the first that differs."""
         for number, info in enumerate(self.manifest.shards):
             for name, digest in info.files.items():
-                path = self.folder / "shards" / f"{number:05d}" / f"{name}.npy"
+                path = shard_folder(self.folder, number) / f"{name}.npy"
                 if digest_of(path) != digest:
                     raise CorpusError(f"{path} has changed since it was written. Prepare the corpus again.")
+
+
+def _allow_open_files(shards: int) -> None:
+    """Each shard keeps two files open, and many systems allow a process only 1,024 unless it asks for more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * shards + 1024
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
 def _open(folder: Path, info: ShardInfo, base: int) -> Shard:
@@ -105,4 +116,4 @@ def _open(folder: Path, info: ShardInfo, base: int) -> Shard:
         raise CorpusError(f"The shard {folder} is damaged ({error}). Prepare the corpus again.") from error
     if len(ids) != info.counts.tokens or len(units) != len(ids) or len(documents) != info.counts.documents + 1:
         raise CorpusError(f"The shard {folder} does not fit its manifest. Prepare the corpus again.")
-    return Shard(ids, units, np.asarray(documents), base)
+    return Shard(ids, units, documents, base)

@@ -1,105 +1,145 @@
 """Many processes, one order: tasks go out, results come back, and the result never depends on who did what.
 
 What arrives: a stream of tasks and a function that makes a worker. What leaves: the results, as they are finished.
-What never happens here: more than a few tasks in memory, or a worker that dies without a word.
+What never happens here: more than a few tasks in memory, a worker that dies without a word, or one that outlives us.
+
+Each worker has a pipe of its own and one task at a time. The next tasks are read while the workers work, so that one
+that becomes free need not wait. A pipe closes when the process at its other end is gone, however it went: a dead worker
+is noticed at once, and a worker that is left alone ends after its task.
 """
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
-import queue
+import signal
+import traceback
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from multiprocessing.process import BaseProcess
-from typing import Any, Protocol, TypeVar
+from multiprocessing.connection import Connection, wait
+from typing import Any, Generic, Protocol, TypeVar
 
 from unmask.errors import UserError
 
 T = TypeVar("T")
-R = TypeVar("R", covariant=True)
+R = TypeVar("R")
+T_contra = TypeVar("T_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
 
 
-class Work(Protocol[R]):
+class Work(Protocol[T_contra, R_co]):
     """Does one task. It lives in one process and may keep caches there."""
 
-    def __call__(self, task: Any, /) -> R:  # noqa: ANN401 - the task's own type is the caller's business
+    def __call__(self, task: T_contra, /) -> R_co:
         """Do it."""
 
 
-def run(tasks: Iterable[T], make: Callable[[], Work[R]], processes: int) -> Iterator[R]:
+def run(tasks: Iterable[T], make: Callable[[], Work[T, R]], processes: int) -> Iterator[R]:
     """Do all tasks, in this process or in several. `make` must be importable by a fresh process."""
     if processes <= 1:
         work = make()
         yield from (work(task) for task in tasks)
         return
-    yield from _Pool(make, processes).run(tasks)
+    with contextlib.ExitStack() as stack:
+        with _interrupts_blocked():
+            workers = [stack.enter_context(_Worker(make)) for _ in range(processes)]
+        yield from _shared(tasks, workers)
 
 
-class _Pool:
-    """Worker processes around two queues."""
+def _shared(tasks: Iterable[T], workers: list[_Worker[T, R]]) -> Iterator[R]:
+    """Hand the tasks out to whoever is free; as many tasks as there are workers lie ready."""
+    ready: deque[T] = deque()
+    for task in tasks:
+        ready.append(task)
+        yield from _turn(ready, workers, patient=len(ready) > len(workers))
+    while ready or any(worker.busy for worker in workers):
+        yield from _turn(ready, workers, patient=True)
 
-    def __init__(self, make: Callable[[], Work[Any]], processes: int) -> None:
+
+def _turn(ready: deque[T], workers: list[_Worker[T, R]], patient: bool) -> list[R]:
+    """Give every free worker a task. What comes back is what was finished; if patient, wait for at least one."""
+    _feed(ready, workers)
+    busy = {worker.pipe: worker for worker in workers if worker.busy}
+    ended = wait(list(busy), timeout=None if patient and busy else 0)
+    results = [worker.take() for pipe, worker in busy.items() if pipe in ended]
+    _feed(ready, workers)
+    return results
+
+
+def _feed(ready: deque[T], workers: list[_Worker[T, R]]) -> None:
+    for worker in workers:
+        if ready and not worker.busy:
+            worker.give(ready.popleft())
+
+
+class _Worker(Generic[T, R]):
+    """A process and the pipe to it. Leaving the `with` block ends the process."""
+
+    def __init__(self, make: Callable[[], Work[T, R]]) -> None:
         context = multiprocessing.get_context("spawn")
-        self.inbox: Any = context.Queue()
-        self.outbox: Any = context.Queue()
-        self.workers: list[BaseProcess] = [
-            context.Process(target=_serve, args=(make, self.inbox, self.outbox), daemon=True) for _ in range(processes)
-        ]
+        self.pipe, theirs = context.Pipe()
+        self.busy = False
+        self._process = context.Process(target=_serve, args=(make, theirs), daemon=True)
+        self._process.start()
+        theirs.close()  # only the worker holds that end now, so it closes when the worker is gone
 
-    def run(self, tasks: Iterable[T]) -> Iterator[Any]:
-        for worker in self.workers:
-            worker.start()
+    def __enter__(self) -> _Worker[T, R]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.join()
+        self.pipe.close()
+
+    def give(self, task: T) -> None:
+        """Send it a task."""
+        self.busy = True
+        with contextlib.suppress(OSError):  # it is gone; `take` hears its last words, or that there are none
+            self.pipe.send(task)
+
+    def take(self) -> R:
+        """Its result; raises what went wrong there."""
         try:
-            waiting = 0
-            for task in tasks:
-                self.inbox.put(task)
-                waiting += 1
-                while waiting > len(self.workers) + 1:
-                    yield self._next()
-                    waiting -= 1
-            for _ in range(waiting):
-                yield self._next()
-        finally:
-            self._stop()
+            good, value = self.pipe.recv()
+        except (EOFError, OSError):
+            self._process.join()
+            raise UserError(
+                f"A worker process ended unexpectedly (exit code {self._process.exitcode}; -9 often means that memory "
+                "ran out). What was finished is kept: start the same command again, perhaps with fewer processes."
+            ) from None
+        self.busy = False
+        if good:
+            result: R = value
+            return result
+        raise value
 
-    def _next(self) -> object:
+
+def _serve(make: Callable[[], Work[Any, Any]], pipe: Connection) -> None:
+    """What a worker does all its life."""
+    with contextlib.suppress(EOFError, BrokenPipeError):  # whoever gave the tasks is gone
+        good, work = _answer(make)
+        if not good:
+            pipe.send((good, work))
+            return
         while True:
-            try:
-                good, value = self.outbox.get(timeout=1)
-            except queue.Empty:
-                self._check()
-                continue
-            if good:
-                return value
-            raise value if isinstance(value, BaseException) else UserError(value)
-
-    def _check(self) -> None:
-        for worker in self.workers:
-            if worker.exitcode not in (None, 0):
-                raise UserError(
-                    f"A worker process ended unexpectedly (exit code {worker.exitcode}; -9 often means that memory ran "
-                    "out). What was finished is kept: start the same command again, perhaps with fewer processes."
-                )
-
-    def _stop(self) -> None:
-        for worker in self.workers:
-            worker.terminate()
-        for worker in self.workers:
-            worker.join()
-        for channel in (self.inbox, self.outbox):
-            channel.close()
-            channel.cancel_join_thread()
+            pipe.send(_answer(work, pipe.recv()))
 
 
-def _serve(make: Callable[[], Work[Any]], inbox: Any, outbox: Any) -> None:  # noqa: ANN401 - queues have no public type
+def _answer(call: Callable[..., Any], *arguments: object) -> tuple[bool, Any]:
+    """The result of a call, or the exception it ended with, in a form that can be sent."""
     try:
-        work = make()
-        while True:
-            outbox.put((True, work(inbox.get())))
-    except KeyboardInterrupt:
-        pass
+        return True, call(*arguments)
     except UserError as error:
-        outbox.put((False, error))
+        return False, error
     except Exception as error:
-        import traceback
+        return False, AssertionError(f"a worker failed: {error}\n{traceback.format_exc()}")
 
-        outbox.put((False, AssertionError(f"a worker failed: {error}\n{traceback.format_exc()}")))
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Processes that are started in this block never see Ctrl-C: it is for us to end them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

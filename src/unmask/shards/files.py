@@ -11,26 +11,41 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from unmask.errors import CorpusError, UserError
 
+_PART = re.compile(r"\..+\.\d+")
+
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file, flush it, then give it its name."""
-    with disk_space(path.parent):
-        part = path.with_name(f".{path.name}.{os.getpid()}")
-        with part.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
+    with new_file(path) as file:
+        # A file name may hold bytes that are no text. Escaped like this, it is still the same name in JSON.
+        file.write(text.encode("utf-8", "backslashreplace"))
+
+
+@contextlib.contextmanager
+def new_file(final: Path) -> Iterator[BinaryIO]:
+    """A file to fill; it gets its final name when the block ends well, and vanishes when it does not."""
+    part = part_of(final)
+    with disk_space(final.parent):
+        try:
+            with part.open("wb") as file:
+                yield file
+                _flush(file)
+            part.replace(final)
+            _flush_folder(final.parent)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
 
 
 def write_json(path: Path, value: object) -> None:
@@ -52,10 +67,25 @@ def read_json(path: Path) -> dict[str, Any]:
 def write_array(path: Path, array: npt.NDArray[Any]) -> str:
     """Write a `.npy` file into a folder that is not yet in place, and return the digest of its bytes."""
     with path.open("wb") as file:
-        np.save(file, array, allow_pickle=False)
-        file.flush()
-        os.fsync(file.fileno())
-    return digest_of(path)
+        writing = _Digesting(file)
+        np.save(writing, array, allow_pickle=False)  # numpy needs no more than `write`
+        _flush(file)
+    return writing.state.hexdigest()
+
+
+class _Digesting:
+    """Passes bytes on and keeps their digest.
+
+    numpy would write to a real file past Python, and then report a full disk as an error without a reason.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self.state = hashlib.blake2b(digest_size=16)
+
+    def write(self, data: bytes) -> int:
+        self.state.update(data)
+        return self.file.write(data)
 
 
 def digest_of(path: Path) -> str:
@@ -70,16 +100,62 @@ def digest_of(path: Path) -> str:
 @contextlib.contextmanager
 def new_folder(final: Path) -> Iterator[Path]:
     """A folder to fill; it gets its final name when the block ends well, and vanishes when it does not."""
-    part = final.with_name(f".{final.name}.{os.getpid()}")
+    part = part_of(final)
     shutil.rmtree(part, ignore_errors=True)
     with disk_space(final.parent):
         part.mkdir(parents=True)
         try:
             yield part
+            _flush_folder(part)
+            _put_in_place(part, final)
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise
+
+
+def _put_in_place(part: Path, final: Path) -> None:
+    try:
         part.rename(final)
+    except OSError:
+        if not final.exists():
+            raise
+        # A worker that outlived a killed run was faster. It made the same, so either will do.
+        shutil.rmtree(part, ignore_errors=True)
+    _flush_folder(final.parent)
+
+
+def part_of(final: Path) -> Path:
+    """What a file or folder is called while this process is still filling it."""
+    return final.with_name(f".{final.name}.{os.getpid()}")
+
+
+def is_part(path: Path) -> bool:
+    """Whether this is something unfinished, by its name."""
+    return _PART.fullmatch(path.name) is not None
+
+
+def sweep(folder: Path) -> None:
+    """Remove what a killed run left unfinished. Nobody else may be writing to the folder."""
+    for path in folder.glob(".*"):
+        if is_part(path) and path.is_file():  # unfinished folders beside the shards belong to other commands
+            path.unlink(missing_ok=True)
+    for path in folder.glob("shards/.*"):
+        if is_part(path):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _flush(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make the names in a folder as safe as the bytes of its files."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 @contextlib.contextmanager

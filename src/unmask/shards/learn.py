@@ -6,7 +6,7 @@ What never happens here: reading more than is needed; a large corpus is sampled 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -24,11 +24,16 @@ _BYTES = 2.5
 """Bytes in a character, about: one for English, three for Chinese."""
 
 
-def sample(sources: Sequence[str], how: Collecting, characters: int = SAMPLE) -> Iterator[Document]:
+def sample(
+    sources: Sequence[str],
+    how: Collecting,
+    progress: Callable[[int], None] = lambda _: None,
+    characters: int = SAMPLE,
+) -> Iterator[Document]:
     """About so many characters of the corpus, in whole documents drawn by their number."""
     share = characters / max(1.0, _expected_characters(sources))
     key = Key.of(0, "sample")
-    for number, document in enumerate(collect(sources, how, Tally())):
+    for number, document in enumerate(collect(sources, how, Tally(), progress)):
         if share >= 1 or uniform(key.fold(number).draws(Lane.PLAN, 1))[0] < share:
             yield document
 

@@ -30,6 +30,8 @@ class Counts:
     tokens: int = 0
     unknown: int = 0
     """Tokens that the vocabulary does not know."""
+    empty: int = 0
+    """Documents of which the tokenizer leaves nothing. They are not in the shards, and not counted above."""
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -84,16 +86,28 @@ class Manifest:
         value = read_json(path)
         if value.pop("format", None) != FORMAT:
             raise CorpusError(f"{path} was written by another version of unmask. Prepare the corpus again.")
-        return Manifest(
-            **{
-                **value,
-                "layers": tuple(Layer(name) for name in value["layers"]),
-                "counts": Counts(**value["counts"]),
-                "shards": tuple(shard_info(shard) for shard in value["shards"]),
-            }
-        )
+        try:
+            return _manifest(value)
+        except (KeyError, TypeError, ValueError) as error:
+            raise CorpusError(f"{path} is damaged ({error!r}). Prepare the corpus again.") from error
+
+
+def _manifest(value: dict[str, Any]) -> Manifest:
+    return Manifest(
+        **{
+            **value,
+            "layers": tuple(Layer(name) for name in value["layers"]),
+            "counts": Counts(**value["counts"]),
+            "shards": tuple(shard_info(shard) for shard in value["shards"]),
+        }
+    )
 
 
 def shard_info(value: dict[str, Any]) -> ShardInfo:
     """A shard's record from its JSON."""
     return ShardInfo(Counts(**value["counts"]), value["source"], value["files"], tuple(value["labels"]))
+
+
+def shard_folder(folder: Path, number: int) -> Path:
+    """Where a shard lies in a prepared folder."""
+    return folder / "shards" / f"{number:05d}"

@@ -23,7 +23,7 @@ def write_shard(
 ) -> ShardInfo:
     """Write one shard. `vocab` is the size of the vocabulary and the id of its unknown token."""
     size, unknown = vocab
-    docs = [doc for doc in docs if len(doc.ids)]  # a text of nothing but invisible characters has no tokens
+    given, docs = len(docs), [doc for doc in docs if len(doc.ids)]  # a text of invisible characters has no tokens
     ids = np.concatenate([np.zeros(0, np.int32), *(doc.ids for doc in docs)]).astype(
         np.uint16 if size <= 1 << 16 else np.uint32
     )
@@ -43,6 +43,7 @@ def write_shard(
         characters=characters,
         tokens=len(ids),
         unknown=int((ids == unknown).sum()),
+        empty=given - len(docs),
     )
     with new_folder(folder) as part:
         files = {name: write_array(part / f"{name}.npy", array) for name, array in arrays.items()}

@@ -48,7 +48,10 @@ def _learned(vocabulary: Vocabulary, vectors: Vectors, how: Choosing) -> Links:
         return NO_LINKS
     place = {spelling: number for number, spelling in enumerate(vectors.spellings)}
     words = np.flatnonzero(vocabulary.exchangeable)
-    matrix = vectors.matrix[[place[vocabulary.spellings[word]] for word in words.tolist()]]
+    # What all vectors share says nothing about similarity, and makes rare words everyone's neighbours: take it away
+    # (Mu and Viswanath, 2018).
+    centred = vectors.matrix - vectors.matrix.mean(axis=0)
+    matrix = centred[[place[vocabulary.spellings[word]] for word in words.tolist()]]
     same = vocabulary.spelling_numbers[words]
     found = nearest(matrix, vocabulary.kinds[words], same, how.neighbours, how.at_least)
     return Links(words[found.word], words[found.other])

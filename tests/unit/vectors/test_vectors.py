@@ -17,16 +17,19 @@ from small_words import ANIMALS, LONG, PIECES, TOOLS, make_corpus, make_tokenize
 
 from unmask.errors import CorpusError, InputError
 from unmask.records import Layer
+from unmask.tokenize.bpe import ByteBPE
 from unmask.tokenize.stand_ins import StandIns
+from unmask.tokenize.train import train as learn
+from unmask.tokenize.unigram import Unigram
 from unmask.tokenize.vocab import with_stand_ins
-from unmask.vectors.neighbours import Links, merged, nearest
+from unmask.vectors.neighbours import Links, largest, merged, nearest
 from unmask.vectors.running import stretches
 from unmask.vectors.settings import Choosing, Method, Training
 from unmask.vectors.store import NAME, one_at_a_time, save
 from unmask.vectors.synonyms import read_groups, synonym_links
 from unmask.vectors.table import choose, coverage, look
 from unmask.vectors.train import NO_VECTORS, Vectors, train
-from unmask.vectors.vocabulary import count_words
+from unmask.vectors.vocabulary import _vocabulary, count_words
 
 TOKENIZER = make_tokenizer()
 TEXTS = tuple(sentences(60))
@@ -182,6 +185,17 @@ def test_nearest_words_are_those_of_a_loop(seed, size, count, at_least):
         np.testing.assert_allclose(unit[found] @ unit[word], expected, atol=1e-5)
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(1, 300), st.data())
+def test_the_largest_numbers_of_a_row(seed, columns, data):
+    scores = np.random.default_rng(seed).integers(0, 50, (4, columns)).astype(np.float32)
+    count = data.draw(st.integers(1, columns))
+    found = largest(scores, count)
+    assert found.shape == (4, count)
+    for row, best in zip(scores, found, strict=True):
+        assert len(set(best.tolist())) == count
+        assert sorted(row[best]) == sorted(row)[-count:]
+
+
 def test_blocks_do_not_change_the_neighbours(monkeypatch):
     vectors = np.random.default_rng(3).normal(size=(50, 4)).astype(np.float32)
     kinds, same = np.zeros(50, np.int64), np.arange(50)
@@ -242,7 +256,11 @@ def test_synonyms_are_words_of_the_corpus_with_as_many_tokens():
 
 def test_synonyms_come_before_learned_neighbours():
     vocabulary = vocabulary_of(["cat dog cow hen"])
-    near = Vectors(("cat", "dog", "cow", "hen"), np.array([[1, 0], [1, 0.1], [1, 0.3], [0, 1]], np.float32))
+    # Directions of 0, 20, 50 and 180 degrees, and so many that point back that their mean is zero.
+    angles = np.radians([0, 20, 50, 180])
+    around = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    spellings = ("cat", "dog", "cow", "hen", "a", "b", "c", "d")
+    near = Vectors(spellings, np.concatenate([around, -around]))
     table = choose(vocabulary, near, (("cat", "hen"),), TOKENIZER, Choosing(1, 2, 0.5))
     assert dict(look(vocabulary, table, 4)) == {
         "cat": ("hen", "dog"),
@@ -294,3 +312,20 @@ def test_the_small_corpus_is_what_the_tests_think():
     assert [len(ids_of(word)) for word in (*ANIMALS, *TOOLS)] == [1] * 7
     assert [len(ids_of(word)) for word in LONG] == [2, 2]
     assert len(set(PIECES)) == len(PIECES)
+
+
+@pytest.mark.parametrize("spec", [ByteBPE(size=400), Unigram(size=60)])
+def test_a_word_after_a_space_is_exchanged_for_one_after_a_space(spec):
+    """In these vocabularies " cat" and "cat" are different tokens of one spelling."""
+    tokenizer = learn(spec, ["the cat (cat) the dog (dog) ( cat ) ( dog )"] * 20)
+    texts = [" cat", "cat", " dog", "dog"]
+    encoded = [tokenizer.pipeline.encode(f"({text}", add_special_tokens=False).ids for text in texts]
+    before = len(tokenizer.pipeline.encode("(", add_special_tokens=False).ids)
+    words = [np.array(ids[before:], dtype=np.int32) for ids in encoded]
+    vocabulary = _vocabulary([(word, 1) for word in words], tokenizer, 4, 1)
+    number = vocabulary.words.find(np.concatenate(words), np.cumsum([0, *map(len, words)])[:-1])
+    assert [vocabulary.spellings[place] for place in number] == ["cat", "cat", "dog", "dog"]
+    spaced, bare, other_spaced, other_bare = vocabulary.kinds[number].tolist()
+    assert spaced == other_spaced
+    assert bare == other_bare
+    assert spaced != bare

@@ -14,16 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from unmask.asked import Answers, Asked, asked
 from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.nothing import Nothing
 from unmask.errors import InputError
 from unmask.examples.plan import build
 from unmask.examples.visits import EveryVisit, Renew, Visits
-from unmask.ground import Ground
 from unmask.keys import Key
 from unmask.ragged import offsets
 from unmask.records import Bools, Document, Example, Flag, Instance, Layer, Ordering, Rewrite, TokenDoc
-from unmask.room import with_room
 from unmask.rules import BareRule
 from unmask.shards.corpus import Corpus, Shard
 from unmask.shards.manifest import Counts, Manifest
@@ -31,9 +29,12 @@ from unmask.tasks import Recipe, Task
 from unmask.tokenize.encode import Encoder
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.vocab import Vocab
-from unmask.trace import Traced, trace
 from unmask.views import Layout, Start
-from unmask.wording import budget, renewal, shows, sight, where
+from unmask.walk.asked import Answers, Asked, asked
+from unmask.walk.ground import Ground
+from unmask.walk.room import with_room
+from unmask.walk.trace import Traced, trace
+from unmask.walk.wording import budget, renewal, shows, sight, where
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +131,11 @@ class Walk:
     streams: tuple[Sight, ...]
     """The same as a grid for each stream."""
 
+    @property
+    def others(self) -> tuple[Draw, ...]:
+        """The further draws; none if every visit is the same."""
+        return self.draws[1:] if any(draw.steps != self.draws[0].steps for draw in self.draws) else ()
+
 
 def walk(
     subject: Subject,
@@ -213,7 +219,8 @@ def _draw(subject: Subject, example: Example, ground: Ground, timetable: Visits,
     ids, rows = corrupt.restore(instance, vocab)
     restored = np.array_equal(ids, example.ids) and np.array_equal(rows, example.rows)
     questions = asked(subject.task, instance, steps, vocab, names)
-    return Draw(visit, renewal(subject.renew, visit), steps, inputs, questions, restored), instance
+    about = "nothing is drawn" if isinstance(corrupt, Nothing) else renewal(subject.renew, visit)
+    return Draw(visit, about, steps, inputs, questions, restored), instance
 
 
 def _tokens(doc: TokenDoc, tokenizer: Tokenizer) -> tuple[Token, ...]:

@@ -23,7 +23,7 @@ from unmask.text.terms import Terms
 from unmask.text.words import Words
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.vocab import Vocab
-from unmask.toy import toy_tokenizer, toy_vocab
+from unmask.walk.toy import toy_tokenizer, toy_vocab
 
 
 @dataclass(frozen=True, slots=True)

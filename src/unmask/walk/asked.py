@@ -19,7 +19,7 @@ from unmask.objectives.pair import Truth
 from unmask.records import Cloze, Fact, Ids, Instance, NextToken, Ordering, Rewrite, Target
 from unmask.tasks import Task
 from unmask.tokenize.vocab import Vocab
-from unmask.trace import Fate, Traced
+from unmask.walk.trace import Fate, Traced
 
 Names: TypeAlias = Callable[[Ids], Sequence[str]]
 """Gives the readable token for each id."""

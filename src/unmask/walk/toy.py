@@ -139,6 +139,6 @@ def _pieces(word: str, known: Container[str]) -> tuple[str, ...]:
     for ending in _ENDINGS:
         stem = word.removesuffix(ending)
         longer = any(word[:length] in known for length in range(len(stem) + 1, len(word)))
-        if word.isascii() and 4 <= len(stem) < len(word) and not longer:
+        if word.isascii() and 4 <= len(stem) < len(word) and not longer and not word.endswith("ss"):
             return stem, f"##{ending}"
     return (word,)

@@ -16,7 +16,7 @@ from unmask.corrupt.select import Units
 from unmask.corrupt.sentinels import Sentinels
 from unmask.records import Example, Layer
 from unmask.tasks import Task
-from unmask.wording import percent
+from unmask.walk.wording import percent
 
 ROOMY = 0.4
 """The rate that a rule is shown with when its own leaves no room."""

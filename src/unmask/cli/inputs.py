@@ -1,0 +1,103 @@
+"""The input of `prepare` as files that can be read more than once and stay the same files.
+
+What arrives: what the user wrote: files, folders, patterns, `-`. What leaves: paths.
+What never happens here: reading what we write. Text is read twice (a vocabulary is learned before it is used), and the
+second time our own files may lie beside it.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from unmask.cli.progress import progress
+from unmask.errors import CorpusError, InputError
+from unmask.shards.claim import STORED, begun
+from unmask.shards.files import new_file, part_of
+from unmask.text.blocks import read_blocks
+from unmask.text.reasons import Unusable
+from unmask.text.sources import STANDARD_INPUT, find_sources
+
+_UTF8_MARK = b"\xef\xbb\xbf"
+
+
+def spelled_out(corpus: Sequence[str], out: Path) -> list[str]:
+    """Patterns become files, once; input that lies in the output folder, or around it, is refused."""
+    paths: list[str] = []
+    for written in corpus:
+        is_pattern = written != STANDARD_INPUT and not Path(written).exists()
+        paths += [str(source.path) for source in find_sources([written])] if is_pattern else [written]
+    for folder in filter(Path.is_dir, map(Path, paths)):
+        if out.resolve().is_relative_to(folder.resolve()):
+            raise InputError(
+                f"--out {out} lies in the input folder {folder}, so what is written there would be read as text. "
+                "Choose a folder outside."
+            )
+    for source in find_sources(paths):
+        if source.is_standard_input:
+            continue
+        if source.path.resolve().is_relative_to(out.resolve()):
+            raise InputError(f"{source.path} lies in the output folder {out}. Choose another folder for --out.")
+        if source.path.exists() and not source.path.is_file():
+            raise InputError(
+                f"{source.path} is no regular file (a pipe or a device?), and input is read twice. "
+                f"Send it to standard input instead: unmask prepare - --out {out} < {source.path}"
+            )
+    return paths
+
+
+def stored(paths: Sequence[str], out: Path) -> list[str]:
+    """The same paths with standard input stored in the output folder, which must be held."""
+    if STANDARD_INPUT not in paths:
+        return list(paths)
+    known = [out / name for name in STORED if (out / name).exists()]
+    if not begun(out):
+        kept = _store(out)
+    elif known:
+        kept = known[0]
+        _check_same(kept)
+    else:
+        raise CorpusError(f"{out} was begun with files, not with standard input. Choose a new folder for --out.")
+    return [str(kept) if path == STANDARD_INPUT else path for path in paths]
+
+
+def _store(out: Path) -> Path:
+    """Copy standard input to a file that is named for what it holds."""
+    for name in STORED:
+        (out / name).unlink(missing_ok=True)  # from a run that was killed before it began
+    part = part_of(out / "stdin")
+    with progress("reading standard input", 0):
+        kind = _copy(part)
+    return part.rename(out / f"stdin.{kind}")
+
+
+def _check_same(kept: Path) -> None:
+    """When going on, standard input must be what it was, or empty: then what is stored is used."""
+    if sys.stdin.isatty():
+        return
+    part = part_of(kept)
+    with progress("comparing standard input with what is stored", 0):
+        _copy(part)
+    same = part.stat().st_size == 0 or filecmp.cmp(part, kept, shallow=False)
+    part.unlink()
+    if not same:
+        raise CorpusError(
+            f"{kept.parent} already holds another corpus: standard input is not what it was when preparing began. "
+            "Choose a new folder for --out, or remove this one."
+        )
+
+
+def _copy(path: Path) -> str:
+    """Copy standard input, unpacked; returns the kind of file it is, by its first visible character."""
+    first = b""
+    (source,) = find_sources([STANDARD_INPUT])
+    try:
+        with new_file(path) as file:
+            for block in read_blocks(source, lambda _: None):
+                first = first or block.removeprefix(_UTF8_MARK).lstrip()[:1]
+                file.write(block)
+    except Unusable as trouble:
+        raise InputError(f"Standard input cannot be used: {trouble.detail}.") from trouble
+    return "jsonl" if first == b"{" else "txt"

@@ -1,0 +1,1 @@
+"""Batch in, States out: one Transformer made of small parts."""

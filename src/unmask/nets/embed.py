@@ -1,0 +1,56 @@
+"""Embeddings: what a token is, where it stands, which segment and task it belongs to.
+
+What arrives: ids, positions, segments. What leaves: the first states, normed, dropped out, projected if factorised.
+What never happens here: a vocabulary size from a recipe; it comes from the tokenizer.
+
+Shapes: T tokens, E embedding width, D width.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.nets.trunk import Norm, Positions, Trunk
+
+
+class Embed(nn.Module):
+    """The sum of token, position, segment and task embeddings."""
+
+    def __init__(self, trunk: Trunk, vocabulary: int, positions: int) -> None:
+        super().__init__()
+        width = trunk.token_width
+        self.dropout = trunk.dropout
+        self.token = nn.Embedding(vocabulary, width)
+        self.position = nn.Embedding(positions, width) if trunk.positions is Positions.LEARNED else Waves(width)
+        self.segment = nn.Embedding(trunk.segments, width) if trunk.segments else None
+        self.task = nn.Embedding(trunk.tasks, width) if trunk.tasks else None
+        self.norm = nn.LayerNorm(width, trunk.epsilon) if trunk.norm is Norm.POST else nn.Identity()
+        self.project = nn.Linear(width, trunk.width) if width != trunk.width else None
+
+    def forward(self, ids_T: Tensor, position_T: Tensor, segment_T: Tensor, task: int = 0) -> Tensor:
+        """The first states."""
+        x_TE: Tensor = self.token(ids_T) + self.position(position_T)
+        if self.segment is not None:
+            x_TE = x_TE + self.segment(segment_T)
+        if self.task is not None:
+            x_TE = x_TE + self.task.weight[task]
+        x_TE = F.dropout(self.norm(x_TE), self.dropout, self.training)
+        return x_TE if self.project is None else self.project(x_TE)
+
+
+class Waves(nn.Module):
+    """Sinusoidal positions: sines in the first half, cosines in the second; nothing to learn (Vaswani et al., 2017)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
+        self.register_buffer("rates", rates, persistent=False)
+
+    def forward(self, position_T: Tensor) -> Tensor:
+        """The waves at these positions."""
+        angle = position_T[:, None] * self.get_buffer("rates")
+        return torch.cat([angle.sin(), angle.cos()], dim=-1)

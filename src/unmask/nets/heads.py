@@ -1,0 +1,47 @@
+"""What stands on top of a trunk: the parts that turn states into answers.
+
+What arrives: states. What leaves: logits, only where a loss is taken.
+What never happens here: a mean. Losses are sums with counts; the trainer divides once.
+
+Shapes: T tokens, B rows, P predicted positions, D width, E embedding width, V vocabulary, C classes.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.nets.block import bend
+from unmask.nets.trunk import Activation, Trunk
+
+
+class TokenHead(nn.Module):
+    """Logits over the vocabulary: a layer with activation and norm, then the token embedding itself, and a bias."""
+
+    def __init__(self, trunk: Trunk, token: nn.Embedding) -> None:
+        super().__init__()
+        self.activation = Activation.GELU if trunk.activation is Activation.GATED else trunk.activation
+        self.dense = nn.Linear(trunk.width, trunk.token_width)
+        self.norm = nn.LayerNorm(trunk.token_width, trunk.epsilon)
+        self.token = token
+        self.bias = nn.Parameter(torch.zeros(token.num_embeddings))
+
+    def forward(self, x_PD: Tensor) -> Tensor:
+        """Logits for the given states."""
+        x_PE = self.norm(bend(self.dense(x_PD), self.activation))
+        return F.linear(x_PE, self.token.weight, self.bias)
+
+
+class RowHead(nn.Module):
+    """Classes for a row from its first token, through BERT's pooler."""
+
+    def __init__(self, trunk: Trunk, classes: int) -> None:
+        super().__init__()
+        self.pool = nn.Linear(trunk.width, trunk.width)
+        self.classify = nn.Linear(trunk.width, classes)
+
+    def forward(self, first_BD: Tensor) -> Tensor:
+        """Logits for each row."""
+        logits_BC: Tensor = self.classify(torch.tanh(self.pool(first_BD)))
+        return logits_BC

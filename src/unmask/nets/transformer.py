@@ -1,0 +1,87 @@
+"""The Transformer: embeddings and a list of blocks.
+
+What arrives: a flat batch of tokens with borders. What leaves: `States`, one tensor after each layer.
+What never happens here: a loss. Objectives read the states.
+
+Shapes: T tokens, D width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from unmask.nets.block import Block, make_blocks
+from unmask.nets.embed import Embed
+from unmask.nets.layout import Borders
+from unmask.nets.trunk import Norm, Trunk
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What a network is shown: a flat batch of tokens."""
+
+    ids_T: Tensor
+    position_T: Tensor
+    segment_T: Tensor
+    borders: Borders
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """What a network makes of a batch: the embeddings, then the states after each block."""
+
+    layers: tuple[Tensor, ...]
+
+    @property
+    def last_TD(self) -> Tensor:
+        """The states after the last block."""
+        return self.layers[-1]
+
+
+class Transformer(nn.Module):
+    """An encoder in the shape of a trunk."""
+
+    def __init__(self, trunk: Trunk, vocabulary: int, positions: int) -> None:
+        super().__init__()
+        self.trunk = trunk
+        self.embed = Embed(trunk, vocabulary, positions)
+        self.layers = nn.ModuleList(make_blocks(trunk))
+        self.norm = nn.LayerNorm(trunk.width, trunk.epsilon) if trunk.norm is Norm.PRE else nn.Identity()
+
+    def forward(self, tokens: Tokens) -> States:
+        """Embed, then run through all blocks."""
+        x_TD: Tensor = self.embed(tokens.ids_T, tokens.position_T, tokens.segment_T)
+        layers = [x_TD]
+        for block in self.blocks():
+            x_TD = block(x_TD, tokens.borders)
+            layers.append(x_TD)
+        layers[-1] = self.norm(x_TD)
+        return States(tuple(layers))
+
+    def blocks(self) -> Sequence[Block]:
+        """The one list used for sharding, checkpointing, layer-wise rates, gradual unfreezing and adapters."""
+        return [block for block in self.layers if isinstance(block, Block)]
+
+
+def draw_weights(module: nn.Module, spread: float, generator: torch.Generator) -> None:
+    """Initial weights as in BERT: a normal law cut at two deviations; biases 0, norms 1 and 0.
+
+    Parameters are visited in the order of their names, each once, so the same seed gives the same network everywhere.
+    """
+    with torch.no_grad():
+        for name, parameter in sorted(module.named_parameters()):
+            if parameter.dim() >= 2:
+                nn.init.trunc_normal_(parameter, 0.0, spread, -2 * spread, 2 * spread, generator=generator)
+            elif name.endswith("norm.weight"):
+                parameter.fill_(1.0)
+            else:
+                parameter.zero_()
+
+
+def count(module: nn.Module) -> int:
+    """The number of parameters, shared ones counted once."""
+    return sum(parameter.numel() for parameter in module.parameters())

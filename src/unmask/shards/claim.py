@@ -1,0 +1,121 @@
+"""A folder for one corpus, and for one process at a time.
+
+What arrives: the folder that a user named, and what is to be prepared. What leaves: the right to write there.
+What never happens here: touching what is not ours. A folder that holds something else, or another corpus, is refused.
+
+`work.json` says what was begun: the settings, and the names and sizes of the input files. Times and absolute paths are
+not in it, so a corpus may be moved between an interruption and its end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from unmask.errors import CorpusError
+from unmask.shards.files import disk_space, is_part, read_json, sweep, write_json
+from unmask.text.sources import find_sources
+
+STORED = ("stdin.txt", "stdin.jsonl")
+"""What standard input is stored as: the only files that are there before `work.json` is."""
+
+
+@contextlib.contextmanager
+def hold(folder: Path) -> Iterator[None]:
+    """Keep every other process out of a folder, which is made if it is not there; it vanishes if nothing is begun."""
+    _check_ours(folder)
+    with disk_space(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("w")
+    with lock:
+        _take(lock.fileno(), folder)
+        try:
+            yield
+        finally:
+            if not begun(folder):
+                for name in STORED:
+                    (folder / name).unlink(missing_ok=True)
+            (folder / ".lock").unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                folder.rmdir()  # succeeds only when the folder is empty
+
+
+def begun(folder: Path) -> bool:
+    """Whether preparing was begun in this folder."""
+    return (folder / "work.json").exists()
+
+
+def begin(folder: Path, sources: Sequence[str], settings: dict[str, Any]) -> bool:
+    """Begin a corpus in a held folder, or go on with it; true when it is finished already.
+
+    A folder that was begun with other settings or other input is refused.
+    """
+    mine = {
+        "sources": [[source.name, source.size] for source in find_sources(sources)],
+        "settings": json.loads(json.dumps(settings)),
+    }
+    if begun(folder):
+        _check_same(folder, read_json(folder / "work.json"), mine)
+    else:
+        write_json(folder / "work.json", mine)
+    with disk_space(folder):
+        (folder / "shards").mkdir(exist_ok=True)
+    if (folder / "manifest.json").exists():
+        return True
+    sweep(folder)
+    return False
+
+
+def _check_ours(folder: Path) -> None:
+    """Refuse a path that is a file, and a folder with anything in it that preparing does not begin with."""
+    if folder.exists() and not folder.is_dir():
+        raise CorpusError(f"{folder} is a file, and --out needs a folder. Choose a new folder.")
+    if not folder.exists() or begun(folder):
+        return
+    for path in folder.iterdir():
+        if path.name not in (".lock", *STORED) and not is_part(path):
+            raise CorpusError(
+                f"{folder} is not empty and holds no corpus of unmask (it holds {path.name}). "
+                "Choose a new folder for --out."
+            )
+
+
+def _take(lock: int, folder: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Whoever held it before may have removed the file in between; then this lock is worth nothing.
+        mine = os.fstat(lock).st_ino == (folder / ".lock").stat().st_ino
+    except OSError:
+        mine = False
+    if not mine:
+        raise CorpusError(f"Another process is preparing {folder} right now. Wait for it, or stop it.")
+
+
+def _check_same(folder: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> None:
+    if theirs == mine:
+        return
+    if theirs.get("sources") != mine["sources"]:
+        detail = _other_sources(theirs.get("sources", []), mine["sources"])
+    else:
+        was, now = theirs.get("settings", {}), mine["settings"]
+        name = next(key for key in {**was, **now} if was.get(key) != now.get(key))
+        detail = f"'{name}' was {was.get(name)!r} and is now {now.get(name)!r}"
+    raise CorpusError(
+        f"{folder} already holds another corpus, or one prepared in another way: {detail}. "
+        "Choose a new folder for --out, or remove this one."
+    )
+
+
+def _other_sources(was: list[list[Any]], now: list[list[Any]]) -> str:
+    """The first difference between two lists of files."""
+    for (old, size), (new, found) in zip(was, now, strict=False):
+        if old != new:
+            return f"it was begun with the file {old}, and now there is {new} in its place"
+        if size != found:
+            return f"the file {old} had {size:,} bytes and now has {found:,}"
+    return f"it was begun with {len(was)} input files, and now there are {len(now)}"

@@ -1,0 +1,47 @@
+"""The worker of preparing: one batch of documents becomes one shard.
+
+What arrives: batches, one after another. What leaves: shards on disk, and the record of each.
+What never happens here: a shard that depends on anything but its batch. Caches only make the next one faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from unmask.records import Document, TokenDoc
+from unmask.shards.batch import Batch
+from unmask.shards.manifest import ShardInfo, shard_folder
+from unmask.shards.write import write_shard
+from unmask.text.part import Annotate
+from unmask.tokenize.encode import Encoder
+from unmask.tokenize.tokenizer import Tokenizer
+
+
+class ShardWriter:
+    """Makes one shard after another in one process; the encoder keeps its cache between them."""
+
+    def __init__(self, folder: Path, annotators: tuple[Annotate, ...], tokenizer: Path) -> None:
+        self.folder, self.annotators = folder, annotators
+        loaded = Tokenizer.load(tokenizer)
+        self.encoder = Encoder(loaded)
+        self.vocab = loaded.vocab
+
+    def __call__(self, batch: Batch) -> tuple[int, ShardInfo, int]:
+        """Find the units of every document, tokenise, write."""
+        path = shard_folder(self.folder, batch.number)
+        characters = sum(len(document.text) for document in batch.documents)
+        docs = list(self._encoded(batch.documents))
+        info = write_shard(path, docs, (self.vocab.size, self.vocab.unk), batch.source, characters)
+        return batch.number, info, batch.position
+
+    def _encoded(self, documents: tuple[Document, ...]) -> Iterator[TokenDoc]:
+        for document in documents:
+            yield self.encoder(annotated(document, self.annotators))
+
+
+def annotated(document: Document, annotators: tuple[Annotate, ...]) -> Document:
+    """The document with the marks of every annotator, in their order."""
+    for annotate in annotators:
+        document = annotate(document)
+    return document

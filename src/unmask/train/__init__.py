@@ -1,0 +1,1 @@
+"""One loop that knows no objective: steps, optimisers, schedules, checkpoints, records."""

@@ -1,0 +1,177 @@
+"""Two short documents under every member and every bare rule, as text that a person can read in a review.
+
+The vocabulary is listed by hand, so what stands in the golden files changes only when the behaviour of rows,
+selections, replacements or draws does.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from unmask.codec import fingerprint
+from unmask.examples.plan import build
+from unmask.examples.visits import EveryVisit, Renew, Visits
+from unmask.family import members
+from unmask.keys import Key
+from unmask.ragged import offsets
+from unmask.records import Cloze, Document, Fact, Ids, Instance, Ints, Layer, NextToken, Ordering, Rewrite, Target
+from unmask.rules import rules
+from unmask.shards.corpus import Corpus, Shard
+from unmask.shards.manifest import Counts, Manifest
+from unmask.tasks import Task
+from unmask.text.entities import NamedWords
+from unmask.text.phrases import Phrases
+from unmask.text.sentences import Sentences
+from unmask.tokenize.encode import Encoder
+from unmask.tokenize.roles import sentinel_names, special_entry
+from unmask.tokenize.stand_ins import StandIns
+from unmask.tokenize.tokenizer import Tokenizer
+from unmask.tokenize.wordpiece import WordPiece
+
+HERE = Path(__file__).parent
+FINGERPRINTS = HERE / "fingerprints.json"
+SEED, VISITS = 1, 3
+
+CHINESE = (
+    "李娜住在北京。她每天早上读书，晚上写文章。语言模型预测下一个词的概率。机器学习需要很多数据。我们喜欢这个方法，"
+    "因为它简单。你觉得怎么样？"
+)
+ENGLISH = (
+    "Machine learning finds rules in data. A language model predicts the next word. The readers kept reading and the "
+    "writer kept rewriting. It works well, because the rules are simple. What do you think?"
+)
+PIECES = (
+    "a it in and the are do you what well because work ##s find rule data kept next word think simple machine learn "
+    "##ing language model predict read ##er write ##r rewrit , . ? !"
+)
+SIMILAR = ("早上 晚上", "方法 数据 文章", "喜欢 觉得", "读 写", "machine language", "word rule data")
+_PHRASES = Phrases((("语言", "模型"), ("机器", "学习"), ("language", "model"), ("Machine", "learning")))
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What one golden file shows."""
+
+    file: str
+    title: str
+    task: Task
+    length: int
+    renew: Renew = EveryVisit()
+
+
+def subjects() -> Iterator[Subject]:
+    """Every task of every stage of every member, then every bare rule."""
+    for recipe in members():
+        for number, stage in enumerate(recipe.stages, start=1):
+            for task in stage.tasks:
+                file = f"{recipe.name}.{number}.{task.name}.txt"
+                title = f"{recipe.name}, stage {number}, task {task.name}"
+                yield Subject(file, title, task, stage.length, recipe.renew)
+    for rule in rules():
+        yield Subject(f"rule.{rule.name}.txt", f"rule {rule.name}", rule.task, 128)
+
+
+def fingerprints() -> dict[str, str]:
+    """The name and the fingerprint of every member."""
+    return {recipe.name: fingerprint(recipe) for recipe in members()}
+
+
+def snapshot(subject: Subject, tokenizer: Tokenizer, corpus: Corpus) -> str:
+    """The first visits of a task: what is shown, and what must be said."""
+    key = Key.of(SEED, subject.task.name)
+    plan = subject.task.examples.plan(corpus, subject.length, key)
+    row, keys = Visits(len(plan), subject.renew, key)(np.arange(VISITS))
+    example = build(corpus, plan, row, subject.task.examples.frame, corpus.vocab)
+    instance = subject.task.corrupt(example, corpus.vocab, keys)
+    lines = [f"{subject.title}: rows of at most {subject.length} tokens, {len(plan)} of them, seed {SEED}"]
+    for visit, number in enumerate(row.tolist()):
+        lines += ["", f"visit {visit}, row {number}", *_row(instance, visit, tokenizer)]
+    return "\n".join(lines) + "\n"
+
+
+def ground() -> tuple[Tokenizer, Corpus]:
+    """The listed vocabulary, and the two documents as a corpus in memory."""
+    tokenizer = _tokenizer()
+    encoder = Encoder(tokenizer)
+    docs = [encoder(_marked(text)) for text in (CHINESE, ENGLISH)]
+    words: list[tuple[int, ...]] = []
+    neighbours: list[range] = []
+    for group in SIMILAR:
+        first, found = len(words), group.split()
+        words += [tuple(encoder.tokens(word).ids.tolist()) for word in found]
+        neighbours += [range(first, len(words))] * len(found)
+    vocab = replace(tokenizer.vocab, stand_ins=StandIns.of(words, neighbours))
+    ids, bits = np.concatenate([doc.ids for doc in docs]), np.concatenate([doc.units.bits for doc in docs])
+    assert vocab.unk not in ids
+    shard = Shard(ids, bits, offsets(np.array([len(doc.ids) for doc in docs])), 0)
+    manifest = Manifest("", "", tuple(Layer), {}, Counts(documents=2, tokens=len(ids)), {}, {})
+    return tokenizer, Corpus(Path(), manifest, (shard,), vocab)
+
+
+def _tokenizer() -> Tokenizer:
+    spec, sentinels = WordPiece(), sentinel_names(12)
+    entries = dict.fromkeys((*spec.specials, *PIECES.split(), *CHINESE, *sentinels))
+    vocab = {entry: number for number, entry in enumerate(entries)}
+    content = json.loads(spec.untrained().to_str())
+    content["model"]["vocab"] = vocab
+    special = (*spec.specials, *sentinels)
+    content["added_tokens"] = [special_entry(vocab[name], name, spec.roles) for name in special]
+    return Tokenizer.parse(json.dumps(content))
+
+
+def _marked(text: str) -> Document:
+    document = Document("a document", text)
+    for annotate in (Sentences(), NamedWords(), _PHRASES):
+        document = annotate(document)
+    return document
+
+
+def _row(instance: Instance, row: int, tokenizer: Tokenizer) -> Iterator[str]:
+    inputs = instance.inputs
+    start, end = int(inputs.rows[row]), int(inputs.rows[row + 1])
+    yield _line("input", tokenizer.tokens(inputs.ids[start:end]))
+    for target in instance.targets:
+        yield _line(*_asked(target, inputs.ids, row, (start, end), tokenizer))
+
+
+def _asked(target: Target, shown: Ids, row: int, cut: tuple[int, int], tokenizer: Tokenizer) -> tuple[str, list[str]]:
+    """The name of what is asked, and the answers: `place:shown→truth`, `place:truth`, or the text to be written."""
+    start, end = cut
+    match target:
+        case Cloze(positions, answers):
+            here = np.flatnonzero((positions >= start) & (positions < end))
+            truth = tokenizer.tokens(answers[here])
+            seen = tokenizer.tokens(shown[positions[here]])
+            return "cloze", _at(positions[here] - start, [f"{a}→{b}" for a, b in zip(seen, truth, strict=True)])
+        case Ordering(rank, positions, answers):
+            here = np.flatnonzero((positions >= start) & (positions < end))
+            here = here[np.argsort(rank[positions[here]])]
+            return "in order", _at(positions[here] - start, tokenizer.tokens(answers[here]))
+        case NextToken(weights):
+            here = np.flatnonzero(weights[start:end])
+            return "next token", _at(here, tokenizer.tokens(shown[start + here + 1]))
+        case Rewrite(ids, rows, _):
+            return "write", tokenizer.tokens(ids[rows[row] : rows[row + 1]])
+        case Fact(name, value):
+            return name, [str(value[row])]
+
+
+def _at(places: Ints, said: list[str]) -> list[str]:
+    return [f"{place}:{token}" for place, token in zip(places.tolist(), said, strict=True)]
+
+
+def _line(name: str, words: list[str]) -> str:
+    return textwrap.fill(
+        " ".join(words),
+        width=100,
+        initial_indent=f"  {name:<11}",
+        subsequent_indent=" " * 13,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,22 @@
+"""Write the golden files anew, on purpose: `python tests/golden/renew.py`, then read the difference before it is kept."""
+
+from __future__ import annotations
+
+import json
+
+from golden_rows import FINGERPRINTS, HERE, fingerprints, ground, snapshot, subjects
+
+
+def main() -> None:
+    """Every file is written; files of members that are gone are removed."""
+    tokenizer, corpus = ground()
+    texts = {subject.file: snapshot(subject, tokenizer, corpus) for subject in subjects()}
+    for old in HERE.glob("*.txt"):
+        old.unlink()
+    for file, text in texts.items():
+        (HERE / file).write_text(text, encoding="utf-8")
+    FINGERPRINTS.write_text(json.dumps(fingerprints(), indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""The Transformer: its published sizes, its lowerings, and that sequences never see each other."""
+
+import pytest
+import torch
+
+from unmask.errors import RecipeError
+from unmask.nets.attention import Lowering
+from unmask.nets.layout import Borders, from_grid, to_grid
+from unmask.nets.transformer import Tokens, Transformer, count, draw_weights
+from unmask.nets.trunk import Activation, Norm, Positions, Sharing, Trunk
+
+SIZES = {
+    "tiny": (2, 128),
+    "mini": (4, 256),
+    "small": (4, 512),
+    "medium": (8, 512),
+    "base": (12, 768),
+    "large": (24, 1024),
+}
+PUBLISHED = {
+    "tiny": 4_385_920,
+    "mini": 11_170_560,
+    "small": 28_763_648,
+    "medium": 41_373_184,
+    "base": 109_482_240,
+    "large": 335_141_888,
+}
+SHARED = {
+    Sharing.ALL: 11_683_584,
+    Sharing.ATTENTION: 63_647_232,
+    Sharing.FEED_FORWARD: 37_686_528,
+    Sharing.NONE: 89_650_176,
+}
+SMALL = Trunk(depth=2, width=32, heads=4, inner=64, dropout=0.0, attention_dropout=0.0)
+
+
+def pooler(width):
+    return width * width + width
+
+
+def on_meta(trunk, vocabulary):
+    with torch.device("meta"):
+        return count(Transformer(trunk, vocabulary, 512))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_published_sizes_to_the_digit(size):
+    depth, width = SIZES[size]
+    trunk = Trunk(depth=depth, width=width, heads=width // 64, inner=4 * width)
+    assert on_meta(trunk, 30522) + pooler(width) == PUBLISHED[size]
+
+
+@pytest.mark.parametrize("sharing", Sharing)
+def test_sharing_modes_to_the_digit(sharing):
+    trunk = Trunk(depth=12, width=768, heads=12, inner=3072, embedding=128, sharing=sharing)
+    assert on_meta(trunk, 30000) + pooler(768) == SHARED[sharing]
+
+
+def network(trunk=SMALL, seed=0):
+    made = Transformer(trunk, 100, 64).eval()
+    draw_weights(made, 0.1, torch.Generator().manual_seed(seed))
+    return made
+
+
+def tokens(lengths, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    total = sum(lengths)
+    offsets = torch.tensor([0, *lengths]).cumsum(0)
+    position = torch.cat([torch.arange(length) for length in lengths])
+    ids = torch.randint(0, 100, (total,), generator=generator)
+    return Tokens(ids, position, torch.randint(0, 2, (total,), generator=generator), Borders.of(offsets))
+
+
+def run(made, batch, lowering):
+    for block in made.blocks():
+        block.attend.work.lowering = lowering
+    with torch.no_grad():
+        return made(batch).last_TD
+
+
+@pytest.mark.parametrize("lengths", [[7, 7, 7], [5, 1, 12, 3]])
+@pytest.mark.parametrize("lowering", [Lowering.SDPA, Lowering.FLEX, Lowering.AUTO])
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_every_lowering_equals_the_dense_reference(lengths, lowering):
+    made, batch = network(), tokens(lengths)
+    assert torch.allclose(run(made, batch, lowering), run(made, batch, Lowering.DENSE), atol=1e-6)
+
+
+VARIANTS = [
+    SMALL,
+    Trunk(
+        depth=2, width=32, heads=4, inner=64, norm=Norm.PRE, activation=Activation.GATED, dropout=0, attention_dropout=0
+    ),
+    Trunk(
+        depth=2,
+        width=32,
+        heads=4,
+        inner=64,
+        positions=Positions.SINUSOIDAL,
+        embedding=16,
+        dropout=0,
+        attention_dropout=0,
+    ),
+]
+
+
+@pytest.mark.parametrize("trunk", VARIANTS)
+def test_a_sequence_is_the_same_alone_and_in_a_batch(trunk):
+    made, lengths = network(trunk), [5, 9, 2]
+    batch = tokens(lengths)
+    together = run(made, batch, Lowering.SDPA)
+    start = 0
+    for length in lengths:
+        cut = slice(start, start + length)
+        alone = Tokens(batch.ids_T[cut], batch.position_T[cut], batch.segment_T[cut], Borders.of([0, length]))
+        assert torch.allclose(run(made, alone, Lowering.SDPA), together[cut], atol=1e-5)
+        start += length
+
+
+def test_changing_one_sequence_changes_no_other():
+    made, batch = network(), tokens([4, 6])
+    before = run(made, batch, Lowering.SDPA)
+    batch.ids_T[5] = (batch.ids_T[5] + 1) % 100
+    after = run(made, batch, Lowering.SDPA)
+    assert torch.equal(before[:4], after[:4])
+    assert not torch.allclose(before[4:], after[4:])
+
+
+def test_the_grid_and_back():
+    borders = Borders.of([0, 3, 4, 9])
+    x = torch.randn(9, 2)
+    grid = to_grid(x, borders)
+    assert grid.shape == (3, 5, 2)
+    assert torch.equal(from_grid(grid, borders), x)
+    assert grid[1, 1:].abs().sum() == 0
+
+
+def test_blocks_that_share_are_one_object():
+    made = network(Trunk(depth=3, width=32, heads=4, inner=64, sharing=Sharing.ALL))
+    assert len({id(block.attend) for block in made.blocks()}) == 1
+    assert len(made.blocks()) == 3
+
+
+def test_the_same_seed_draws_the_same_network():
+    one, two, other = network(seed=1), network(seed=1), network(seed=2)
+    pairs = zip(one.parameters(), two.parameters(), other.parameters(), strict=True)
+    assert all(torch.equal(a, b) for a, b, _ in pairs)
+    assert not torch.equal(one.embed.token.weight, other.embed.token.weight)
+    weight = one.embed.token.weight
+    assert weight.abs().max() <= 0.2
+    assert abs(weight.std().item() - 0.088) < 0.005
+
+
+def test_a_trunk_that_cannot_be_built_is_refused():
+    with pytest.raises(RecipeError, match="heads divide"):
+        Trunk(depth=2, width=30, heads=4, inner=64)
+    with pytest.raises(RecipeError, match="Dropout"):
+        Trunk(depth=2, width=32, heads=4, inner=64, dropout=1.0)

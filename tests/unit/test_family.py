@@ -1,0 +1,125 @@
+"""Members are found by walking; a user's file is a member too; a difference between members is what a paper changed."""
+
+from __future__ import annotations
+
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import unmask.recipes
+from unmask.codec import difference
+from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.select import Units
+from unmask.errors import RecipeError
+from unmask.family import member, members
+
+MINE = """
+from dataclasses import replace
+
+from unmask.recipes.bert import bert
+
+
+def mine():
+    return replace(bert(), name="mine", parent="bert")
+
+
+ready = replace(bert(), name="ready", parent="bert")
+number = 3
+
+
+def wrong():
+    return "a recipe"
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    path = tmp_path / "my.py"
+    path.write_text(MINE, encoding="utf-8")
+    return path
+
+
+def test_every_file_of_the_recipes_is_a_member_of_its_own_name() -> None:
+    files = {module.name for module in pkgutil.iter_modules(unmask.recipes.__path__)}
+    assert {recipe.name for recipe in members()} == files
+    assert all(member(name).name == name for name in files)
+    assert len(files) >= 6
+
+
+def test_the_root_comes_first_and_every_parent_exists_and_is_no_younger() -> None:
+    found = {recipe.name: recipe for recipe in members()}
+    roots = [name for name, recipe in found.items() if not recipe.parent]
+    assert list(found)[: len(roots)] == roots
+    assert roots
+    for recipe in found.values():
+        if recipe.parent:
+            assert found[recipe.parent].year <= recipe.year
+
+
+def test_every_member_names_its_paper_and_what_it_changed() -> None:
+    for recipe in members():
+        assert recipe.paper
+        assert recipe.title
+        assert 0 < len(recipe.changed) <= 80
+
+
+def test_no_two_members_are_the_same_science() -> None:
+    science = [(recipe.tokenizer, recipe.stages, recipe.renew) for recipe in members()]
+    assert len(set(science)) == len(science)
+
+
+def test_a_file_added_to_the_recipes_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = MINE.replace("def mine", "def newcomer").replace('name="mine"', 'name="newcomer"')
+    (tmp_path / "newcomer.py").write_text(text, encoding="utf-8")
+    before = {recipe.name for recipe in members()}
+    monkeypatch.setattr(unmask.recipes, "__path__", [*unmask.recipes.__path__, str(tmp_path)])
+    assert {recipe.name for recipe in members()} == before | {"newcomer"}
+
+
+def test_a_users_own_recipe_is_taken_from_a_file(mine: Path) -> None:
+    assert member(f"{mine}:mine").name == "mine"
+    assert member(f"{mine}:ready").name == "ready"
+    assert member(f"{mine}:mine").stages == member("bert").stages
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("nobody", "There is no member 'nobody'. There are: albert, bert,"),
+        ("{folder}/absent.py:mine", "absent.py: there is no such file to take the recipe 'mine' from."),
+        ("{folder}/my.py:nothing", "my.py:nothing should be a function that returns a Recipe, found NoneType."),
+        ("{folder}/my.py:number", "my.py:number should be a function that returns a Recipe, found int."),
+        ("{folder}/my.py:wrong", "my.py:wrong should be a function that returns a Recipe, found str."),
+    ],
+)
+def test_what_is_no_member_is_refused_with_a_sentence(name: str, sentence: str, mine: Path) -> None:
+    with pytest.raises(RecipeError) as caught:
+        member(name.format(folder=mine.parent))
+    assert sentence in str(caught.value)
+
+
+def test_what_roberta_changed_is_what_the_difference_says() -> None:
+    found = {path: (left, right) for path, left, right in difference(member("bert"), member("roberta"))}
+    assert found["renew"] == ("Copies()", "EveryVisit()")
+    assert found["tokenizer"] == ("WordPiece()", "ByteBPE()")
+    assert found["stages.0.length"] == ("128", "512")
+    assert found["stages.0.batch"] == ("256", "8192")
+    assert found["stages.0.tasks.0.examples"] == ("Pairs()", "Packed()")
+    assert "SayTruth" in found["stages.0.tasks.0.learns.1"][0]
+    assert found["stages.0.tasks.0.learns.1"][1] == "nothing"
+    assert found["stages.1"][1] == "nothing"
+    assert not any("corrupt" in path for path in found), "RoBERTa masks as BERT does"
+
+
+def test_what_whole_word_masking_changed_is_the_selection() -> None:
+    paths = {path for path, _, _ in difference(member("bert"), member("wwm")) if "tasks" in path}
+    assert paths == {"stages.0.tasks.0.corrupt.select", "stages.1.tasks.0.corrupt.select"}
+    corrupt = member("wwm").tasks[0].corrupt
+    assert isinstance(corrupt, MaskOut)
+    assert isinstance(corrupt.select, Units)
+
+
+def test_a_member_does_not_differ_from_itself() -> None:
+    for recipe in members():
+        assert difference(recipe, member(recipe.name)) == []

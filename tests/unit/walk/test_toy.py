@@ -1,0 +1,47 @@
+"""The toy vocabulary: nothing in a text is unknown to it, and its similar words are symmetric and of equal length."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unmask.tokenize.encode import Encoder
+from unmask.walk.toy import OTHER_CHINESE, OTHER_ENGLISH, other_document, similar_words, toy_tokenizer, toy_vocab
+
+
+@settings(max_examples=60, deadline=None)
+@given(text=st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Cf", "Co", "Cn"]), max_size=40))
+def test_no_token_is_unknown(text):
+    tokenizer = toy_tokenizer([text])
+    assert tokenizer.vocab.unk not in Encoder(tokenizer).tokens(text).ids
+
+
+def test_english_words_fall_into_pieces_and_never_get_lost():
+    text = "estimation estimates estimated estimating unbelievable probability words the"
+    tokenizer = toy_tokenizer([text])
+    tokens = tokenizer.tokens(Encoder(tokenizer).tokens(text).ids)
+    assert "".join(tokens).replace("##", "") == text.replace(" ", "")
+    assert [token for token in tokens if "prob" in token or "ability" in token] == ["prob", "##ability"]
+
+
+@pytest.mark.parametrize("text", ["使用语言模型", "a language model"])
+def test_the_table_knows_its_words(text):
+    tokenizer = toy_tokenizer([text])
+    vocab = toy_vocab(tokenizer, [text])
+    members = [word for group in similar_words([text]) for word in group.split()]
+    assert len(set(members)) == len(members) == len(vocab.stand_ins)
+    encoder = Encoder(tokenizer)
+    covered = [bool(vocab.stand_ins.covered(encoder.tokens(word).ids, np.zeros(1, np.int64))[0]) for word in members]
+    assert all(covered)
+
+
+def test_random_tokens_are_of_the_language_of_the_text():
+    chinese = toy_tokenizer(["语言"])
+    assert not any(token.isascii() for token in chinese.tokens(chinese.vocab.ordinary))
+    english = toy_tokenizer(["language"])
+    assert all(token.isascii() for token in english.tokens(english.vocab.ordinary))
+
+
+def test_the_other_document_speaks_the_same_language():
+    assert other_document("语言 model") == OTHER_CHINESE
+    assert other_document("model") == OTHER_ENGLISH
