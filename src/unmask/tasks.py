@@ -85,12 +85,15 @@ class Stage:
     """The part of all steps that this stage lasts."""
 
     def __post_init__(self) -> None:
-        if len(self.shares) != len(self.tasks) or min(self.shares) < 0 or abs(sum(self.shares) - 1) > 1e-9:
-            raise RecipeError(f"A stage needs a share for each of its {len(self.tasks)} tasks, summing to 1.")
+        if len(self.shares) != len(self.tasks) or min(self.shares, default=-1) < 0 or abs(sum(self.shares) - 1) > 1e-9:
+            raise RecipeError(
+                f"A stage needs one or more tasks and a share for each, summing to 1; found {len(self.tasks)} tasks "
+                f"and the shares {self.shares}."
+            )
         if self.length < 8 or self.batch < 1 or not 0 < self.share <= 1:
             raise RecipeError(
-                f"A stage needs rows of at least 8 tokens, a batch of at least 1 and a share of the steps between 0 and "
-                f"1; found {self.length}, {self.batch} and {self.share}."
+                f"A stage needs rows of at least 8 tokens, a batch of at least 1 and a share of the steps between 0 "
+                f"and 1; found {self.length}, {self.batch} and {self.share}."
             )
 
 
@@ -112,7 +115,8 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if not self.stages or abs(sum(stage.share for stage in self.stages) - 1) > 1e-9:
-            raise RecipeError(f"{self.name}: the stages' shares of the steps must sum to 1.")
+            found = ", ".join(f"{stage.share:g}" for stage in self.stages) or "no stages"
+            raise RecipeError(f"{self.name}: the stages' shares of the steps must sum to 1, found {found}.")
 
     @property
     def tasks(self) -> tuple[Task, ...]:
@@ -130,8 +134,8 @@ class Recipe:
         if missing:
             have = ", ".join(sorted(layers))
             raise RecipeError(
-                f"{self.name} reads {', '.join(sorted(self.needs))} units, but the corpus in {folder} was prepared with "
-                f"{have} only. Prepare it with: unmask prepare CORPUS --for {self.name} --out NEW_FOLDER"
+                f"{self.name} reads {', '.join(sorted(self.needs))} units, but the corpus in {folder} was prepared "
+                f"with {have} only. Prepare it with: unmask prepare CORPUS --for {self.name} --out NEW_FOLDER"
             )
 
 

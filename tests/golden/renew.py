@@ -1,4 +1,4 @@
-"""Write the golden files anew, on purpose: `python tests/golden/renew.py`, then read the difference before it is kept."""
+"""Writes the golden files anew, on purpose: `python tests/golden/renew.py`, and then read the difference."""
 
 from __future__ import annotations
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
-import sys
-from collections.abc import Callable
-from itertools import takewhile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from unmask.text.embedded import peoples_daily
-
-Unmask = Callable[..., subprocess.CompletedProcess[str]]
+from prepare_runs import Start, Unmask, command, write_news
 
 
 @pytest.fixture(scope="session")
@@ -29,16 +26,23 @@ def unmask() -> Unmask:
     return run
 
 
-@pytest.fixture(scope="session")
-def start() -> Callable[..., subprocess.Popen[bytes]]:
+@pytest.fixture
+def start() -> Iterator[Start]:
     """Start `unmask` in a process group of its own, to be killed with everything it started."""
+    started: list[subprocess.Popen[bytes]] = []
 
     def begin(*words: object) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
         )
+        started.append(process)
+        return process
 
-    return begin
+    yield begin
+    for process in started:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 @pytest.fixture(scope="session")
@@ -55,25 +59,3 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory, unmask: Unmask) -> Path:
     ended = unmask("prepare", text, "--vocab-size", 2500, "--out", folder / "data", "-j", 1)
     assert ended.returncode == 0, ended.stderr
     return folder / "data" / "tokenizer.json"
-
-
-def write_news(path: Path, characters: int) -> Path:
-    """The first articles of the embedded corpus."""
-    texts = []
-    seen = 0
-    for document in takewhile(lambda _: seen < characters, peoples_daily()):
-        texts.append(document.text)
-        seen += len(document.text)
-    path.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
-    return path
-
-
-def command(*words: object) -> list[str]:
-    """The command line of `unmask`."""
-    return [sys.executable, "-m", "unmask", *map(str, words)]
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    """Every file of a folder, whatever it is called, but for the lock."""
-    files = (path for path in folder.rglob("*") if path.is_file() and path.name != ".lock")
-    return {os.fspath(path.relative_to(folder)): path.read_bytes() for path in files}

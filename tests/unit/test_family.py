@@ -101,13 +101,13 @@ def test_what_is_no_member_is_refused_with_a_sentence(name: str, sentence: str, 
 
 def test_what_roberta_changed_is_what_the_difference_says() -> None:
     found = {path: (left, right) for path, left, right in difference(member("bert"), member("roberta"))}
-    assert found["renew"] == ("Copies()", "EveryVisit()")
-    assert found["tokenizer"] == ("WordPiece()", "ByteBPE()")
+    changed = {path: tuple(side.partition("(")[0] for side in sides) for path, sides in found.items()}
+    assert changed["renew"] == ("Copies", "EveryVisit")
+    assert changed["tokenizer"] == ("WordPiece", "ByteBPE")
+    assert changed["stages.0.tasks.0.examples"] == ("Pairs", "Packed")
+    assert changed["stages.0.tasks.0.learns.1"] == ("SayTruth", "nothing")
     assert found["stages.0.length"] == ("128", "512")
     assert found["stages.0.batch"] == ("256", "8192")
-    assert found["stages.0.tasks.0.examples"] == ("Pairs()", "Packed()")
-    assert "SayTruth" in found["stages.0.tasks.0.learns.1"][0]
-    assert found["stages.0.tasks.0.learns.1"][1] == "nothing"
     assert found["stages.1"][1] == "nothing"
     assert not any("corrupt" in path for path in found), "RoBERTa masks as BERT does"
 

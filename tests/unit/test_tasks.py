@@ -1,4 +1,4 @@
-"""What cannot work is refused when it is put together, in a sentence: who, what was needed, what was found, what to do."""
+"""What cannot work is refused when it is put together: who, what was needed, what was found, what to do."""
 
 from __future__ import annotations
 
@@ -84,17 +84,20 @@ REFUSED: dict[str, tuple[Callable[[], object], list[str]]] = {
     "a rate above one": (lambda: Tokens(rate=1.5), ["rate of a selection", "between 0 and 1", "found 1.5"]),
     "task shares that do not sum to one": (
         lambda: replace(STAGE, tasks=(CLOZE, replace(CLOZE, name="again")), shares=(0.5, 0.4)),
-        ["a share for each of its 2 tasks", "summing to 1"],
+        ["a share for each, summing to 1", "found 2 tasks", "(0.5, 0.4)"],
     ),
-    "a share for a task that is not there": (lambda: replace(STAGE, shares=(0.5, 0.5)), ["each of its 1 tasks"]),
-    "a stage without tasks": (lambda: replace(STAGE, tasks=(), shares=()), ["stage needs", "task"]),
+    "a share for a task that is not there": (
+        lambda: replace(STAGE, shares=(0.5, 0.5)),
+        ["found 1 tasks", "(0.5, 0.5)"],
+    ),
+    "a stage without tasks": (lambda: replace(STAGE, tasks=(), shares=()), ["one or more tasks", "found 0 tasks"]),
     "rows too short for text": (lambda: replace(STAGE, length=4), ["at least 8 tokens", "found 4, 256 and 1.0"]),
     "a batch of nothing": (lambda: replace(STAGE, batch=0), ["a batch of at least 1", "found 128, 0 and 1.0"]),
     "stages that do not fill the steps": (
         lambda: replace(member("bert"), stages=(replace(STAGE, share=0.5),)),
-        ["bert", "shares of the steps must sum to 1"],
+        ["bert", "shares of the steps must sum to 1, found 0.5"],
     ),
-    "a recipe without stages": (lambda: replace(member("bert"), stages=()), ["bert", "must sum to 1"]),
+    "a recipe without stages": (lambda: replace(member("bert"), stages=()), ["bert", "must sum to 1, found no stages"]),
 }
 
 

@@ -7,6 +7,7 @@ What never happens here: a mask or a pad in place of what was deleted, or a row 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,20 +24,12 @@ class Delete:
     """Remove `rate` of the free tokens of each row: rounded, at least one, but the last one stays."""
 
     rate: float = 0.15
+    makes: ClassVar[tuple[type[Target], ...]] = (Rewrite,)
+    needs: ClassVar[frozenset[Layer]] = frozenset()
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < 1:
             raise RecipeError(f"Delete needs a rate between 0 and 1, found {self.rate}; 0.15 is usual.")
-
-    @property
-    def needs(self) -> frozenset[Layer]:
-        """No units: any token may go."""
-        return frozenset()
-
-    @property
-    def makes(self) -> tuple[type[Target], ...]:
-        """The text as it was."""
-        return (Rewrite,)
 
     def apply(self, example: Example, vocab: Vocab, key: Key) -> Example:
         """The rows without the drawn tokens."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isclose
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,6 +38,8 @@ class Fragment:
     mask: float = 0.8
     random: float = 0.1
     keep: float = 0.1
+    makes: ClassVar[tuple[type[Target], ...]] = (Rewrite,)
+    needs: ClassVar[frozenset[Layer]] = frozenset()
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
@@ -44,16 +47,6 @@ class Fragment:
         for what, shares in (("place", self.place), ("mask, random and keep", self._shares)):
             if min(shares) < 0 or not isclose(sum(shares), 1):
                 raise RecipeError(f"Fragment needs shares of {what} that sum to 1, found {shares}; change one of them.")
-
-    @property
-    def needs(self) -> frozenset[Layer]:
-        """No units: a fragment is made of tokens."""
-        return frozenset()
-
-    @property
-    def makes(self) -> tuple[type[Target], ...]:
-        """The hidden fragment."""
-        return (Rewrite,)
 
     def __call__(self, example: Example, vocab: Vocab, key: Key) -> Instance:
         """Hide a fragment of every row and ask for it."""

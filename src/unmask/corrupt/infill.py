@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import exp, sqrt
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,7 @@ class Infill:
     rate: float = 0.3
     mean: float = 3.0
     layer: Layer = Layer.WORD
+    makes: ClassVar[tuple[type[Target], ...]] = (Rewrite,)
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
@@ -52,11 +54,6 @@ class Infill:
     def needs(self) -> frozenset[Layer]:
         """The layer whose units make up the spans."""
         return frozenset() if self.layer is Layer.TOKEN else frozenset({self.layer})
-
-    @property
-    def makes(self) -> tuple[type[Target], ...]:
-        """The text as it was."""
-        return (Rewrite,)
 
     def apply(self, example: Example, vocab: Vocab, key: Key) -> Example:
         """The rows with their spans turned into masks."""

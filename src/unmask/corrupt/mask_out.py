@@ -7,6 +7,7 @@ What never happens here: a change of length, or a question about a position that
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,16 +29,12 @@ class MaskOut:
 
     select: Select = Tokens()
     replace: Replace = Replace(mask=0.8, random=0.1, keep=0.1)
+    makes: ClassVar[tuple[type[Target], ...]] = (Cloze,)
 
     @property
     def needs(self) -> frozenset[Layer]:
         """What the selection needs."""
         return self.select.needs
-
-    @property
-    def makes(self) -> tuple[type[Target], ...]:
-        """A cloze."""
-        return (Cloze,)
 
     def __call__(self, example: Example, vocab: Vocab, key: Key) -> Instance:
         """Select, replace, and keep the answers."""

@@ -12,7 +12,7 @@ special token of a row, so the inputs still say which of the two it was, and the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -37,6 +37,7 @@ class Noise:
     """Several ways of spoiling a text, one after another. BART permutes the sentences and then infills."""
 
     steps: tuple[Step, ...]
+    makes: ClassVar[tuple[type[Target], ...]] = (Rewrite,)
 
     def __post_init__(self) -> None:
         if not self.steps:
@@ -52,11 +53,6 @@ class Noise:
     def needs(self) -> frozenset[Layer]:
         """The layers that any of the steps reads."""
         return frozenset().union(*(step.needs for step in self.steps))
-
-    @property
-    def makes(self) -> tuple[type[Target], ...]:
-        """The text as it was."""
-        return (Rewrite,)
 
     def apply(self, example: Example, vocab: Vocab, key: Key) -> Example:
         """The rows after all steps. Each step draws from an address of its own."""

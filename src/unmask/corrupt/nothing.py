@@ -6,6 +6,7 @@ What arrives: an example. What leaves: the same rows, and a `NextToken` target. 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,15 +20,8 @@ from unmask.tokenize.vocab import Vocab
 class Nothing:
     """Show the text as it is; every position but a row's last says what follows."""
 
-    @property
-    def needs(self) -> frozenset[Layer]:
-        """Nothing."""
-        return frozenset()
-
-    @property
-    def makes(self) -> tuple[type[Target], ...]:
-        """The next token."""
-        return (NextToken,)
+    makes: ClassVar[tuple[type[Target], ...]] = (NextToken,)
+    needs: ClassVar[frozenset[Layer]] = frozenset()
 
     def __call__(self, example: Example, vocab: Vocab, key: Key) -> Instance:
         """The rows as they are."""

@@ -11,6 +11,7 @@ The free tokens of a row count as one sequence. What the blocks leave of the bud
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,22 +34,14 @@ class Order:
 
     share: float = 1 / 6
     longest: int = 5
+    makes: ClassVar[tuple[type[Target], ...]] = (Ordering,)
+    needs: ClassVar[frozenset[Layer]] = frozenset()
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
             raise RecipeError(f"Order needs a share above 0 and up to 1, found {self.share}; XLNet uses 1/6.")
         if self.longest < 1:
             raise RecipeError(f"Order needs spans of at least 1 token, found {self.longest}; XLNet uses up to 5.")
-
-    @property
-    def needs(self) -> frozenset[Layer]:
-        """No units: spans are counted in tokens, as in the released code."""
-        return frozenset()
-
-    @property
-    def makes(self) -> tuple[type[Target], ...]:
-        """The targets and their order."""
-        return (Ordering,)
 
     def __call__(self, example: Example, vocab: Vocab, key: Key) -> Instance:
         """Draw the targets of every row and the order in which they are said."""

@@ -9,6 +9,7 @@ their stretch, so the two segments of a pair and the documents of a packed row s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,15 +25,12 @@ from unmask.tokenize.vocab import Vocab
 class PermuteSentences:
     """Put the sentences of each stretch into a random order; every order is equally likely, the old one too."""
 
+    makes: ClassVar[tuple[type[Target], ...]] = (Rewrite,)
+
     @property
     def needs(self) -> frozenset[Layer]:
         """Sentences."""
         return frozenset({Layer.SENTENCE})
-
-    @property
-    def makes(self) -> tuple[type[Target], ...]:
-        """The text as it was."""
-        return (Rewrite,)
 
     def apply(self, example: Example, vocab: Vocab, key: Key) -> Example:
         """The rows with their sentences moved."""

@@ -8,6 +8,7 @@ of a packed row) has each of them rotated in its own place.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,15 +24,8 @@ from unmask.tokenize.vocab import Vocab
 class Rotate:
     """Rotate each stretch so that a token drawn uniformly from it comes first."""
 
-    @property
-    def needs(self) -> frozenset[Layer]:
-        """No units: the text may begin at any token."""
-        return frozenset()
-
-    @property
-    def makes(self) -> tuple[type[Target], ...]:
-        """The text as it was."""
-        return (Rewrite,)
+    makes: ClassVar[tuple[type[Target], ...]] = (Rewrite,)
+    needs: ClassVar[frozenset[Layer]] = frozenset()
 
     def apply(self, example: Example, vocab: Vocab, key: Key) -> Example:
         """The rows rotated: in each stretch, what precedes the drawn token changes places with what follows."""

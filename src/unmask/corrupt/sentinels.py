@@ -17,6 +17,7 @@ the sentinels; should they still do so, the runs that no sentinel is left for st
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -40,22 +41,14 @@ class Sentinels:
 
     rate: float = 0.15
     mean: float = 3.0
+    makes: ClassVar[tuple[type[Target], ...]] = (Rewrite,)
+    needs: ClassVar[frozenset[Layer]] = frozenset()
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < 1:
             raise RecipeError(f"Sentinels needs a rate between 0 and 1, found {self.rate}; T5 uses 0.15.")
         if not self.mean >= 1:
             raise RecipeError(f"Sentinels needs a mean span length of 1 or more, found {self.mean}; T5 uses 3.")
-
-    @property
-    def needs(self) -> frozenset[Layer]:
-        """No units: spans are made of tokens."""
-        return frozenset()
-
-    @property
-    def makes(self) -> tuple[type[Target], ...]:
-        """The removed spans."""
-        return (Rewrite,)
 
     def __call__(self, example: Example, vocab: Vocab, key: Key) -> Instance:
         """Remove spans from every row and ask for them."""

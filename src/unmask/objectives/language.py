@@ -7,6 +7,7 @@ What never happens here: a view under which the answer can be looked up; a task 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from unmask.objectives.part import Question, ranked
 from unmask.records import NextToken, Ordering, Rewrite, Target
@@ -18,16 +19,9 @@ class CLM:
     """Say the next token from what stands before it (GPT)."""
 
     weight: float = 1.0
-
-    @property
-    def reads(self) -> type[Target]:
-        """The next token."""
-        return NextToken
-
-    @property
-    def facts(self) -> frozenset[str]:
-        """None."""
-        return frozenset()
+    reads: ClassVar[type[Target]] = NextToken
+    """The next token."""
+    facts: ClassVar[frozenset[str]] = frozenset()
 
     def asks(self, sample: Layout) -> Question:
         """Position i says token i + 1."""
@@ -39,16 +33,9 @@ class BothWays:
     """Say the next token from the left and the token before from the right, in two streams (ELMo)."""
 
     weight: float = 1.0
-
-    @property
-    def reads(self) -> type[Target]:
-        """The next token; read backwards, the token before."""
-        return NextToken
-
-    @property
-    def facts(self) -> frozenset[str]:
-        """None."""
-        return frozenset()
+    reads: ClassVar[type[Target]] = NextToken
+    """The next token; read backwards, the token before."""
+    facts: ClassVar[frozenset[str]] = frozenset()
 
     def asks(self, sample: Layout) -> Question:
         """The forward stream says what follows, the backward stream what precedes."""
@@ -61,16 +48,9 @@ class PLM:
 
     stream: str = "query"
     weight: float = 1.0
-
-    @property
-    def reads(self) -> type[Target]:
-        """A drawn order."""
-        return Ordering
-
-    @property
-    def facts(self) -> frozenset[str]:
-        """None."""
-        return frozenset()
+    reads: ClassVar[type[Target]] = Ordering
+    """A drawn order."""
+    facts: ClassVar[frozenset[str]] = frozenset()
 
     def asks(self, sample: Layout) -> Question:
         """Each ordered position says its own token, which is in the input: only the view hides it."""
@@ -82,16 +62,9 @@ class WriteOut:
     """Write the target from left to right with a decoder (MASS, BART, T5)."""
 
     weight: float = 1.0
-
-    @property
-    def reads(self) -> type[Target]:
-        """A rewriting."""
-        return Rewrite
-
-    @property
-    def facts(self) -> frozenset[str]:
-        """None."""
-        return frozenset()
+    reads: ClassVar[type[Target]] = Rewrite
+    """A rewriting."""
+    facts: ClassVar[frozenset[str]] = frozenset()
 
     def asks(self, sample: Layout) -> Question:
         """The answers are the decoder's, and a decoder sees its own past only."""

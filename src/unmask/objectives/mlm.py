@@ -7,6 +7,7 @@ What never happens here: a loss at positions that were not chosen.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from unmask.objectives.part import Question, ranked
 from unmask.records import Cloze, Target
@@ -18,16 +19,9 @@ class MLM:
     """The token at each chosen position, with the input embedding as output matrix."""
 
     weight: float = 1.0
-
-    @property
-    def reads(self) -> type[Target]:
-        """A cloze."""
-        return Cloze
-
-    @property
-    def facts(self) -> frozenset[str]:
-        """None."""
-        return frozenset()
+    reads: ClassVar[type[Target]] = Cloze
+    """A cloze."""
+    facts: ClassVar[frozenset[str]] = frozenset()
 
     def asks(self, sample: Layout) -> Question:
         """Each chosen position says its own token, whose input is hidden."""
@@ -44,16 +38,9 @@ class SBO:
     weight: float = 1.0
     positions: int = 200
     """Width of the embedding that says which token of the span is meant."""
-
-    @property
-    def reads(self) -> type[Target]:
-        """A cloze, for its spans."""
-        return Cloze
-
-    @property
-    def facts(self) -> frozenset[str]:
-        """None."""
-        return frozenset()
+    reads: ClassVar[type[Target]] = Cloze
+    """A cloze, for its spans."""
+    facts: ClassVar[frozenset[str]] = frozenset()
 
     def asks(self, sample: Layout) -> Question:
         """The answers are the cloze's own, so the same inputs are hidden."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
 
 from unmask.objectives.part import Question
 from unmask.records import Fact, Target
@@ -31,11 +32,8 @@ class SayTruth:
 
     truth: Truth
     weight: float = 1.0
-
-    @property
-    def reads(self) -> type[Target]:
-        """A fact."""
-        return Fact
+    reads: ClassVar[type[Target]] = Fact
+    """A fact."""
 
     @property
     def facts(self) -> frozenset[str]:

@@ -1,8 +1,8 @@
 """SpanBERT: predict spans, also from their borders (Joshi et al., 2019).
 
 Changes from BERT: spans of words are masked, their lengths drawn from a geometric law (p = 0.2, cut at 10, mean 3.8);
-80 / 10 / 10 is decided once for a whole span; each token of a span is also said from the two tokens outside it (SBO); one
-segment of one document, no next sentence, no short rows; masks are drawn anew at every visit; cased vocabulary.
+80 / 10 / 10 is decided once for a whole span; each token of a span is also said from the two tokens outside it (SBO);
+one segment of one document, no next sentence, no short rows; masks are drawn anew at every visit; cased vocabulary.
 The released code draws random tokens from the corpus; here, as everywhere in this kit, they are drawn from all
 ordinary tokens alike. Spans never touch, so the borders of a span are always visible.
 """

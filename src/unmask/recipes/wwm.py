@@ -1,7 +1,7 @@
 """BERT-wwm: whole words are masked, not single characters (Cui et al., 2019).
 
-Changes from BERT: words are chosen instead of tokens, so that no word is half hidden; each of its tokens still draws its
-own 80 / 10 / 10, as in Google's released code. Half of the steps on rows of 128, half on rows of 512, with larger
+Changes from BERT: words are chosen instead of tokens, so that no word is half hidden; each of its tokens still draws
+its own 80 / 10 / 10, as in Google's released code. Half of the steps on rows of 128, half on rows of 512, with larger
 batches.
 """
 

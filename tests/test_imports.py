@@ -1,0 +1,193 @@
+"""Who may import whom, held by reading the source; and what is never loaded, held by loading it.
+
+    records keys codec errors ragged ← text ← tokenize ← shards ← examples ← corrupt          (numpy, never torch)
+        ← views ← nets ← objectives ← tasks ← rules, recipes ← family ← audit, vectors, walk ← report
+        ← train ← tune ← evaluate ← lab, export ← cli
+
+A module may import its own package and whatever stands before it. `train` imports no recipes and no report.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import unmask
+
+ROOT = Path(unmask.__file__).parent
+ORDER = (
+    ("records", "keys", "codec", "errors", "ragged"),
+    ("text",),
+    ("tokenize",),
+    ("shards",),
+    ("examples",),
+    ("corrupt",),
+    ("views",),
+    ("nets",),
+    ("objectives",),
+    ("tasks",),
+    ("rules", "recipes"),
+    ("family",),
+    ("audit", "vectors", "walk"),
+    ("report",),
+    ("train",),
+    ("tune",),
+    ("evaluate",),
+    ("lab", "export"),
+    ("cli",),
+    ("__main__",),
+)
+RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
+DATA_HALF = frozenset(name for name, rank in RANK.items() if rank <= RANK["corrupt"])
+NO_NETWORK = DATA_HALF | {"views", "tasks", "rules", "recipes", "family", "audit", "vectors", "walk", "report"}
+"""What prepares, shows and audits text. A task names objectives, but their heads are loaded with the network only."""
+BARRED = {("train", "recipes"), ("train", "report"), ("train", "rules"), ("train", "family"), ("recipes", "train")}
+HEAVY = frozenset({"torch", "transformers", "gensim", "pyarrow"})
+
+
+def module_name(path: Path) -> str:
+    parts = ("unmask", *path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Every module of the package, parsed."""
+    return {module_name(path): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
+
+
+def home(module: str) -> str:
+    """The part of the house that a module stands in; nothing for the package itself."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """Every absolute name that is imported anywhere in a tree, inside functions too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def own_imports(tree: ast.AST) -> set[str]:
+    """The modules of this package that a tree imports."""
+    return {name for name in imports(tree) if name in modules() and home(name)}
+
+
+def loaded_at_once(tree: ast.AST) -> ast.Module:
+    """The statements of a module that run when it is imported: no function bodies, nothing for type checkers alone."""
+
+    class Outer(ast.NodeTransformer):
+        def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+            return None
+
+        def visit_If(self, node: ast.If) -> ast.If | None:
+            return None if "TYPE_CHECKING" in ast.unparse(node.test) else node
+
+    outer = Outer().visit(ast.parse(ast.unparse(tree)))
+    assert isinstance(outer, ast.Module)
+    return outer
+
+
+def test_every_module_has_its_place_in_the_order() -> None:
+    unknown = {home(module) for module in modules()} - RANK.keys() - {""}
+    assert not unknown, f"give {', '.join(sorted(unknown))} a place in ORDER, in this file and in the design"
+
+
+@pytest.mark.parametrize("part", sorted({home(module) for module in modules()} & RANK.keys()))
+def test_imports_point_one_way(part: str) -> None:
+    wrong = [
+        f"{module} imports {name}"
+        for module, tree in modules().items()
+        if home(module) == part
+        for name in own_imports(tree)
+        if home(name) != part and (RANK[home(name)] > RANK[part] or (part, home(name)) in BARRED)
+    ]
+    assert not wrong
+
+
+def test_no_module_needs_itself_to_be_imported() -> None:
+    graph = {module: own_imports(loaded_at_once(tree)) - {module} for module, tree in modules().items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(error.args[1]))
+
+
+def test_nothing_in_the_data_half_names_torch() -> None:
+    named = {
+        module: sorted(found)
+        for module, tree in modules().items()
+        if home(module) in DATA_HALF
+        if (found := {name.split(".")[0] for name in imports(tree)} & {"torch", "transformers"})
+    }
+    assert not named
+
+
+def test_loading_the_data_half_and_all_that_shows_and_audits_it_asks_for_no_torch() -> None:
+    names = [module for module in modules() if home(module) in NO_NETWORK]
+    script = f"""
+import importlib, json, sys
+asked = []
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        asked.extend([name] if name in ("torch", "transformers") else [])
+sys.meta_path.insert(0, Watch())
+for name in {names!r}:
+    importlib.import_module(name)
+from unmask.family import members
+from unmask.rules import rules
+assert members() and rules()
+print(json.dumps(asked))
+"""
+    assert len(names) > 50
+    assert json.loads(_python("-c", script)) == []
+
+
+def test_help_is_quick_and_loads_nothing_heavy() -> None:
+    script = f"""
+import sys
+sys.argv = ["unmask", "--help"]
+from unmask.cli.main import main
+try:
+    main()
+except SystemExit as stop:
+    assert not stop.code
+print("heavy:", sorted(set(sys.modules) & {set(HEAVY)!r}))
+"""
+    began = time.perf_counter()
+    said = _python("-c", script)
+    assert time.perf_counter() - began < 2.0  # half a second is the aim; machines vary
+    assert "Usage" in said
+    assert all(command in said for command in ("prepare", "walk", "audit", "family", "show", "diff"))
+    assert said.splitlines()[-1] == "heavy: []"
+
+
+@pytest.mark.parametrize("command", ["prepare", "vectors", "walk", "audit", "family", "show", "diff", "demo"])
+def test_help_of_a_command_loads_nothing_heavy(command: str) -> None:
+    said = _python("-X", "importtime", "-m", "unmask", command, "--help")
+    loaded = {line.rsplit("|", 1)[-1].strip() for line in said.splitlines()}
+    assert "Usage" in said
+    assert "unmask.cli.main" in loaded
+    assert not loaded & HEAVY
+
+
+def _python(*arguments: str) -> str:
+    """What an interpreter of its own prints, to either side."""
+    quiet = {**os.environ, "TERM": "dumb", "COLUMNS": "100"}
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=quiet, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + (done.stderr if "importtime" in arguments else "")
