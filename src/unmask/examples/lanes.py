@@ -41,7 +41,7 @@ class Lanes:
                 f"{corpus.manifest.counts.tokens:,}. Use fewer lanes, shorter rows or more text."
             )
         step, lane = np.divmod(np.arange(steps * self.lanes), self.lanes)
-        start = (lane * steps + step) * length
+        start = corpus.bases[0] + (lane * steps + step) * length
         inner = corpus.bases[1:-1]
         first = np.searchsorted(inner, start, side="right")
         last = np.searchsorted(inner, start + length - 1, side="right")

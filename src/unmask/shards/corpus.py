@@ -76,7 +76,8 @@ class Corpus:
     @cached_property
     def bases(self) -> Ints:
         """The address at which each shard begins; one more for the end."""
-        return np.array([*(shard.base for shard in self.shards), self.manifest.counts.tokens], dtype=np.int64)
+        last = self.shards[-1]
+        return np.array([*(shard.base for shard in self.shards), last.base + len(last.ids)], dtype=np.int64)
 
     def gather(self, start: Ints, length: Ints, ids: Ids, bits: Bits, place: Ints) -> None:
         """Copy pieces: `length[i]` tokens from address `start[i]` to position `place[i]` of the two outputs."""
