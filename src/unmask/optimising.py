@@ -52,7 +52,7 @@ class AdamW:
 
 @dataclass(frozen=True, slots=True)
 class LAMB:
-    """AdamW whose step is sized to the tensor: w -= rate * (|w| / |u|) * u, with u the update of AdamW (You et al., 2019).
+    """AdamW sized to the tensor: w -= rate * (|w| / |u|) * u, with u the update of AdamW (You et al., 2019).
 
     The ratio is 1 where either norm is 0. Norms and biases neither decay nor take the ratio. The defaults are those of
     ALBERT's released code (Lan et al., 2019), which leaves out the bias correction of the LAMB paper.
@@ -72,7 +72,7 @@ class LAMB:
 class StableAdamW:
     """AdamW with clipped updates, which makes gradient clipping unnecessary (Wortsman et al., 2023; ModernBERT, 2024).
 
-    The rate of each tensor is divided by max(1, RMS), where RMS is the root mean square of g / max(sqrt(v), epsilon): it
+    The rate of each tensor is divided by max(1, RMS), with RMS the root mean square of g / max(sqrt(v), epsilon): it
     exceeds 1 where the gradient has outgrown its own history. As in the paper, the divided rate also scales the decay.
     Betas and epsilon are those of ModernBERT (Warner et al., 2024).
     """
@@ -179,7 +179,7 @@ class Cosine:
 
 @dataclass(frozen=True, slots=True)
 class InverseRoot:
-    """Falls with the root of the steps since the start: sqrt(warm-up / step) (Vaswani et al., 2017; ERNIE 2.0, MASS)."""
+    """Falls with the root of the steps: sqrt(warm-up / step) (Vaswani et al., 2017; ERNIE 2.0, MASS)."""
 
     warmup: Warmup
 
@@ -197,7 +197,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Slanted:
-    """A steep rise from rate / ratio and a long fall back to it: the slanted triangle of ULMFiT (Howard and Ruder, 2018)."""
+    """A steep rise from rate / ratio and a long fall back: the slanted triangle of ULMFiT (Howard and Ruder, 2018)."""
 
     rise: float = 0.1
     """The share of the budget that the rise takes (`cut_frac` in the paper)."""
@@ -219,7 +219,7 @@ class Descent:
     optimiser: Optimiser
     schedule: Schedule
     clip: float = 1.0
-    """Longest gradient, as a norm over all parameters together: BERT 1, ELMo 10, RoBERTa none; 0 leaves all as it is."""
+    """The longest gradient, as one norm over all parameters: BERT 1, ELMo 10; 0 leaves it as it is (RoBERTa)."""
 
     def __post_init__(self) -> None:
         _need("Clipping", "a norm of at least 0 (0 for none)", self.clip, self.clip >= 0)

@@ -145,7 +145,7 @@ class UnitMap:
 
     @staticmethod
     def of(length: int, spans: Mapping[Layer, Spans]) -> UnitMap:
-        """UnitMap from token spans. Tokens outside every word become words of one token; sentences stretch to meet."""
+        """Units from token spans. Tokens outside every word become words of one token; sentences stretch to meet."""
         bits = np.zeros(length, dtype=np.uint8)
         words = spans.get(Layer.WORD, NO_SPANS)
         bits[~_covered(words, length)] |= Flag.WORD

@@ -76,8 +76,8 @@ def digests(corpus: Corpus, length: int, seed: int) -> str:
 
 def _digest(subject: Subject, corpus: Corpus, length: int, seed: int) -> str:
     plan = plan_of(subject.task.examples, corpus, length, seed)
-    _, instance = subject.batch(corpus, plan, all_rows(plan), seed)
-    return hashlib.sha256(b"\n".join(in_rows(instance))).hexdigest()
+    rows = in_rows(subject.batch(corpus, plan, all_rows(plan), seed))
+    return hashlib.sha256(b"\n".join(rows)).hexdigest()
 
 
 def _row(instance: Instance, row: int) -> Iterator[bytes]:

@@ -29,11 +29,15 @@ class Subject:
         """When each row of a plan is read, and under which key."""
         return Visits(len(plan), self.renew, Key.of(seed, self.task.name))
 
-    def batch(self, corpus: Corpus, plan: Plan, numbers: Ints, seed: int) -> tuple[Example, Instance]:
-        """The rows of these visits, and what the task makes of them."""
+    def rows(self, corpus: Corpus, plan: Plan, numbers: Ints, seed: int) -> tuple[Example, Key]:
+        """The rows of these visits, and the keys under which they are corrupted."""
         row, key = self.timetable(plan, seed)(numbers)
-        example = build(corpus, plan, row, self.task.examples.frame, corpus.vocab)
-        return example, self.task.corrupt(example, corpus.vocab, key)
+        return build(corpus, plan, row, self.task.examples.frame, corpus.vocab), key
+
+    def batch(self, corpus: Corpus, plan: Plan, numbers: Ints, seed: int) -> Instance:
+        """What the task makes of the rows of these visits."""
+        example, key = self.rows(corpus, plan, numbers, seed)
+        return self.task.corrupt(example, corpus.vocab, key)
 
 
 def subjects() -> tuple[Subject, ...]:

@@ -48,7 +48,7 @@ def first_visits(plan: Plan) -> Ints:
 
 
 def seen(subject: Subject, plan: Plan, numbers: Ints) -> list[bytes]:
-    return in_rows(subject.batch(ground(), plan, numbers, SEED)[1])
+    return in_rows(subject.batch(ground(), plan, numbers, SEED))
 
 
 @every_subject

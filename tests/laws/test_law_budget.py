@@ -30,7 +30,8 @@ def made(
 ) -> tuple[Example, Instance]:
     corpus = ground.corpus(written)
     plan = plan_of(subject.task.examples, corpus, length, seed)
-    return subject.batch(corpus, plan, all_rows(plan), seed)
+    example, key = subject.rows(corpus, plan, all_rows(plan), seed)
+    return example, subject.task.corrupt(example, corpus.vocab, key)
 
 
 @pytest.mark.parametrize("subject", CLOZES, ids=lambda subject: subject.name)

@@ -66,8 +66,7 @@ def test_no_answer_of_a_real_row_is_in_its_sight(subject: Subject) -> None:
     corpus = invented(documents=4)
     plan = plan_of(subject.task.examples, corpus, 32, 3)
     for visit in range(8):
-        _, instance = subject.batch(corpus, plan, np.array([visit]), 3)
-        layout, hidden = _seen(instance)
+        layout, hidden = _seen(subject.batch(corpus, plan, np.array([visit]), 3))
         for objective in subject.task.learns:
             question = objective.asks(layout)
             assert set(question.hidden) <= hidden

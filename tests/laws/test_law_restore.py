@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from law_subjects import all_rows, planned
+from law_subjects import all_rows, plan_of, planned, subjects
 from law_texts import SPECS, Ground, texts
+
+from unmask.corrupt.part import Corrupt
+from unmask.examples.lanes import Lanes
+from unmask.examples.packed import Join, Packed
+from unmask.examples.pairs import Grain, Negative, Pairs
+from unmask.examples.plan import Examples, build
+from unmask.examples.sentences import Single
+from unmask.keys import Key
+from unmask.records import Example
+from unmask.tokenize.vocab import Vocab
 
 CASES = 10_000
 """A case is one row under one rule; so many are asked of every kind of vocabulary."""
+BUILDERS: tuple[Examples, ...] = (
+    Packed(Join.ACROSS),
+    Packed(Join.BORDERS),
+    Pairs(Negative.BOTH),
+    Pairs(Negative.RANDOM, Grain.SENTENCE),
+    Single(),
+    Lanes(1),
+)
+"""Rows of every other kind: several documents, several segments, no special tokens at all."""
 
 
 @pytest.mark.parametrize("kind", SPECS)
@@ -25,12 +45,42 @@ def test_corruption_loses_nothing_that_its_targets_do_not_hold(kind: str, ground
         corpus = ground.corpus(written)
         for plan, found in planned(corpus, length, seed):
             for subject in found if len(plan) else ():
-                example, instance = subject.batch(corpus, plan, all_rows(plan), seed)
-                ids, rows = subject.task.corrupt.restore(instance, corpus.vocab)
-                assert np.array_equal(ids, example.ids), subject.name
-                assert np.array_equal(rows, example.rows), subject.name
-                cases[subject.name] += len(example)
+                example, key = subject.rows(corpus, plan, all_rows(plan), seed)
+                cases[subject.name] += restored(subject.task.corrupt, example, corpus.vocab, key)
 
     law()
     assert cases.total() >= CASES
-    assert min(cases.values()) > 0
+    assert min(cases[subject.name] for subject in subjects()) > 0
+
+
+@pytest.mark.parametrize("builder", BUILDERS, ids=repr)
+def test_it_does_so_on_rows_of_any_kind_and_with_hardly_a_sentinel(
+    builder: Examples, grounds: dict[str, Ground]
+) -> None:
+    cases = Counter[str]()
+
+    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(texts(), st.sampled_from(list(SPECS)), st.sampled_from((8, 24, 128)), st.integers(2, 4), st.integers(0, 99))
+    def law(written: tuple[str, ...], kind: str, length: int, sentinels: int, seed: int) -> None:
+        corpus = grounds[kind].corpus(written)
+        if isinstance(builder, Lanes) and corpus.manifest.counts.tokens < length:
+            return
+        vocab = replace(corpus.vocab, sentinels=corpus.vocab.sentinels[:sentinels])
+        plan = plan_of(builder, corpus, length, seed)
+        example = build(corpus, plan, all_rows(plan), builder.frame, vocab)
+        key = Key.of(seed, "draw").fold(all_rows(plan))
+        for subject in subjects():
+            cases[subject.name] += restored(subject.task.corrupt, example, vocab, key)
+
+    law()
+    assert cases.total() >= CASES / 10
+
+
+def restored(corrupt: Corrupt, example: Example, vocab: Vocab, key: Key) -> int:
+    """Hold rows to the law; returns how many there were."""
+    before = example.ids.copy()
+    ids, rows = corrupt.restore(corrupt(example, vocab, key), vocab)
+    assert ids.dtype == np.int32
+    assert np.array_equal(ids, before), corrupt
+    assert np.array_equal(rows, example.rows), corrupt
+    return len(example)

@@ -24,7 +24,6 @@ from unmask.corrupt.part import Corrupt
 from unmask.corrupt.replace import Per, Replace
 from unmask.corrupt.select import OneOf, Select, Tokens, Units
 from unmask.corrupt.sentinels import Sentinels
-from unmask.examples.plan import build
 from unmask.keys import Key
 from unmask.ragged import row_sums
 from unmask.records import Bools, Cloze, Example, Flag, Instance, Ints, Ordering, Rewrite
@@ -74,8 +73,7 @@ DECLARING = [subject for subject in subjects() if numbers_in(subject.task.corrup
 @pytest.mark.parametrize("subject", DECLARING, ids=lambda subject: subject.name)
 def test_what_a_part_declares_is_what_comes_out(subject: Subject, corpus: Corpus) -> None:
     plan = plan_of(subject.task.examples, corpus, LENGTH, SEED)
-    row, key = subject.timetable(plan, SEED)(np.arange(VISITS))
-    example = build(corpus, plan, row, subject.task.examples.frame, corpus.vocab)
+    example, key = subject.rows(corpus, plan, np.arange(VISITS), SEED)
     part = subject.task.corrupt
     hold(part, Drawn(part, example, part(example, corpus.vocab, key), corpus.vocab, key))
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from itertools import takewhile
+from itertools import accumulate
 from pathlib import Path
 
 from unmask.text.embedded import peoples_daily
@@ -17,12 +17,10 @@ Start = Callable[..., "subprocess.Popen[bytes]"]
 
 def write_news(path: Path, characters: int) -> Path:
     """The first articles of the embedded corpus."""
-    texts = []
-    seen = 0
-    for document in takewhile(lambda _: seen < characters, peoples_daily()):
-        texts.append(document.text)
-        seen += len(document.text)
-    path.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
+    articles = [document.text for document in peoples_daily()]
+    before = accumulate(map(len, articles), initial=0)
+    some = [text for text, seen in zip(articles, before, strict=False) if seen < characters]
+    path.write_text("\n\n".join(some) + "\n", encoding="utf-8")
     return path
 
 

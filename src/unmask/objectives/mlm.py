@@ -7,11 +7,16 @@ What never happens here: a loss at positions that were not chosen.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from unmask.objectives.part import Question, ranked
 from unmask.records import Cloze, Target
 from unmask.views import Layout, in_place
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from unmask.nets.trunk import Trunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,12 @@ class MLM:
     def asks(self, sample: Layout) -> Question:
         """Each chosen position says its own token, whose input is hidden."""
         return Question(tuple(in_place(ranked(sample))), ranked(sample))
+
+    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+        """Logits at the chosen positions only, through the token embedding itself."""
+        from unmask.objectives.heads import SayTokens
+
+        return SayTokens(trunk, token)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from unmask.objectives.part import Question
 from unmask.records import Fact, Target
 from unmask.views import Layout
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from unmask.nets.trunk import Trunk
 
 
 class Truth(StrEnum):
@@ -43,6 +48,12 @@ class SayTruth:
     def asks(self, sample: Layout) -> Question:
         """No token is asked for."""
         return Question()
+
+    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+        """BERT's pooler and a linear layer over the first token."""
+        from unmask.objectives.heads import SayFact
+
+        return SayFact(trunk, self.truth.value, 3 if self.truth is Truth.PAIR else 2)
 
 
 NSP = SayTruth(Truth.NEXT)

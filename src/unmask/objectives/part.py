@@ -1,16 +1,21 @@
 """The protocol of this folder: an objective says what must be said, and which answers must stay out of sight.
 
 What arrives: the kind of target that a corruption makes. What leaves: a declaration that a task can check.
-What never happens here: training. An objective is data; the network half gives it its head and its loss.
+What never happens here: torch, until a head is asked for.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from unmask.records import Target
 from unmask.views import Answer, Layout
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from unmask.nets.trunk import Trunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,13 @@ class Objective(Protocol):
 
     def asks(self, sample: Layout) -> Question:
         """Where it reads its predictions, so that a view can be checked for leaks."""
+
+
+class Learnable(Objective, Protocol):
+    """An objective with a head, so that a network can learn it."""
+
+    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+        """The module that turns the states of a trunk into a `Term`; `token` is the trunk's own embedding."""
 
 
 def ranked(sample: Layout) -> tuple[int, ...]:

@@ -28,8 +28,8 @@ STORED = ("stdin.txt", "stdin.jsonl")
 @contextlib.contextmanager
 def hold(folder: Path) -> Iterator[None]:
     """Keep every other process out of a folder, which is made if it is not there; it vanishes if nothing is begun."""
-    _check_ours(folder)
     with disk_space(folder):
+        _check_ours(folder)
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("w")
     with lock:

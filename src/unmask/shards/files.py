@@ -169,6 +169,6 @@ def disk_space(where: Path) -> Iterator[None]:
                 f"The disk under {where} is full. What was finished is kept: free some space, or use another disk, and "
                 "start the same command again to go on."
             ) from error
-        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.ENAMETOOLONG):
             raise UserError(f"Nothing can be written to {where} ({error.strerror}). Choose another folder.") from error
         raise

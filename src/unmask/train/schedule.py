@@ -3,9 +3,9 @@
 What arrives: a schedule, the number of finished steps, and the share of the budget that is used up.
 What leaves: one number between 0 and 1. What never happens here: looking at a clock, or keeping state.
 
-The share is the only measure of progress. In a run bound by steps it is step / total (`at_step`); in a run bound by time
-it is the seconds spent over the seconds allowed, earlier sittings of a resumed run included (`at_time`), so that the
-rate reaches its end when the time is over, however fast the machine turned out to be.
+The share is the only measure of progress. In a run bound by steps it is step / total (`at_step`). In a run bound by
+time it is the seconds spent over the seconds allowed, those before a resume included (`at_time`): the rate then reaches
+its end when the time is over, however fast the machine turned out to be.
 
 A step is numbered by the steps finished before it: the first is step 0 and, in a warm-up, takes the rate 0, as in BERT.
 """
@@ -70,7 +70,7 @@ def _peak(warmup: Warmup, step: int, share: float) -> float:
 
 
 def _since(peak: float, share: float) -> float:
-    """How much of the way from the peak to the end of the budget is over. A warm-up that fills the budget never falls."""
+    """How much of the way from the peak to the end is over. After a warm-up that fills the budget there is no fall."""
     return (share - peak) / (1 - peak) if peak < 1 else 0.0
 
 
@@ -79,8 +79,10 @@ def _mix(end: float, high: float) -> float:
 
 
 def _slanted(schedule: Slanted, share: float) -> float:
-    """ULMFiT's triangle. The paper rounds the turning point down to a whole step, which makes the rate of the last steps
-    negative in short runs; here it stays where `rise` puts it, and both agree where rise * total is whole.
+    """The triangle of ULMFiT.
+
+    The paper rounds the turning point down to a whole step, which makes the last rates of short runs negative. Here it
+    stays where `rise` puts it; the two agree where rise * total is whole.
     """
     rise = schedule.rise
     height = share / rise if share < rise else 1 - (share - rise) / (1 - rise)

@@ -1,0 +1,88 @@
+"""The model card: the page that people read before they use a network.
+
+What arrives: what is known about a network. What leaves: the text of `README.md`.
+What never happens here: a claim. What is not known is not said, and no licence is made up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from unmask.export.bert import Architecture
+from unmask.export.proof import Proof
+
+_TASKS = {
+    Architecture.PRE_TRAINING: "fill-mask",
+    Architecture.MASKED_LM: "fill-mask",
+    Architecture.ENCODER: "feature-extraction",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What is known about a network. Empty fields are left out of the card."""
+
+    name: str = ""
+    recipe: str = ""
+    """How it was trained, in a line or a paragraph."""
+    paper: str = ""
+    fingerprint: str = ""
+    """Of the recipe."""
+    corpus: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Counts of what it was trained on, such as documents and tokens."""
+
+
+def write_card(config: Mapping[str, Any], parameters: int, about: About, proof: Proof) -> str:
+    """The text of the card, from the settings that were written and from what is known."""
+    architecture = Architecture(config["architectures"][0])
+    parts = (
+        _head(architecture),
+        f"# {about.name or 'A network in the shape of BERT'}",
+        _shape(config, parameters),
+        _training(about),
+        _usage(architecture),
+        _checked(proof),
+        "## Licence\n\nUnknown. Ask whoever trained it, and mind the licence of the text it was trained on.",
+    )
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _head(architecture: Architecture) -> str:
+    lines = ("library_name: transformers", f"pipeline_tag: {_TASKS[architecture]}", "license: unknown")
+    return "\n".join(("---", *lines, "tags:", "- bert", "- unmask", "---"))
+
+
+def _shape(config: Mapping[str, Any], parameters: int) -> str:
+    return (
+        f"A `{config['architectures'][0]}` with {config['num_hidden_layers']} layers, width {config['hidden_size']}, "
+        f"{config['num_attention_heads']} heads, {config['vocab_size']:,} vocabulary entries, rows of up to "
+        f"{config['max_position_embeddings']} tokens and {parameters:,} parameters."
+    )
+
+
+def _training(about: About) -> str:
+    recipe = [about.recipe, about.paper, f"fingerprint `{about.fingerprint}`" if about.fingerprint else ""]
+    lines = [f"- recipe: {', '.join(part for part in recipe if part)}"] if any(recipe) else []
+    lines += [f"- {name}: {number:,}" for name, number in about.corpus.items()]
+    return "\n".join(("## Training", "", *lines)) if lines else ""
+
+
+def _usage(architecture: Architecture) -> str:
+    lines = (
+        f"from transformers import AutoTokenizer, {architecture.value}",
+        "",
+        'tokenizer = AutoTokenizer.from_pretrained("FOLDER")',
+        f'model = {architecture.value}.from_pretrained("FOLDER")',
+    )
+    return "\n".join(("## Use", "", "```python", *lines, "```"))
+
+
+def _checked(proof: Proof) -> str:
+    return (
+        "## Checked\n\n"
+        f"Read by transformers {proof.version} and by unmask, {proof.rows} rows of {proof.tokens:,} tokens give the "
+        f"same numbers: hidden states differ by at most {proof.hidden:.1e}, outputs by {proof.logits:.1e}."
+    )

@@ -1,0 +1,126 @@
+"""A tokenizer in the files that `transformers` looks for, and back.
+
+What arrives: a `Tokenizer`. What leaves: `tokenizer.json` with the `[CLS] … [SEP]` template, and the two small files
+that name the class and the special tokens.
+What never happens here: `TokenizersBackend`, a class that older releases do not know.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tokenizers import processors
+
+from unmask.errors import InputError
+from unmask.tokenize.roles import special_entry
+from unmask.tokenize.tokenizer import Tokenizer
+from unmask.tokenize.wordpiece import WordPiece
+
+_FLAGS = ("content", "single_word", "lstrip", "rstrip", "normalized", "special")
+
+
+def with_template(tokenizer: Tokenizer) -> Tokenizer:
+    """The same tokenizer, adding `[CLS]` and `[SEP]` by itself. One that adds them already is left alone."""
+    if tokenizer.pipeline.post_processor is not None:
+        return tokenizer
+    roles, vocab = tokenizer.roles, tokenizer.vocab
+    made = Tokenizer.parse(json.dumps(tokenizer.content(), ensure_ascii=False))
+    made.pipeline.post_processor = processors.TemplateProcessing(
+        single=f"{roles.cls} $A {roles.sep}",
+        pair=f"{roles.cls} $A {roles.sep} $B:1 {roles.sep}:1",
+        special_tokens=[(roles.cls, vocab.cls), (roles.sep, vocab.sep)],
+    )
+    return made
+
+
+def special_names(tokenizer: Tokenizer) -> dict[str, str]:
+    """The content of `special_tokens_map.json`."""
+    return {f"{role}_token": name for role, name in asdict(tokenizer.roles).items()}
+
+
+def tokenizer_config(tokenizer: Tokenizer, positions: int) -> dict[str, Any]:
+    """The content of `tokenizer_config.json`.
+
+    `BertTokenizerFast` builds its pipeline anew from the vocabulary and the settings given here, so it is named only
+    where this gives the same pipeline. Any other goes under the class that takes `tokenizer.json` as it stands.
+    """
+    content = tokenizer.content()
+    added = {str(token["id"]): {flag: token[flag] for flag in _FLAGS} for token in content["added_tokens"]}
+    common = {
+        **special_names(tokenizer),
+        "added_tokens_decoder": added,
+        "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+        "model_max_length": positions,
+    }
+    if not _is_berts(content):
+        return {**common, "tokenizer_class": "PreTrainedTokenizerFast"}
+    rules = content["normalizer"]
+    return {
+        **common,
+        "tokenizer_class": "BertTokenizerFast",
+        "do_lower_case": rules["lowercase"],
+        "strip_accents": rules["strip_accents"],
+        "tokenize_chinese_chars": rules["handle_chinese_chars"],
+    }
+
+
+def _is_berts(content: Mapping[str, Any]) -> bool:
+    normalizer, cut, model = content["normalizer"], content["pre_tokenizer"], content["model"]
+    return (
+        normalizer is not None
+        and (normalizer["type"], normalizer.get("clean_text")) == ("BertNormalizer", True)
+        and cut == {"type": "BertPreTokenizer"}
+        and (model["type"], model.get("continuing_subword_prefix")) == ("WordPiece", "##")
+        and model.get("max_input_chars_per_word") == 100
+    )
+
+
+def read_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer of a folder: its `tokenizer.json`, or BERT's pipeline around its `vocab.txt`."""
+    if (folder / "tokenizer.json").is_file():
+        return Tokenizer.load(folder / "tokenizer.json")
+    if (folder / "vocab.txt").is_file():
+        return _from_list(folder)
+    raise InputError(f"{folder} has neither tokenizer.json nor vocab.txt; put the tokenizer of the network there.")
+
+
+def _from_list(folder: Path) -> Tokenizer:
+    """BERT's original form: one entry a line. Upper case is folded unless `tokenizer_config.json` says otherwise."""
+    path = folder / "vocab.txt"
+    try:
+        entries = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the vocabulary {path}: {error}") from error
+    settings = folder / "tokenizer_config.json"
+    given = read_json(settings) if settings.is_file() else {}
+    lowercase = bool(given.get("do_lower_case", True))
+    accents = given.get("strip_accents")
+    spec = WordPiece(lowercase=lowercase, strip_accents=lowercase if accents is None else bool(accents))
+    return _assembled(spec, [entry.rstrip("\r") for entry in entries], path)
+
+
+def _assembled(spec: WordPiece, entries: list[str], path: Path) -> Tokenizer:
+    vocab = {entry: number for number, entry in enumerate(entries)}
+    missing = [name for name in spec.roles if name not in vocab]
+    if missing:
+        raise InputError(f"the vocabulary {path} has no {', '.join(missing)}; use the vocabulary of a BERT.")
+    content = json.loads(spec.untrained().to_str())
+    content["model"]["vocab"] = vocab
+    content["added_tokens"] = [special_entry(n, name, spec.roles) for name, n in vocab.items() if name in {*spec.roles}]
+    content["post_processor"] = None
+    return with_template(Tokenizer.parse(json.dumps(content, ensure_ascii=False), str(path)))
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object that another program wrote."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read as JSON ({error}); take the folder from its source again.") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{path} should hold a JSON object; take the folder from its source again.")
+    return value

@@ -1,0 +1,44 @@
+"""A trunk with the heads that stand on it: what is exported, imported and shown to a user.
+
+What arrives: a `Trunk`, and the sizes that come from a tokenizer. What leaves: one module that holds every weight.
+What never happens here: a loss, or a choice of where logits are needed.
+
+Shapes: T tokens, B rows, D width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from torch import nn
+
+from unmask.nets.heads import RowHead, TokenHead
+from unmask.nets.transformer import Transformer
+from unmask.nets.trunk import Trunk
+
+ROW_CLASSES = 2
+"""A pair of segments belongs together or does not; it is in order or swapped."""
+
+
+class Model(nn.Module):
+    """A Transformer with a head for tokens, a head for rows, both or neither."""
+
+    def __init__(self, trunk: Trunk, vocabulary: int, positions: int, tokens: bool = True, row: bool = True) -> None:
+        super().__init__()
+        self.trunk = Transformer(trunk, vocabulary, positions)
+        self.tokens = TokenHead(trunk, self.trunk.embed.token) if tokens else None
+        self.row = RowHead(trunk, ROW_CLASSES) if row else None
+
+    @property
+    def shape(self) -> Trunk:
+        """The shape of the trunk as a value."""
+        return self.trunk.trunk
+
+    @property
+    def vocabulary(self) -> int:
+        """The number of rows of the token embedding."""
+        return self.trunk.embed.token.num_embeddings
+
+    @property
+    def positions(self) -> int:
+        """The longest row that the position embedding has a place for; 0 where positions are not learned."""
+        position = self.trunk.embed.position
+        return position.num_embeddings if isinstance(position, nn.Embedding) else 0

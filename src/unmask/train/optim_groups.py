@@ -1,0 +1,61 @@
+"""Which parameters are treated alike: every trainable parameter of a module in exactly one group.
+
+What arrives: a module, its blocks, and a scale of the rate for each name. What leaves: groups by kind and scale.
+What never happens here: reading the kind of a parameter off its name. Its shape and its place decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from torch import nn
+
+
+class Kind(StrEnum):
+    """What sort of tensor a parameter is."""
+
+    MATRIX = "matrix"
+    """A matrix inside a block: it maps states to states."""
+    TABLE = "table"
+    """Any other parameter of two dimensions or more: embeddings, heads, projections around the blocks."""
+    VECTOR = "vector"
+    """Norm weights and biases: they never decay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Parameters of one kind with one scale of the learning rate, by name."""
+
+    kind: Kind
+    scale: float
+    parameters: Mapping[str, nn.Parameter]
+
+
+def full_rate(name: str) -> float:
+    """The same rate for every parameter."""
+    return 1.0
+
+
+def group_parameters(
+    module: nn.Module, blocks: Iterable[nn.Module], scale: Callable[[str], float] = full_rate
+) -> tuple[Group, ...]:
+    """The trainable parameters of a module, each once: a shared one goes under the first of its names.
+
+    `scale` says which part of the rate the parameter of that name takes (layer-wise rates). A parameter that is frozen
+    now is left out; one that shall thaw later is frozen only after the groups were made.
+    """
+    hidden = {parameter for block in blocks for parameter in block.parameters()}
+    sorted_out: dict[tuple[Kind, float], dict[str, nn.Parameter]] = {}
+    for name, parameter in module.named_parameters():
+        if parameter.requires_grad:
+            place = _kind(parameter, parameter in hidden), scale(name)
+            sorted_out.setdefault(place, {})[name] = parameter
+    return tuple(Group(kind, part, parameters) for (kind, part), parameters in sorted_out.items())
+
+
+def _kind(parameter: nn.Parameter, inside: bool) -> Kind:
+    if parameter.dim() < 2:
+        return Kind.VECTOR
+    return Kind.MATRIX if inside and parameter.dim() == 2 else Kind.TABLE

@@ -1,0 +1,349 @@
+"""Optimisers against readable loops over single numbers, their groups, their state and the clipping of gradients."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from unmask import codec
+from unmask.errors import InputError, RecipeError
+from unmask.optimising import LAMB, AdamW, Cosine, Descent, Linear, Muon, Sizing, StableAdamW, WarmupShare, WarmupSteps
+from unmask.train.optim import build, clip_gradients, set_rate
+from unmask.train.optim_groups import Kind, group_parameters
+from unmask.train.optim_state import load_state_tensors, state_tensors
+
+STEPS = 5
+MUON = Muon(0.02, AdamW(1e-2))
+EVERY = [
+    AdamW(1e-2),
+    AdamW(1e-2, correct_bias=True),
+    LAMB(1e-2),
+    LAMB(1e-2, correct_bias=True),
+    StableAdamW(1e-2),
+    StableAdamW(1e-2, correct_bias=False),
+    MUON,
+]
+
+
+class Little(nn.Module):
+    """An embedding, two blocks that share a linear layer, and a head tied to the embedding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.token = nn.Embedding(7, 4)
+        shared = nn.Linear(4, 4)
+        self.layers = nn.ModuleList(nn.Sequential(nn.LayerNorm(4), shared, nn.Linear(4, 4)) for _ in range(2))
+        self.head = nn.Linear(4, 7)
+        self.head.weight = self.token.weight
+
+    def forward(self, ids):
+        x = self.token(ids)
+        for layer in self.layers:
+            x = x + torch.tanh(layer(x))
+        return self.head(x)
+
+
+def little(dtype: torch.dtype = torch.float64) -> Little:
+    generator = torch.Generator().manual_seed(3)
+    net = Little().to(dtype)
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=dtype) * 0.5)
+        net.layers[1][2].weight.zero_()  # LAMB: a norm of 0
+    return net
+
+
+def groups_of(net: Little):
+    return group_parameters(net, net.layers)
+
+
+def gradients(net: nn.Module) -> list[dict[str, torch.Tensor]]:
+    """Five steps of gradients; the last is a burst that StableAdamW has to clip."""
+    generator = torch.Generator().manual_seed(5)
+    size = (1.0, 0.1, 2.0, 0.5, 30.0)
+    return [
+        {n: by * torch.randn(p.shape, generator=generator, dtype=p.dtype) for n, p in net.named_parameters()}
+        for by in size
+    ]
+
+
+def run(net: nn.Module, optimizer: torch.optim.Optimizer, steps: list[dict[str, torch.Tensor]], first: int = 0) -> None:
+    for number, step in enumerate(steps, first):
+        for name, parameter in net.named_parameters():
+            parameter.grad = step[name].clone()
+        set_rate(optimizer, (number + 1) / STEPS)
+        optimizer.step()
+
+
+def loop(spec: AdamW | LAMB | StableAdamW, weight: np.ndarray, steps: list[np.ndarray], scale: float = 1) -> np.ndarray:
+    """One tensor, number by number."""
+    w, shape, decays = [float(x) for x in weight.ravel()], weight.shape, weight.ndim >= 2
+    m, v = [0.0] * len(w), [0.0] * len(w)
+    for t, gradient in enumerate(steps, 1):
+        rate = spec.rate * scale * t / STEPS
+        m_scale = 1 - spec.betas[0] ** t if spec.correct_bias else 1.0
+        v_scale = 1 - spec.betas[1] ** t if spec.correct_bias else 1.0
+        update, surprise = [], []
+        for i, g in enumerate(float(x) for x in gradient.ravel()):
+            m[i] = spec.betas[0] * m[i] + (1 - spec.betas[0]) * g
+            v[i] = spec.betas[1] * v[i] + (1 - spec.betas[1]) * g * g
+            decay = spec.decay * w[i] if decays else 0.0
+            update.append(m[i] / m_scale / (math.sqrt(v[i] / v_scale) + spec.epsilon) + decay)
+            surprise.append(g * g / max(v[i] / v_scale, spec.epsilon**2))
+        if isinstance(spec, LAMB) and decays:
+            long, far = math.sqrt(sum(x * x for x in w)), math.sqrt(sum(x * x for x in update))
+            rate *= long / far if long > 0 and far > 0 else 1.0
+        if isinstance(spec, StableAdamW):
+            rate /= max(1.0, math.sqrt(sum(surprise) / len(surprise)))
+        w = [x - rate * u for x, u in zip(w, update, strict=True)]
+    return np.array(w).reshape(shape)
+
+
+@pytest.mark.parametrize("spec", [spec for spec in EVERY if spec is not MUON], ids=repr)
+def test_five_steps_equal_a_readable_loop(spec):
+    net = little()
+    steps = gradients(net)
+    wanted = {
+        name: loop(spec, parameter.detach().numpy().copy(), [step[name].numpy() for step in steps])
+        for name, parameter in net.named_parameters()
+    }
+    run(net, build(spec, groups_of(net)), steps)
+    for name, parameter in net.named_parameters():
+        np.testing.assert_allclose(parameter.detach().numpy(), wanted[name], rtol=1e-6, atol=1e-12, err_msg=name)
+
+
+def test_bias_correction_makes_a_difference():
+    ends = []
+    for correct in (False, True):
+        net = little()
+        run(net, build(AdamW(1e-2, correct_bias=correct), groups_of(net)), gradients(net))
+        ends.append(net.token.weight.detach())
+    assert not torch.allclose(ends[0], ends[1], rtol=1e-2)
+
+
+def test_bias_correction_of_one_kernel_is_that_of_torch():
+    ours, theirs = little(), little()
+    run(ours, build(AdamW(1e-2, correct_bias=True), groups_of(ours)), gradients(ours))
+    plain = [{"params": [p], "peak": 1e-2, "weight_decay": 0.01 * (p.dim() > 1)} for p in theirs.parameters()]
+    run(theirs, torch.optim.AdamW(plain, lr=1e-2, eps=1e-6, foreach=False), gradients(theirs))
+    for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-14)
+
+
+def orthogonal(matrix: np.ndarray, rounds: int) -> np.ndarray:
+    """Newton-Schulz in double precision."""
+    x = matrix / np.linalg.norm(matrix)
+    for _ in range(rounds):
+        gram = x @ x.T
+        x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
+    return x
+
+
+@pytest.mark.parametrize(("sizing", "size"), [(Sizing.ORIGINAL, 1.0), (Sizing.MATCH_ADAMW, 0.2 * math.sqrt(4))])
+def test_muon_moves_matrices_by_the_orthogonal_momentum_and_the_rest_by_adamw(sizing, size):
+    net, spec = little(), Muon(0.02, AdamW(1e-2), sizing=sizing)
+    steps = gradients(net)
+    name = "layers.0.2.weight"
+    wanted = net.get_parameter(name).detach().numpy().copy()
+    table = loop(spec.rest, net.token.weight.detach().numpy().copy(), [step["token.weight"].numpy() for step in steps])
+    run(net, build(spec, groups_of(net)), steps)
+    momentum = np.zeros_like(wanted)
+    for t, step in enumerate(steps, 1):
+        gradient, rate = step[name].numpy(), 0.02 * t / STEPS
+        momentum = 0.95 * momentum + 0.05 * gradient
+        update = orthogonal(0.05 * gradient + 0.95 * momentum, spec.rounds)
+        wanted = wanted - rate * 0.1 * wanted - rate * size * update
+    # torch iterates in bfloat16, so only two to three digits of the update agree
+    np.testing.assert_allclose(net.get_parameter(name).detach().numpy(), wanted, atol=0.02 * size * 0.05)
+    np.testing.assert_allclose(net.token.weight.detach().numpy(), table, rtol=1e-6)
+
+
+def test_muon_brings_singular_values_near_one():
+    layer = nn.Linear(32, 64)
+    net = nn.ModuleDict({"block": layer, "head": nn.Linear(64, 3)})
+    before = layer.weight.detach().clone()
+    optimizer = build(Muon(1.0, AdamW(1e-2), decay=0.0, sizing=Sizing.ORIGINAL), group_parameters(net, [layer]))
+    for parameter in net.parameters():
+        parameter.grad = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1))
+    spread = torch.linalg.svdvals(layer.weight.grad)
+    optimizer.step()
+    moved = torch.linalg.svdvals((before - layer.weight.detach()) / math.sqrt(2))
+    assert spread.max() / spread.min() > 3
+    assert moved.min() > 0.6
+    assert moved.max() < 1.3
+
+
+def test_every_parameter_is_in_exactly_one_group_and_shared_ones_once():
+    net = little()
+    found = {group.kind: sorted(group.parameters) for group in groups_of(net)}
+    assert found == {
+        Kind.TABLE: ["token.weight"],
+        Kind.MATRIX: ["layers.0.1.weight", "layers.0.2.weight", "layers.1.2.weight"],
+        Kind.VECTOR: sorted(name for name, parameter in net.named_parameters() if parameter.dim() < 2),
+    }
+    held = [id(parameter) for group in groups_of(net) for parameter in group.parameters.values()]
+    assert len(held) == len(set(held)) == len(list(net.parameters()))
+
+
+def test_frozen_parameters_are_left_out():
+    net = little()
+    net.token.weight.requires_grad_(False)
+    assert all("token.weight" not in group.parameters for group in groups_of(net))
+
+
+def test_norms_and_biases_do_not_decay():
+    net = little()
+    for spec in EVERY:
+        for group in build(spec, groups_of(net)).param_groups:
+            assert {parameter.dim() >= 2 for parameter in group["params"]} == {group["weight_decay"] > 0}
+
+
+@pytest.mark.parametrize("spec", [AdamW(1e-2), LAMB(1e-2), StableAdamW(1e-2)], ids=repr)
+def test_a_layer_may_take_a_part_of_the_rate(spec):
+    net = little()
+    steps, name = gradients(net), "layers.0.2.weight"
+    wanted = loop(spec, net.get_parameter(name).detach().numpy().copy(), [step[name].numpy() for step in steps], 0.25)
+    groups = group_parameters(net, net.layers, lambda name: 0.25 if name.startswith("layers.0.") else 1.0)
+    assert {group.scale for group in groups} == {0.25, 1.0}
+    run(net, build(spec, groups), steps)
+    np.testing.assert_allclose(net.get_parameter(name).detach().numpy(), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("spec", EVERY, ids=repr)
+def test_a_parameter_without_a_gradient_stays(spec):
+    net = little()
+    optimizer = build(spec, groups_of(net))
+    before = {name: parameter.detach().clone() for name, parameter in net.named_parameters()}
+    net.layers[0](torch.ones(1, 4, dtype=torch.float64)).square().sum().backward()
+    optimizer.step()
+    assert torch.equal(net.token.weight, before["token.weight"])
+    assert torch.equal(net.layers[1][2].bias, before["layers.1.2.bias"])
+    assert not torch.equal(net.layers[0][2].weight, before["layers.0.2.weight"])
+
+
+@pytest.mark.parametrize("spec", EVERY, ids=repr)
+@pytest.mark.parametrize("after", [0, 3])
+def test_saved_state_goes_on_bit_for_bit(spec, after):
+    straight = little(torch.float32)
+    steps = gradients(straight)
+    optimizer = build(spec, groups_of(straight))
+    run(straight, optimizer, steps[:after])
+    resumed = copy.deepcopy(straight)
+    saved = {key: tensor.clone() for key, tensor in state_tensors(optimizer, dict(straight.named_parameters())).items()}
+    run(straight, optimizer, steps[after:], after)
+
+    again = build(spec, groups_of(resumed))
+    load_state_tensors(again, dict(resumed.named_parameters()), saved)
+    run(resumed, again, steps[after:], after)
+    for one, other in zip(straight.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(one, other)
+    names = dict(straight.named_parameters())
+    last, last_again = state_tensors(optimizer, names), state_tensors(again, dict(resumed.named_parameters()))
+    assert last.keys() == last_again.keys()
+    assert all(torch.equal(last[key], last_again[key]) for key in last)
+
+
+def test_torch_s_own_state_dict_works_for_two_optimisers_in_one():
+    straight = little(torch.float32)
+    steps = gradients(straight)
+    optimizer = build(MUON, groups_of(straight))
+    run(straight, optimizer, steps[:3])
+    resumed = copy.deepcopy(straight)
+    again = build(MUON, groups_of(resumed))
+    again.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    run(straight, optimizer, steps[3:], 3)
+    run(resumed, again, steps[3:], 3)
+    assert all(torch.equal(one, other) for one, other in zip(straight.parameters(), resumed.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("spoil", ["missing", "left over", "shape", "dtype"])
+def test_state_of_something_else_is_refused(spoil):
+    net = little()
+    names = dict(net.named_parameters())
+    optimizer = build(AdamW(1e-2), groups_of(net))
+    saved = {key: tensor.clone() for key, tensor in state_tensors(optimizer, names).items()}
+    key = "exp_avg/token.weight"
+    if spoil == "missing":
+        del saved[key]
+    elif spoil == "left over":
+        key = "exp_avg/other.weight"
+        saved[key] = torch.zeros(2)
+    else:
+        saved[key] = saved[key][:3] if spoil == "shape" else saved[key].float()
+    with pytest.raises(InputError, match=key):
+        load_state_tensors(optimizer, names, saved)
+
+
+@pytest.mark.parametrize("limit", [0.5, 1e6])
+def test_clipping_equals_torch(limit):
+    ours, theirs = little(), little()
+    for net in (ours, theirs):
+        for name, gradient in gradients(net)[0].items():
+            net.get_parameter(name).grad = gradient
+        net.head.bias.grad = None
+    norm = clip_gradients(ours.parameters(), limit)
+    assert torch.equal(norm, nn.utils.clip_grad_norm_(theirs.parameters(), limit))
+    flat = torch.cat([p.grad.flatten() for p in ours.parameters() if p.grad is not None])
+    assert float(flat.norm()) == pytest.approx(min(limit, float(norm)), rel=1e-5)
+    for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert (one.grad is None) == (other.grad is None)
+        assert one.grad is None or torch.equal(one.grad, other.grad)
+
+
+def test_a_limit_of_zero_only_measures():
+    net = little()
+    for parameter in net.parameters():
+        parameter.grad = torch.full_like(parameter, 2.0)
+    count = sum(parameter.numel() for parameter in net.parameters())
+    assert float(clip_gradients(net.parameters(), 0.0)) == pytest.approx(2 * math.sqrt(count))
+    assert all(bool((parameter.grad == 2).all()) for parameter in net.parameters())
+
+
+@pytest.mark.parametrize("spec", EVERY, ids=repr)
+def test_every_optimiser_learns(spec):
+    net, ids = little(torch.float32), torch.arange(7)
+    optimizer = build(spec, groups_of(net))
+    losses = []
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(ids), (ids + 1) % 7)
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < 0.7 * losses[0]
+
+
+def test_a_descent_is_a_value_that_can_be_saved_and_changed():
+    descents = [Descent(spec, Cosine(WarmupShare(0.06)), clip=0.0) for spec in EVERY]
+    assert [codec.decode(codec.encode(descent), Descent) for descent in descents] == descents
+    bert = Descent(AdamW(1e-4), Linear(WarmupSteps(10_000)))
+    assert codec.override(bert, "optimiser.rate", "5e-5") == Descent(AdamW(5e-5), Linear(WarmupSteps(10_000)))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: AdamW(0.0),
+        lambda: AdamW(float("inf")),
+        lambda: AdamW(1e-4, betas=(0.9, 1.0)),
+        lambda: LAMB(1e-3, epsilon=0.0),
+        lambda: StableAdamW(1e-3, decay=-0.1),
+        lambda: Muon(0.02, AdamW(1e-4), momentum=1.0),
+        lambda: Muon(0.02, AdamW(1e-4), rounds=0),
+    ],
+)
+def test_an_optimiser_that_cannot_work_is_refused_with_a_sentence(wrong):
+    with pytest.raises(RecipeError, match=r"needs .*; found .*\."):
+        wrong()
+
+
+def test_nothing_to_train_is_refused():
+    net = little()
+    with pytest.raises(RecipeError, match="needs matrices inside the blocks"):
+        build(MUON, group_parameters(net, []))
+    net.requires_grad_(False)
+    with pytest.raises(RecipeError, match="every part of the network is frozen"):
+        build(AdamW(1e-4), groups_of(net))
