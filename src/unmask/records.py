@@ -92,7 +92,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text and the units found on it. UnitMap are found once, here, and never again."""
+    """A text and the units found on it. Units are found once, here, and never again."""
 
     id: str
     text: str

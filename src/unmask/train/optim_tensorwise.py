@@ -85,9 +85,9 @@ class TensorwiseAdam(Optimizer):
         torch._foreach_addcmul_(second, gradients, gradients, 1 - beta_v)
         ages = [_grow(state["step"]) for state in states]
         roots = torch._foreach_sqrt(second)
-        torch._foreach_div_(roots, [math.sqrt(1 - beta_v**age) for age in ages])
+        _correct(roots, [math.sqrt(1 - beta_v**age) for age in ages])
         updates = torch._foreach_div(first, torch._foreach_add(roots, group["eps"]))
-        torch._foreach_div_(updates, [1 - beta_m**age for age in ages])
+        _correct(updates, [1 - beta_m**age for age in ages])
         if group["weight_decay"]:
             torch._foreach_add_(updates, weights, alpha=group["weight_decay"])
         return Moves(weights, gradients, roots, updates, group["eps"], group["sized"])
@@ -96,3 +96,9 @@ class TensorwiseAdam(Optimizer):
 def _grow(step: Tensor) -> float:
     """Count one step more. The count lives on the CPU, so reading it waits for nothing."""
     return float(step.add_(1))
+
+
+def _correct(averages: Tensors, weights: list[float]) -> None:
+    """Divide averages by what they have seen so far. Old ones have seen it all, and a pass over memory is saved."""
+    if min(weights) < 1:
+        torch._foreach_div_(averages, weights)

@@ -1,81 +1,29 @@
 """Optimisers against readable loops over single numbers, their groups, their state and the clipping of gradients."""
 
-import copy
 import math
 
 import numpy as np
 import pytest
 import torch
+from little_net import EVERY, MUON, STEPS, gradients, groups_of, little, run
 from torch import nn
 
 from unmask import codec
-from unmask.errors import InputError, RecipeError
+from unmask.errors import RecipeError
+from unmask.nets.transformer import Transformer, count
+from unmask.nets.trunk import Sharing, Trunk
 from unmask.optimising import LAMB, AdamW, Cosine, Descent, Linear, Muon, Sizing, StableAdamW, WarmupShare, WarmupSteps
 from unmask.train.optim import build, clip_gradients, set_rate
 from unmask.train.optim_groups import Kind, group_parameters
-from unmask.train.optim_state import load_state_tensors, state_tensors
-
-STEPS = 5
-MUON = Muon(0.02, AdamW(1e-2))
-EVERY = [
-    AdamW(1e-2),
-    AdamW(1e-2, correct_bias=True),
-    LAMB(1e-2),
-    LAMB(1e-2, correct_bias=True),
-    StableAdamW(1e-2),
-    StableAdamW(1e-2, correct_bias=False),
-    MUON,
-]
 
 
-class Little(nn.Module):
-    """An embedding, two blocks that share a linear layer, and a head tied to the embedding."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.token = nn.Embedding(7, 4)
-        shared = nn.Linear(4, 4)
-        self.layers = nn.ModuleList(nn.Sequential(nn.LayerNorm(4), shared, nn.Linear(4, 4)) for _ in range(2))
-        self.head = nn.Linear(4, 7)
-        self.head.weight = self.token.weight
-
-    def forward(self, ids):
-        x = self.token(ids)
-        for layer in self.layers:
-            x = x + torch.tanh(layer(x))
-        return self.head(x)
-
-
-def little(dtype: torch.dtype = torch.float64) -> Little:
-    generator = torch.Generator().manual_seed(3)
-    net = Little().to(dtype)
-    with torch.no_grad():
-        for parameter in net.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=dtype) * 0.5)
-        net.layers[1][2].weight.zero_()  # LAMB: a norm of 0
-    return net
-
-
-def groups_of(net: Little):
-    return group_parameters(net, net.layers)
-
-
-def gradients(net: nn.Module) -> list[dict[str, torch.Tensor]]:
-    """Five steps of gradients; the last is a burst that StableAdamW has to clip."""
-    generator = torch.Generator().manual_seed(5)
-    size = (1.0, 0.1, 2.0, 0.5, 30.0)
-    return [
-        {n: by * torch.randn(p.shape, generator=generator, dtype=p.dtype) for n, p in net.named_parameters()}
-        for by in size
-    ]
-
-
-def run(net: nn.Module, optimizer: torch.optim.Optimizer, steps: list[dict[str, torch.Tensor]], first: int = 0) -> None:
-    for number, step in enumerate(steps, first):
-        for name, parameter in net.named_parameters():
-            parameter.grad = step[name].clone()
-        set_rate(optimizer, (number + 1) / STEPS)
-        optimizer.step()
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """These tensors are tiny: threads would only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def loop(spec: AdamW | LAMB | StableAdamW, weight: np.ndarray, steps: list[np.ndarray], scale: float = 1) -> np.ndarray:
@@ -188,6 +136,16 @@ def test_every_parameter_is_in_exactly_one_group_and_shared_ones_once():
     assert len(held) == len(set(held)) == len(list(net.parameters()))
 
 
+@pytest.mark.parametrize("sharing", list(Sharing))
+def test_groups_hold_a_whole_network_once(sharing):
+    trunk = Trunk(depth=3, width=8, heads=2, inner=16, embedding=4, sharing=sharing)
+    net = Transformer(trunk, vocabulary=11, positions=5)
+    groups = group_parameters(net, net.blocks())
+    assert sum(parameter.numel() for group in groups for parameter in group.parameters.values()) == count(net)
+    tables = next(group for group in groups if group.kind is Kind.TABLE)
+    assert sorted(tables.parameters) == [f"embed.{part}.weight" for part in ("position", "project", "segment", "token")]
+
+
 def test_frozen_parameters_are_left_out():
     net = little()
     net.token.weight.requires_grad_(False)
@@ -222,59 +180,6 @@ def test_a_parameter_without_a_gradient_stays(spec):
     assert torch.equal(net.token.weight, before["token.weight"])
     assert torch.equal(net.layers[1][2].bias, before["layers.1.2.bias"])
     assert not torch.equal(net.layers[0][2].weight, before["layers.0.2.weight"])
-
-
-@pytest.mark.parametrize("spec", EVERY, ids=repr)
-@pytest.mark.parametrize("after", [0, 3])
-def test_saved_state_goes_on_bit_for_bit(spec, after):
-    straight = little(torch.float32)
-    steps = gradients(straight)
-    optimizer = build(spec, groups_of(straight))
-    run(straight, optimizer, steps[:after])
-    resumed = copy.deepcopy(straight)
-    saved = {key: tensor.clone() for key, tensor in state_tensors(optimizer, dict(straight.named_parameters())).items()}
-    run(straight, optimizer, steps[after:], after)
-
-    again = build(spec, groups_of(resumed))
-    load_state_tensors(again, dict(resumed.named_parameters()), saved)
-    run(resumed, again, steps[after:], after)
-    for one, other in zip(straight.parameters(), resumed.parameters(), strict=True):
-        assert torch.equal(one, other)
-    names = dict(straight.named_parameters())
-    last, last_again = state_tensors(optimizer, names), state_tensors(again, dict(resumed.named_parameters()))
-    assert last.keys() == last_again.keys()
-    assert all(torch.equal(last[key], last_again[key]) for key in last)
-
-
-def test_torch_s_own_state_dict_works_for_two_optimisers_in_one():
-    straight = little(torch.float32)
-    steps = gradients(straight)
-    optimizer = build(MUON, groups_of(straight))
-    run(straight, optimizer, steps[:3])
-    resumed = copy.deepcopy(straight)
-    again = build(MUON, groups_of(resumed))
-    again.load_state_dict(copy.deepcopy(optimizer.state_dict()))
-    run(straight, optimizer, steps[3:], 3)
-    run(resumed, again, steps[3:], 3)
-    assert all(torch.equal(one, other) for one, other in zip(straight.parameters(), resumed.parameters(), strict=True))
-
-
-@pytest.mark.parametrize("spoil", ["missing", "left over", "shape", "dtype"])
-def test_state_of_something_else_is_refused(spoil):
-    net = little()
-    names = dict(net.named_parameters())
-    optimizer = build(AdamW(1e-2), groups_of(net))
-    saved = {key: tensor.clone() for key, tensor in state_tensors(optimizer, names).items()}
-    key = "exp_avg/token.weight"
-    if spoil == "missing":
-        del saved[key]
-    elif spoil == "left over":
-        key = "exp_avg/other.weight"
-        saved[key] = torch.zeros(2)
-    else:
-        saved[key] = saved[key][:3] if spoil == "shape" else saved[key].float()
-    with pytest.raises(InputError, match=key):
-        load_state_tensors(optimizer, names, saved)
 
 
 @pytest.mark.parametrize("limit", [0.5, 1e6])
@@ -314,6 +219,22 @@ def test_every_optimiser_learns(spec):
         optimizer.step()
         losses.append(float(loss.detach()))
     assert losses[-1] < 0.7 * losses[0]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("spec", EVERY, ids=repr)
+def test_no_step_waits_for_the_device(spec):
+    net = little(torch.float32).cuda()
+    optimizer = build(spec, groups_of(net))
+    net(torch.arange(7, device="cuda")).square().sum().backward()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(2):
+            clip_gradients(net.parameters(), 1.0)
+            set_rate(optimizer, 0.5)
+            optimizer.step()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
 
 
 def test_a_descent_is_a_value_that_can_be_saved_and_changed():
