@@ -24,7 +24,9 @@ def prepare(
     out: Annotated[Path, typer.Option(help="The folder to make.")],
     for_: Annotated[str, typer.Option("--for", help="The member that will be trained on it.")] = "bert",
     tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json to use instead of training one.")] = None,
+    extend: Annotated[Path | None, typer.Option(help="Words to add to that tokenizer, one a line.")] = None,
     vocab_size: Annotated[int | None, typer.Option(min=1, help="Entries of a trained vocabulary.")] = None,
+    sentinels: Annotated[int, typer.Option(help="Markers for removed spans, which T5's rule needs: 100.")] = 0,
     layers: Annotated[str, typer.Option(help="Further layers to find: phrase, entity, or both with a comma.")] = "",
     field: Annotated[str, typer.Option(help="The JSON field or table column that holds the text.")] = "text",
     layout: Annotated[
@@ -53,7 +55,9 @@ def prepare(
     wishes = Wishes(
         member=for_,
         tokenizer=tokenizer,
+        extend=extend,
         vocab_size=vocab_size or 0,
+        sentinels=sentinels,
         layers=tuple(part.strip() for part in layers.split(",") if part.strip()),
         field=field,
         one_line=layout == "line",
@@ -129,16 +133,21 @@ def _work(sources: list[str], out: Path, wishes: Wishes, processes: int) -> Mani
 def _tokenizer(sources: list[str], out: Path, wishes: Wishes) -> Tokenizer:
     """The given tokenizer, the one trained before an interruption, or a new one."""
     from unmask.cli.progress import progress
-    from unmask.shards.files import write_text
+    from unmask.shards.files import write_json, write_text
     from unmask.shards.learn import sample, texts
     from unmask.text.sources import total_bytes
+    from unmask.tokenize.extend import Extended
     from unmask.tokenize.tokenizer import Tokenizer
     from unmask.tokenize.train import train
 
     path = out / "tokenizer.json"
     if not path.exists():
-        if wishes.tokenizer is not None:
-            made = Tokenizer.load(wishes.tokenizer)
+        given = wishes.given_tokenizer
+        if isinstance(given, Extended):
+            write_json(out / "extended.json", {str(new): list(old) for new, old in given.pieces.items()})
+            made = given.tokenizer
+        elif given is not None:
+            made = given
         else:
             with progress(f"learning a vocabulary ({wishes.spec.size:,} entries)", total_bytes(sources)) as tick:
                 made = train(wishes.spec, texts(sample(sources, wishes.collecting, tick)))

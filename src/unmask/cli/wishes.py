@@ -33,6 +33,7 @@ from unmask.text.sentences import Sentences
 from unmask.text.sources import total_bytes
 from unmask.text.terms import Terms
 from unmask.text.words import Words
+from unmask.tokenize.extend import Extended, extend
 from unmask.tokenize.spec import Spec
 from unmask.tokenize.tokenizer import Tokenizer
 
@@ -43,7 +44,9 @@ class Wishes:
 
     member: str = "bert"
     tokenizer: Path | None = None
+    extend: Path | None = None
     vocab_size: int = 0
+    sentinels: int = 0
     layers: tuple[str, ...] = ()
     field: str = "text"
     one_line: bool = False
@@ -56,9 +59,23 @@ class Wishes:
 
     @cached_property
     def spec(self) -> Spec:
-        """The vocabulary to train: the member's, perhaps of another size."""
+        """The vocabulary to train: the member's, perhaps of another size, or with markers for removed spans."""
         spec = member(self.member).tokenizer
-        return replace(spec, size=self.vocab_size) if self.vocab_size else spec  # type: ignore[type-var]
+        return replace(  # type: ignore[type-var]
+            spec, size=self.vocab_size or spec.size, sentinels=self.sentinels or spec.sentinels
+        )
+
+    @cached_property
+    def given_tokenizer(self) -> Tokenizer | Extended | None:
+        """The tokenizer that was given, extended if words were given too; nothing if one is to be trained."""
+        if self.tokenizer is None:
+            if self.extend is not None:
+                raise RecipeError("--extend adds words to a tokenizer that exists: give one with --tokenizer.")
+            return None
+        loaded = Tokenizer.load(self.tokenizer)
+        if self.extend is None:
+            return loaded
+        return extend(loaded, [entry.word for entry in read_words(self.extend)])
 
     @cached_property
     def collecting(self) -> Collecting:
@@ -93,7 +110,7 @@ class Wishes:
         return {
             **self.collecting.describe(),
             "units": [annotator.describe() for annotator in self._units],
-            "vocabulary": f"given {Tokenizer.load(self.tokenizer).digest}" if self.tokenizer else repr(self.spec),
+            "vocabulary": _vocabulary(self.given_tokenizer, self.spec),
             "phrases": f"given {Phrases.load(self.phrases).describe()}" if self.phrases else "learned",
             "layers": sorted(self.wanted),
         }
@@ -136,3 +153,9 @@ class Wishes:
                 found.save(part)
                 part.replace(path)
         return Phrases.load(path)
+
+
+def _vocabulary(given: Tokenizer | Extended | None, spec: Spec) -> str:
+    if given is None:
+        return repr(spec)
+    return f"given {(given.tokenizer if isinstance(given, Extended) else given).digest}"
