@@ -59,7 +59,7 @@ def test_it_does_so_on_rows_of_any_kind_and_with_hardly_a_sentinel(
 ) -> None:
     cases = Counter[str]()
 
-    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
     @given(texts(), st.sampled_from(list(SPECS)), st.sampled_from((8, 24, 128)), st.integers(2, 4), st.integers(0, 99))
     def law(written: tuple[str, ...], kind: str, length: int, sentinels: int, seed: int) -> None:
         corpus = grounds[kind].corpus(written)

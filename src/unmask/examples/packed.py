@@ -93,7 +93,7 @@ class _Filler:
         for start, end in zip(shard.documents[:-1].tolist(), shard.documents[1:].tolist(), strict=True):
             while start < end:
                 room = self.left - self._cost()
-                if room < min(SMALLEST, end - start):
+                if self.left < self.room and room < min(SMALLEST, end - start):
                     self.close()
                     continue
                 stop = _word_border(shard, start, start + room) if end - start > room else end

@@ -25,15 +25,17 @@ _FLAGS = ("content", "single_word", "lstrip", "rstrip", "normalized", "special")
 
 def with_template(tokenizer: Tokenizer) -> Tokenizer:
     """The same tokenizer, adding `[CLS]` and `[SEP]` by itself. One that adds them already is left alone."""
-    if tokenizer.pipeline.post_processor is not None:
+    if tokenizer.pipeline.num_special_tokens_to_add(is_pair=False):
         return tokenizer
     roles, vocab = tokenizer.roles, tokenizer.vocab
     made = Tokenizer.parse(json.dumps(tokenizer.content(), ensure_ascii=False))
-    made.pipeline.post_processor = processors.TemplateProcessing(
+    template = processors.TemplateProcessing(
         single=f"{roles.cls} $A {roles.sep}",
         pair=f"{roles.cls} $A {roles.sep} $B:1 {roles.sep}:1",
         special_tokens=[(roles.cls, vocab.cls), (roles.sep, vocab.sep)],
     )
+    before = made.pipeline.post_processor
+    made.pipeline.post_processor = template if before is None else processors.Sequence([before, template])
     return made
 
 

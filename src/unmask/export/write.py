@@ -39,11 +39,11 @@ def export(
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} exists already and is not empty; choose another folder for the export.")
-    need_transformers()
     check_room(model, tokenizer)
     tokenizer = with_template(tokenizer)
     config = write_config(model, tokenizer.vocab.pad, architecture)
     weights = their_weights(model, architecture)
+    need_transformers()
     with new_folder(folder) as part:
         write_json(part / "config.json", config)
         with new_file(part / "model.safetensors") as file:

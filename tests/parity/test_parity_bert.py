@@ -1,0 +1,84 @@
+"""BERT against transformers' BertForPreTraining: states, logits, loss and gradients of the same weights."""
+
+import pytest
+import torch
+from parity_bert import SIZES, asked, drawn, theirs
+
+from unmask.export.bert import Architecture, table_of
+from unmask.nets.batch import Batch, ClozeAnswers, FactAnswers
+from unmask.nets.layout import from_grid
+from unmask.objectives.heads import SayFact, SayTokens
+from unmask.records import Spans
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+FULL = Architecture.PRE_TRAINING
+
+
+@pytest.fixture(scope="module", params=sorted(SIZES))
+def pair(request):
+    """The same weights on both sides."""
+    model = drawn(SIZES[request.param])
+    return model, theirs(model, FULL)
+
+
+def our_loss(model, question):
+    """The mean cloze loss and the mean loss of the rows, through the heads that training uses."""
+    cloze = ClozeAnswers(question.positions, question.answers, Spans.of())
+    batch = Batch(question.tokens, question.first, (cloze, FactAnswers("next", question.follows)))
+    say_tokens, say_fact = SayTokens(model.shape, model.trunk.embed.token), SayFact(model.shape, "next", 2)
+    say_tokens.tokens, say_fact.row = model.tokens, model.row
+    states = model.trunk(question.tokens)
+    return sum(term.total / term.count for term in (say_tokens(states, batch), say_fact(states, batch)))
+
+
+def test_hidden_states_of_all_layers_agree(pair):
+    ours, other = pair
+    question = asked()
+    with torch.no_grad():
+        mine = ours.trunk(question.tokens).layers
+        known = other(**question.padded(), output_hidden_states=True).hidden_states
+    assert len(mine) == len(known) == ours.shape.depth + 1
+    for number, (one, grid) in enumerate(zip(mine, known, strict=True)):
+        assert torch.allclose(one, from_grid(grid, question.tokens.borders), atol=1e-5, rtol=0), f"layer {number}"
+
+
+def test_logits_of_both_heads_agree(pair):
+    ours, other = pair
+    question = asked()
+    with torch.no_grad():
+        last = ours.trunk(question.tokens).last_TD
+        known = other(**question.padded())
+        assert torch.allclose(
+            ours.tokens(last), from_grid(known.prediction_logits, question.tokens.borders), atol=1e-5, rtol=0
+        )
+        assert torch.allclose(ours.row(last[question.first]), known.seq_relationship_logits, atol=1e-5, rtol=0)
+
+
+def test_loss_and_every_gradient_agree(pair):
+    ours, other = pair
+    question = asked()
+    ours.zero_grad()
+    other.zero_grad()
+    mine, known = our_loss(ours, question), other(**question.padded()).loss
+    assert abs(mine.item() - known.item()) < 1e-5
+    mine.backward()
+    known.backward()
+    gradients = {name: parameter.grad for name, parameter in ours.named_parameters(remove_duplicate=False)}
+    renamed = table_of(FULL, ours.shape.depth).to_theirs(gradients)
+    expected = {name: parameter.grad for name, parameter in other.named_parameters()}
+    assert renamed.keys() == expected.keys()
+    for name, gradient in expected.items():
+        allowed = min(1e-4, 1e-6 + 1e-4 * gradient.abs().max())
+        assert (renamed[name] - gradient).abs().max() <= allowed, name
+
+
+def test_one_step_of_the_same_optimiser_keeps_them_together():
+    """What gradients that agree are good for: after a step both still say the same."""
+    ours = drawn(SIZES["tiny"])
+    other, question = theirs(ours, FULL), asked()
+    for network, loss in ((ours, our_loss(ours, question)), (other, other(**question.padded()).loss)):
+        loss.backward()
+        torch.optim.SGD(network.parameters(), lr=0.5).step()
+    with torch.no_grad():
+        mine, known = our_loss(ours, question), other(**question.padded()).loss
+    assert abs(mine.item() - known.item()) < 1e-5

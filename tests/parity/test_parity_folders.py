@@ -1,0 +1,166 @@
+"""Folders: what we write they read, what they write we read, and nothing changes on the way."""
+
+import json
+
+import pytest
+import torch
+import transformers
+from parity_bert import POSITIONS, SIZES, VOCABULARY, asked, drawn, theirs
+from safetensors.torch import load_file, save_file
+
+from unmask.errors import InputError
+from unmask.export import proof
+from unmask.export.bert import Architecture
+from unmask.export.card import About
+from unmask.export.grow import extend_rows
+from unmask.export.read import load
+from unmask.export.write import export, their_weights
+from unmask.nets.model import Model
+from unmask.nets.transformer import draw_weights
+from unmask.nets.trunk import Trunk
+from unmask.tokenize.bpe import ByteBPE
+from unmask.tokenize.chars import Characters
+from unmask.tokenize.extend import extend
+from unmask.tokenize.train import train
+from unmask.tokenize.unigram import Unigram
+from unmask.tokenize.wordpiece import WordPiece
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+TEXTS = (
+    "今天天气真好，我们去公园散步。语言模型预测下一个词。",
+    "The quick brown fox jumps over the lazy dog; naïve cafés don't mind.",
+    "They read 20 pages a day, and the dog reads none.",
+) * 3
+SMALL = Trunk(depth=2, width=32, heads=4, inner=64)
+SPECS = {
+    "uncased": WordPiece(200, min_count=1),
+    "cased": WordPiece(200, min_count=1, lowercase=False, strip_accents=False),
+    "characters": Characters(200, min_count=1),
+    "bytes": ByteBPE(300),
+    "unigram": Unigram(200, coverage=1.0),
+}
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train(SPECS["uncased"], TEXTS)
+
+
+def small(vocabulary):
+    model = Model(SMALL, vocabulary, POSITIONS)
+    draw_weights(model, 0.1, torch.Generator().manual_seed(3))
+    return model
+
+
+@pytest.mark.parametrize("architecture", Architecture)
+def test_import_after_export_is_the_identity(architecture, tokenizer, tmp_path):
+    model = drawn(SIZES["tiny"])
+    shown = export(model, tokenizer, tmp_path / "out", architecture)
+    assert max(shown.hidden, shown.logits) < 1e-5
+    assert shown.tokens > POSITIONS
+    back, same = load(tmp_path / "out")
+    assert back.shape == model.shape
+    assert same.digest == tokenizer.digest
+    silent = architecture is Architecture.ENCODER
+    for name, tensor in back.state_dict().items():
+        if silent and name.startswith("row.classify"):
+            assert not tensor.any()
+        else:
+            assert torch.equal(tensor, model.state_dict()[name]), name
+
+
+@pytest.mark.parametrize("architecture", Architecture)
+def test_what_transformers_wrote_is_read_and_written_back_bit_for_bit(architecture, tokenizer, tmp_path):
+    other = theirs(drawn(SIZES["tiny"]), architecture)
+    other.save_pretrained(tmp_path)
+    tokenizer.save(tmp_path / "tokenizer.json")
+    model, _ = load(tmp_path)
+    written = their_weights(model, architecture)
+    known = {name: parameter.detach() for name, parameter in other.named_parameters()}
+    assert written.keys() == known.keys() == load_file(tmp_path / "model.safetensors").keys()
+    assert all(torch.equal(written[name], known[name]) for name in known)
+
+
+def test_a_sharded_folder_with_the_names_of_2018_is_the_same_network(tokenizer, tmp_path):
+    model = drawn(SIZES["tiny"])
+    export(model, tokenizer, tmp_path / "out", Architecture.PRE_TRAINING)
+    state = load_file(tmp_path / "out" / "model.safetensors")
+    old = {name.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta"): state[name] for name in state}
+    old["bert.embeddings.position_ids"] = torch.arange(POSITIONS)[None]
+    old["cls.predictions.decoder.weight"] = old["bert.embeddings.word_embeddings.weight"].clone()
+    halves = {"a.safetensors": sorted(old)[::2], "b.safetensors": sorted(old)[1::2]}
+    for file, names in halves.items():
+        save_file({name: old[name] for name in names}, tmp_path / "out" / file)
+    index = {"weight_map": {name: file for file, names in halves.items() for name in names}}
+    (tmp_path / "out" / "model.safetensors.index.json").write_text(json.dumps(index))
+    (tmp_path / "out" / "model.safetensors").unlink()
+    # Google's own folder is named for the masked language model and holds the head for rows all the same.
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    (tmp_path / "out" / "config.json").write_text(json.dumps(config | {"architectures": ["BertForMaskedLM"]}))
+    back, _ = load(tmp_path / "out")
+    assert all(torch.equal(tensor, model.state_dict()[name]) for name, tensor in back.state_dict().items())
+
+
+@pytest.mark.parametrize("spec", sorted(SPECS))
+def test_every_kind_of_tokenizer_cuts_alike_on_both_sides(spec, tmp_path):
+    tokenizer = train(SPECS[spec], TEXTS)
+    model = small(tokenizer.vocab.size)
+    export(model, tokenizer, tmp_path / "out", Architecture.MASKED_LM, lines=TEXTS[:3])
+    named = json.loads((tmp_path / "out" / "tokenizer_config.json").read_text())["tokenizer_class"]
+    assert named == ("BertTokenizerFast" if spec in ("uncased", "cased") else "PreTrainedTokenizerFast")
+    other = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert other.mask_token_id == tokenizer.vocab.mask
+    assert other.pad_token_id == tokenizer.vocab.pad
+    assert other("dog")["input_ids"][0] == tokenizer.vocab.cls
+    assert other("dog")["input_ids"][-1] == tokenizer.vocab.sep
+
+
+def test_an_extended_vocabulary_is_exported_with_its_new_rows(tokenizer, tmp_path):
+    model = small(tokenizer.vocab.size)
+    longer = extend(tokenizer, ["语言模型", "covid-19", "dogfish"])
+    larger = extend_rows(model, longer.pieces)
+    text = ("语言模型 reads of Covid-19 and a dogfish.",)
+    export(larger, longer.tokenizer, tmp_path / "out", Architecture.PRE_TRAINING, lines=text)
+    other = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert set(longer.pieces) <= set(other(text[0])["input_ids"])
+
+
+def test_a_difference_refuses_the_export_and_leaves_nothing(tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setattr(proof, "TOLERANCE", 0.0)
+    with pytest.raises(InputError, match="reads other numbers"):
+        export(drawn(SIZES["tiny"]), tokenizer, tmp_path / "out", Architecture.PRE_TRAINING)
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_tokens_refuse_the_export_and_leave_nothing(tokenizer, tmp_path, monkeypatch):
+    cased = train(SPECS["cased"], TEXTS)
+    broken = {"tokenizer_class": "BertTokenizerFast", "do_lower_case": True}
+    monkeypatch.setattr("unmask.export.write.tokenizer_config", lambda *_: broken)
+    with pytest.raises(InputError, match="other tokens"):
+        export(small(cased.vocab.size), cased, tmp_path / "out", Architecture.MASKED_LM, lines=TEXTS[:2])
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_card_says_what_is_known_and_how_to_load(tokenizer, tmp_path):
+    about = About("my-bert", "bert, tiny", "arXiv:1810.04805", "ab12", {"documents": 1234, "tokens": 5678})
+    export(small(VOCABULARY), tokenizer, tmp_path / "out", Architecture.PRE_TRAINING, about)
+    card = (tmp_path / "out" / "README.md").read_text()
+    network = transformers.BertForPreTraining.from_pretrained(tmp_path / "out")
+    for said in ("# my-bert", "arXiv:1810.04805", "`ab12`", "documents: 1,234", "license: unknown", "FOLDER"):
+        assert said in card
+    assert f"{network.num_parameters():,} parameters" in card
+
+
+def test_the_settings_of_the_other_library_come_back(tokenizer, tmp_path):
+    logging = transformers.utils.logging
+    before = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    export(small(VOCABULARY), tokenizer, tmp_path / "out", Architecture.ENCODER)
+    assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
+
+
+def test_a_loaded_network_reads_a_ragged_batch_as_the_original_does(tokenizer, tmp_path):
+    model, question = drawn(SIZES["tiny"]).eval(), asked()
+    export(model, tokenizer, tmp_path / "out", Architecture.PRE_TRAINING)
+    back, _ = load(tmp_path / "out")
+    with torch.no_grad():
+        assert torch.equal(back.trunk(question.tokens).last_TD, model.trunk(question.tokens).last_TD)

