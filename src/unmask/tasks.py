@@ -18,6 +18,7 @@ from unmask.tokenize.spec import Spec
 from unmask.views import ENCODER, Layout, View, leaks
 
 _SAMPLE = Layout.of(8, prefix=2, rank=[-1, -1, 0, -1, 2, -1, 1, -1])
+_TWO_DOCUMENTS = Layout.of(8, document=[0, 0, 0, 0, 1, 1, 1, 1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,9 @@ class Task:
     view: View = ENCODER
 
     def __post_init__(self) -> None:
+        if len(set(self.learns)) < len(self.learns):
+            raise RecipeError(f"Task '{self.name}' learns the same objective twice. Give it a weight instead.")
+        self._check_borders()
         for objective in self.learns:
             self._check_fed(objective)
             self._check_sight(objective)
@@ -59,6 +63,14 @@ class Task:
             raise RecipeError(
                 f"Task '{self.name}': {_name(objective)} needs the fact '{min(missing)}', but {_name(self.examples)} "
                 f"states {given}. Build rows that state it, or learn something else."
+            )
+
+    def _check_borders(self) -> None:
+        across = any(stream.rule.allows(_TWO_DOCUMENTS)[:4, 4:].any() for stream in self.view.streams)
+        if self.examples.apart and across:
+            raise RecipeError(
+                f"Task '{self.name}': {_name(self.examples)} keeps the documents of a row apart, but this view does not. "
+                "Take the view DOCUMENTS, or rows that may run across documents."
             )
 
     def _check_sight(self, objective: Objective) -> None:

@@ -15,7 +15,7 @@ from unmask.corrupt.replace import Per, Replace
 from unmask.corrupt.select import OneOf, Tokens, Units
 from unmask.corrupt.sentinels import Sentinels
 from unmask.errors import RecipeError
-from unmask.examples.packed import Packed
+from unmask.examples.packed import Join, Packed
 from unmask.examples.pairs import Negative, Pairs
 from unmask.family import member
 from unmask.objectives.language import CLM, WriteOut
@@ -23,12 +23,20 @@ from unmask.objectives.mlm import MLM, SBO
 from unmask.objectives.pair import NSP, SOP
 from unmask.records import Layer
 from unmask.tasks import Recipe, Stage, Task
-from unmask.views import CAUSAL
+from unmask.views import CAUSAL, DOCUMENTS
 
 CLOZE = Task(name="cloze", examples=Pairs(Negative.RANDOM), corrupt=MaskOut(), learns=(MLM(), NSP))
 STAGE = Stage(tasks=(CLOZE,), length=128, batch=256)
 
 REFUSED: dict[str, tuple[Callable[[], object], list[str]]] = {
+    "documents kept apart under a view that mixes them": (
+        lambda: Task(name="packed", examples=Packed(Join.BORDERS), corrupt=MaskOut(), learns=(MLM(),)),
+        ["Task 'packed'", "Packed keeps the documents of a row apart", "Take the view DOCUMENTS"],
+    ),
+    "one objective twice": (
+        lambda: replace(CLOZE, learns=(MLM(), MLM(), NSP)),
+        ["Task 'cloze'", "the same objective twice", "weight"],
+    ),
     "next sentence on swapped pairs": (
         lambda: replace(CLOZE, examples=Pairs(Negative.SWAPPED)),
         ["Task 'cloze'", "SayTruth needs the fact 'next'", "Pairs states order", "Build rows that state it"],
@@ -57,6 +65,11 @@ REFUSED: dict[str, tuple[Callable[[], object], list[str]]] = {
         lambda: Task(name="ahead", examples=Packed(), corrupt=Nothing(), learns=(CLM(),)),
         ["Task 'ahead'", "CLM can see its own answer", "must not know token", "Choose a view that hides it"],
     ),
+    "documents kept apart under a view that joins them": (
+        lambda: Task(name="packed", examples=Packed(Join.BORDERS), corrupt=MaskOut(), learns=(MLM(),)),
+        ["Task 'packed'", "Packed keeps the documents of a row apart", "see each other", "DOCUMENTS"],
+    ),
+    "the same objective twice": (lambda: replace(CLOZE, learns=(MLM(), NSP, NSP)), ["Task 'cloze'", "twice"]),
     "a corruption that nobody reads": (
         lambda: Task(name="idle", examples=Pairs(), corrupt=MaskOut(), learns=(NSP,)),
         ["Task 'idle'", "MaskOut asks for a Cloze", "no objective reads it", "Add one that does"],
@@ -116,6 +129,8 @@ def test_what_can_work_is_accepted_and_says_what_it_needs() -> None:
     words = replace(CLOZE, corrupt=MaskOut(Units(Layer.PHRASE)))
     assert words.needs == {Layer.WORD, Layer.PHRASE}
     assert Task(name="ahead", examples=Packed(), corrupt=Nothing(), learns=(CLM(),), view=CAUSAL).view == CAUSAL
+    apart = Task(name="apart", examples=Packed(Join.BORDERS), corrupt=MaskOut(), learns=(MLM(),), view=DOCUMENTS)
+    assert apart.view == DOCUMENTS
     assert Task(name="t5", examples=Packed(), corrupt=Sentinels(), learns=(WriteOut(),)).needs == frozenset()
     assert replace(STAGE, tasks=(CLOZE, words), shares=(0.25, 0.75)).shares == (0.25, 0.75)
 

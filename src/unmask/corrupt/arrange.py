@@ -98,16 +98,21 @@ def fit(units: Candidates, budget: Ints, key: Key) -> Spans:
     far = np.flatnonzero((left > 0) & (count > near))
     if len(far):
         left[far] = _spend(units, order[far, near:], far, left[far], chosen)
-    for row in np.flatnonzero((left == budget) & (count > 0)):
-        shuffled = units.rows[row] + order[row, : count[row]]
-        chosen[shuffled[units.lengths[shuffled].argmin()]] = True
+    tight = np.flatnonzero((left == budget) & (count > 0))
+    place, sizes = _sizes(units, order[tight], tight)
+    chosen[np.take_along_axis(place, sizes.argmin(axis=1)[:, None], axis=1)] = True
     return Spans(units.start[chosen], units.end[chosen])
+
+
+def _sizes(units: Candidates, order: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """Where the units of some rows lie, in the given order (-1: none), and how many tokens each of them has."""
+    place = np.where(order >= 0, units.rows[rows, None] + order, 0)
+    return place, np.where(order >= 0, units.end[place] - units.start[place], _TOO_LONG)
 
 
 def _spend(units: Candidates, order: Ints, rows: Ints, budget: Ints, chosen: Bools) -> Ints:
     """Mark the units of some rows that fit, in the given order (-1: none), and return what is left of each budget."""
-    place = units.rows[rows, None] + order
-    sizes = np.where(order >= 0, units.lengths[np.where(order >= 0, place, 0)], _TOO_LONG)
+    place, sizes = _sizes(units, order, rows)
     taken = np.cumsum(sizes, axis=1) <= budget[:, None]
     left: Ints = budget - (sizes * taken).sum(axis=1)
     reached = taken.sum(axis=1)

@@ -18,7 +18,7 @@ from unmask.tokenize.vocab import Vocab
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """Show the text as it is; every position but a row's last says what follows."""
+    """Show the text as it is; every position says what follows, but for the last of a row and of a document in it."""
 
     makes: ClassVar[tuple[type[Target], ...]] = (NextToken,)
     needs: ClassVar[frozenset[Layer]] = frozenset()
@@ -27,6 +27,7 @@ class Nothing:
         """The rows as they are."""
         weights = np.ones(len(example.ids), dtype=np.float32)
         weights[example.rows[1:] - 1] = 0
+        weights[:-1][np.diff(example.document) != 0] = 0
         return Instance(shown(example, example.ids), (NextToken(weights), *facts_of(example)))
 
     def restore(self, instance: Instance, vocab: Vocab) -> tuple[Ids, Ints]:

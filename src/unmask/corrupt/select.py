@@ -47,6 +47,8 @@ class Tokens:
 
     def __post_init__(self) -> None:
         _check_rate(self.rate)
+        if self.most < 1:
+            raise RecipeError(f"Tokens chooses at least 1 token of a row, found most={self.most}.")
 
     @property
     def needs(self) -> frozenset[Layer]:
@@ -79,6 +81,8 @@ class Units:
         _check_rate(self.rate)
         if self.layer not in (Layer.WORD, Layer.PHRASE, Layer.ENTITY):
             raise RecipeError(f"Units chooses words, phrases or entities, not the layer '{self.layer}'; use Tokens.")
+        if self.layer is not Layer.WORD and len(self.run) > 1:
+            raise RecipeError(f"Units chooses a {self.layer} whole, one at a time: a run of several is for words only.")
         if self.inside not in (Layer.TOKEN, Layer.SENTENCE):
             raise RecipeError(f"A run can be kept inside sentences only, not inside '{self.inside}'.")
         if min(self.run, default=-1.0) < 0 or abs(sum(self.run) - 1) > 1e-9:

@@ -7,6 +7,7 @@ What never happens here: shuffling. A memory model carries its state from each r
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,6 +22,12 @@ class Lanes:
     """The corpus cut into `lanes` equal streams, each read from its beginning to its end."""
 
     lanes: int = 32
+
+    def __post_init__(self) -> None:
+        if self.lanes < 1:
+            raise RecipeError(f"Lanes needs at least 1 lane, found {self.lanes}.")
+
+    apart: ClassVar[bool] = False
 
     @property
     def gives(self) -> frozenset[str]:

@@ -47,6 +47,11 @@ class Packed:
         return frozenset()
 
     @property
+    def apart(self) -> bool:
+        """Only where borders are kept."""
+        return self.join is Join.BORDERS
+
+    @property
     def frame(self) -> Frame:
         """`[CLS] ... [SEP]`, and a further [SEP] after each document."""
         return Frame()
@@ -54,10 +59,11 @@ class Packed:
     def plan(self, corpus: Corpus, length: int, key: Key) -> Plan:
         """Fill rows from the first document to the last; nothing is drawn."""
         filler = _Filler(length, self.join)
-        for shard, found in zip(corpus.shards, sentences(corpus, self.frame.room(length, 1)), strict=True):
-            if self.join is Join.BORDERS:
+        if self.apart:
+            for shard in corpus.shards:
                 filler.stream(shard)
-            else:
+        else:
+            for found in sentences(corpus, self.frame.room(length, 1)):
                 filler.sentences(found)
         filler.close()
         return filler.plan()

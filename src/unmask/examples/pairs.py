@@ -12,11 +12,13 @@ at the back. Every draw is addressed by the sentence with which a row begins.
 from __future__ import annotations
 
 import itertools
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,7 +26,7 @@ from unmask.errors import RecipeError
 from unmask.examples.plan import Frame, Plan
 from unmask.examples.stretches import sentences
 from unmask.keys import Key, Lane
-from unmask.records import Flag
+from unmask.records import Flag, Ints
 from unmask.shards.corpus import Corpus
 
 _DRAWS = 14
@@ -65,6 +67,12 @@ class Pairs:
     short: float = 0.1
     """The share of rows that aim at a shorter length, so that short inputs are seen too (BERT's short_seq_prob)."""
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.short <= 1:
+            raise RecipeError(f"Pairs needs a share of short rows between 0 and 1, found {self.short}.")
+
+    apart: ClassVar[bool] = False
+
     @property
     def gives(self) -> frozenset[str]:
         """The one fact that its negatives call for."""
@@ -84,8 +92,11 @@ class Pairs:
             )
         room = Frame().room(length, 2)
         walk = _Walk(self, corpus, room, key)
-        table = np.array([pair for shard in range(len(corpus.shards)) for pair in walk.shard(shard)], dtype=np.int64)
-        table = table.reshape(-1, 5)
+        found = array("q")
+        for shard in range(len(corpus.shards)):
+            for pair in walk.shard(shard):
+                found.extend(pair)
+        table = np.frombuffer(found, dtype=np.int64).reshape(-1, 5) if found else np.zeros((0, 5), dtype=np.int64)
         count = len(table)
         return Plan(
             start=table[:, (0, 2)].reshape(-1),
@@ -103,24 +114,24 @@ class _Walk:
     def __init__(self, pairs: Pairs, corpus: Corpus, room: int, key: Key) -> None:
         self.pairs, self.corpus, self.room, self.key = pairs, corpus, room, key
         shards = list(sentences(corpus, room))
-        self.border = [found.border.tolist() for found in shards]
-        self.document = [found.document.tolist() for found in shards]
+        self.border = [_numbers(found.border) for found in shards]
+        self.document = [_numbers(found.document) for found in shards]
         self.last = np.cumsum([len(document) - 1 for document in self.document]).tolist()
 
     def shard(self, number: int) -> Iterator[tuple[int, int, int, int, int]]:
         """The pairs of one shard: (start of A, length, start of B, length, fact)."""
         border, document = self.border[number], self.document[number]
         base = self.key.fold("pairs", number)
-        draws = base.fold(np.arange(len(border))).draws(Lane.PLAN, _DRAWS).tolist()
+        draws = base.fold(np.arange(len(border))).draws(Lane.PLAN, _DRAWS)
         before = self.last[number] - (len(document) - 1)
         for index, (first, last) in enumerate(itertools.pairwise(document)):
             while first < last:
-                pair, first = self._pair(border, first, last, before + index, draws[first])
+                pair, first = self._pair(border, first, last, before + index, draws[first].tolist())
                 if pair is not None:
                     yield pair
 
     def _pair(
-        self, border: list[int], first: int, last: int, document: int, draw: list[int]
+        self, border: array[int], first: int, last: int, document: int, draw: list[int]
     ) -> tuple[tuple[int, int, int, int, int] | None, int]:
         """One row that begins with sentence `first`, and the sentence with which the next row begins."""
         target = self.room
@@ -188,6 +199,13 @@ class _Walk:
         front_a = _heads(draw[_FRONT : _FRONT + 4], cut_a)
         front_b = _heads(draw[_FRONT + 4 :], cut_b)
         return a[0] + front_a, size_a - cut_a, b[0] + front_b, size_b - cut_b, fact
+
+
+def _numbers(values: Ints) -> array[int]:
+    """Plain numbers in 8 bytes each: a list would take five times as much."""
+    numbers = array("q")
+    numbers.frombytes(values.astype(np.int64).tobytes())
+    return numbers
 
 
 def _shares(size_a: int, size_b: int, excess: int) -> tuple[int, int]:

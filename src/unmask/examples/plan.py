@@ -32,12 +32,10 @@ class Frame:
     """[CLS] before the first piece of every document part that attention is kept inside."""
     ends: bool = True
     """[SEP] after every piece."""
-    closes: bool = False
-    """[CLS] at the end of the row instead (XLNet)."""
 
     def room(self, length: int, pieces: int) -> int:
         """How many text tokens fit into a row of `length` with that many pieces."""
-        return length - (1 if self.opens or self.closes else 0) - (pieces if self.ends else 0)
+        return length - int(self.opens) - (pieces if self.ends else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +72,10 @@ class Examples(Protocol):
     def frame(self) -> Frame:
         """Where its special tokens stand."""
 
+    @property
+    def apart(self) -> bool:
+        """Whether the documents of a row must not see each other."""
+
     def plan(self, corpus: Corpus, length: int, key: Key) -> Plan:
         """Plan every row of at most `length` tokens: global, cheap, and a pure function of its arguments."""
 
@@ -89,10 +91,7 @@ def build(corpus: Corpus, plan: Plan, rows: Ints, frame: Frame, vocab: Vocab) ->
     if frame.opens:
         opens[1:] = part[1:] != part[:-1]
         opens[first] = 1
-    closes = np.zeros(len(piece), dtype=np.int64)
-    if frame.closes:
-        closes[first + count - 1] = 1
-    taken = opens + length + int(frame.ends) + closes
+    taken = opens + length + int(frame.ends)
     begin = offsets(taken)
     out = _Rows(int(begin[-1]), vocab)
     text = begin[:-1] + opens
@@ -101,7 +100,6 @@ def build(corpus: Corpus, plan: Plan, rows: Ints, frame: Frame, vocab: Vocab) ->
     out.special(begin[:-1][opens > 0], vocab.cls)
     if frame.ends:
         out.special(text + length, vocab.sep)
-    out.special(begin[1:][closes > 0] - 1, vocab.cls)
     return Example(
         ids=out.ids,
         segment=np.repeat(plan.segment[piece], taken),

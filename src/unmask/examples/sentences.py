@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from unmask.shards.corpus import Corpus
 @dataclass(frozen=True, slots=True)
 class Single:
     """One sentence a row; a sentence that does not fit is cut between words and goes on in the next row."""
+
+    apart: ClassVar[bool] = False
 
     @property
     def gives(self) -> frozenset[str]:

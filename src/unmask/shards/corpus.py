@@ -6,6 +6,7 @@ What never happens here: reading what was not asked for. The arrays stay on disk
 
 from __future__ import annotations
 
+import errno
 import resource
 from dataclasses import dataclass
 from functools import cached_property
@@ -109,11 +110,16 @@ def _allow_open_files(shards: int) -> None:
 
 def _open(folder: Path, info: ShardInfo, base: int) -> Shard:
     try:
-        ids, units, documents = (
-            np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
-            for name in ("ids", "units", "documents")
+        ids, units = (
+            np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in ("ids", "units")
         )
+        documents = np.load(folder / "documents.npy", allow_pickle=False)
     except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            raise CorpusError(
+                f"The corpus has more shards than this system lets a process open files. Raise the limit, e.g. with "
+                f"ulimit -n 65536, and start again. (The shard {folder} is not damaged.)"
+            ) from error
         raise CorpusError(f"The shard {folder} is damaged ({error}). Prepare the corpus again.") from error
     if len(ids) != info.counts.tokens or len(units) != len(ids) or len(documents) != info.counts.documents + 1:
         raise CorpusError(f"The shard {folder} does not fit its manifest. Prepare the corpus again.")

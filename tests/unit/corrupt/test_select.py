@@ -233,6 +233,8 @@ def test_a_span_draws_once_for_all_its_tokens():
         (lambda: Replace(mask=0.8, random=0.1, keep=0.2), "sum to 1"),
         (lambda: Replace(similar=0.8, random=0.2), "whole words"),
         (lambda: Tokens(rate=1.5), "between 0 and 1"),
+        (lambda: Tokens(most=0), "at least 1 token"),
+        (lambda: Units(Layer.ENTITY, run=(0.5, 0.5)), "for words only"),
         (lambda: Units(Layer.SENTENCE), "words, phrases or entities"),
         (lambda: Units(run=(0.5, 0.4)), "sum to 1"),
         (lambda: OneOf((Tokens(),), (0.5,)), "summing to 1"),

@@ -109,6 +109,20 @@ def test_packed_rows_are_full():
     assert example.lengths[:-1].mean() > 127.5 - 8
 
 
+@pytest.mark.parametrize("length", [8, 9, 12])
+def test_even_the_shortest_rows_hold_everything(length):
+    corpus = make_corpus([[20, 3], [1], [7]], word=1)
+    _, example = built(Packed(Join.BORDERS), corpus, length)
+    assert (example.ids[~example.fixed] - TEXT).tolist() == list(range(31))
+
+
+def test_impossible_numbers_are_refused():
+    with pytest.raises(RecipeError, match="between 0 and 1"):
+        Pairs(short=5)
+    with pytest.raises(RecipeError, match="at least 1 lane"):
+        Lanes(0)
+
+
 def test_a_long_sentence_is_cut_between_words():
     corpus = make_corpus([[400], [50]], word=3)
     _, example = built(Packed(Join.NEVER), corpus, 64)
