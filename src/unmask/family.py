@@ -9,44 +9,110 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FunctionType, ModuleType
 
 import unmask.recipes
-from unmask.errors import RecipeError
+from unmask.errors import RecipeError, UserError
 from unmask.tasks import Recipe
 
 
 def members() -> tuple[Recipe, ...]:
     """Every member, the root first, then by year and name."""
     names = [module.name for module in pkgutil.iter_modules(unmask.recipes.__path__)]
-    found = [_call(importlib.import_module(f"unmask.recipes.{name}"), name, name) for name in names]
+    found = [_ours(name) for name in names]
     return tuple(sorted(found, key=lambda recipe: (recipe.parent != "", recipe.year, recipe.name)))
 
 
 def member(name: str) -> Recipe:
     """A member by name, or a user's own recipe written as `my_recipe.py:name`."""
+    if name.endswith(".py"):
+        return _from_file(name, "")
     if ".py:" in name:
         return _from_file(*name.rsplit(":", 1))
     known = [module.name for module in pkgutil.iter_modules(unmask.recipes.__path__)]
     if name not in known:
         raise RecipeError(f"There is no member '{name}'. There are: {', '.join(known)}; or point at your_file.py:name.")
-    return _call(importlib.import_module(f"unmask.recipes.{name}"), name, name)
+    return _ours(name)
+
+
+def _ours(name: str) -> Recipe:
+    return _checked(_call(importlib.import_module(f"unmask.recipes.{name}"), name), name)
 
 
 def _from_file(path: str, name: str) -> Recipe:
     if not Path(path).is_file():
-        raise RecipeError(f"{path}: there is no such file to take the recipe '{name}' from.")
-    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+        raise RecipeError(f"{path}: there is no such file to take a recipe from.")
+    module = _load(path)
+    recipes = ", ".join(_recipes(module)) or "no recipe at all"
+    if not name:
+        raise RecipeError(f"{path} is a file that may hold several recipes: add :name. It has {recipes}.")
+    if not hasattr(module, name):
+        raise RecipeError(f"{path} has no '{name}'; it has {recipes}.")
+    with _told(path, f"{path}:{name}"):
+        recipe = _call(module, name)
+    return _checked(recipe, f"{path}:{name}")
+
+
+def _load(path: str) -> ModuleType:
+    """The user's file as a module, which Python knows: a dataclass is built and read by the names of its module."""
+    source = Path(path).read_bytes()
+    spec = importlib.util.spec_from_file_location(f"own_recipe.{Path(path).stem}", path)
     assert spec is not None
     assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return _call(module, name, f"{path}:{name}")
+    known = sys.modules.get(spec.name)
+    # Two recipes of one file are compared, so they must share their parts: an unchanged file is run once.
+    if known and known.__spec__ and (known.__spec__.origin, known.__spec__.loader_state) == (spec.origin, source):
+        return known
+    spec.loader_state = source
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    try:
+        with _told(path, path):
+            exec(compile(source, path, "exec", dont_inherit=True), vars(module))
+    except BaseException:
+        del sys.modules[spec.name]
+        raise
+    return module
 
 
-def _call(module: object, name: str, where: str) -> Recipe:
-    make = getattr(module, name, None)
-    recipe = make() if callable(make) else make
+def _recipes(module: ModuleType) -> list[str]:
+    """The names under which a file may hold a recipe: functions that it defines, and recipes."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (isinstance(value, Recipe) or (isinstance(value, FunctionType) and value.__module__ == module.__name__))
+    ]
+
+
+@contextmanager
+def _told(path: str, otherwise: str) -> Iterator[None]:
+    """Turn whatever goes wrong in a user's file into one sentence with the innermost line of that file."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+        kind, said = f"{type(error).__name__}: ", str(error)
+        where = otherwise
+        if isinstance(error, SyntaxError) and error.filename == path:
+            where, said = f"{path}:{error.lineno or 1}", error.msg
+        elif frames:
+            where = f"{path}:{frames[-1].lineno}, in {frames[-1].name}".removesuffix(", in <module>")
+        if isinstance(error, UserError):
+            kind = ""
+        raise RecipeError(f"{where}: {kind}{said}".rstrip(".: ") + ".") from error
+
+
+def _call(module: ModuleType, name: str) -> object:
+    make: object = getattr(module, name, None)
+    return make() if callable(make) else make
+
+
+def _checked(recipe: object, where: str) -> Recipe:
     if not isinstance(recipe, Recipe):
         raise RecipeError(f"{where} should be a function that returns a Recipe, found {type(recipe).__name__}.")
     return recipe

@@ -69,8 +69,8 @@ class Task:
         across = any(stream.rule.allows(_TWO_DOCUMENTS)[:4, 4:].any() for stream in self.view.streams)
         if self.examples.apart and across:
             raise RecipeError(
-                f"Task '{self.name}': {_name(self.examples)} keeps the documents of a row apart, but this view does not. "
-                "Take the view DOCUMENTS, or rows that may run across documents."
+                f"Task '{self.name}': {_name(self.examples)} keeps the documents of a row apart, but under this view "
+                "they see each other. Take the view DOCUMENTS, or rows that may run across documents."
             )
 
     def _check_sight(self, objective: Objective) -> None:
@@ -145,9 +145,12 @@ class Recipe:
         missing = self.needs - layers
         if missing:
             have = ", ".join(sorted(layers))
+            # Words and sentences are always found; phrases and entities only where they are asked for.
+            asked = ",".join(sorted(missing & {Layer.PHRASE, Layer.ENTITY}))
+            wish = f"--for {self.name} --layers {asked}" if asked else f"--for {self.name}"
             raise RecipeError(
                 f"{self.name} reads {', '.join(sorted(self.needs))} units, but the corpus in {folder} was prepared "
-                f"with {have} only. Prepare it with: unmask prepare CORPUS --for {self.name} --out NEW_FOLDER"
+                f"with {have} only. Prepare it with: unmask prepare CORPUS {wish} --out NEW_FOLDER"
             )
 
 

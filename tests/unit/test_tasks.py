@@ -29,14 +29,6 @@ CLOZE = Task(name="cloze", examples=Pairs(Negative.RANDOM), corrupt=MaskOut(), l
 STAGE = Stage(tasks=(CLOZE,), length=128, batch=256)
 
 REFUSED: dict[str, tuple[Callable[[], object], list[str]]] = {
-    "documents kept apart under a view that mixes them": (
-        lambda: Task(name="packed", examples=Packed(Join.BORDERS), corrupt=MaskOut(), learns=(MLM(),)),
-        ["Task 'packed'", "Packed keeps the documents of a row apart", "Take the view DOCUMENTS"],
-    ),
-    "one objective twice": (
-        lambda: replace(CLOZE, learns=(MLM(), MLM(), NSP)),
-        ["Task 'cloze'", "the same objective twice", "weight"],
-    ),
     "next sentence on swapped pairs": (
         lambda: replace(CLOZE, examples=Pairs(Negative.SWAPPED)),
         ["Task 'cloze'", "SayTruth needs the fact 'next'", "Pairs states order", "Build rows that state it"],

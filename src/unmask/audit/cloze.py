@@ -12,7 +12,20 @@ from math import sqrt
 import numpy as np
 
 from unmask.audit.batch import Batch, asked, begins, count_in_rows, drawn_spans, mark, row_of
-from unmask.audit.finding import SIGMAS, Finding, Histogram, Numbers, Unit, Within, chance, never, ratio, told
+from unmask.audit.finding import (
+    SIGMAS,
+    Finding,
+    Histogram,
+    Numbers,
+    Unit,
+    Within,
+    chance,
+    never,
+    plural,
+    ratio,
+    told,
+    wanted,
+)
 from unmask.audit.measure import Said
 from unmask.corrupt.select import OneOf, Select, Tokens, Units, budgets
 from unmask.ragged import row_sums
@@ -35,15 +48,15 @@ class Rate:
         """Tokens, chosen, what the rule asks for, and the squared gap of each row."""
         lengths = batch.example.lengths
         chosen = count_in_rows(batch.example, asked(batch).positions)
-        wanted = _wanted(self.select, batch.example)
-        gap = ((chosen - wanted) ** 2).sum()
-        return np.array([lengths.sum(), chosen.sum(), wanted.sum(), gap], dtype=np.float64)
+        asks = _wanted(self.select, batch.example)
+        gap = ((chosen - asks) ** 2).sum()
+        return np.array([lengths.sum(), chosen.sum(), asks.sum(), gap], dtype=np.float64)
 
     def judge(self, total: Numbers) -> Said:
-        """Half a point, or what the rows differ among themselves."""
-        tokens, chosen, wanted, gap = total
-        tolerance = max(RATE, SIGMAS * sqrt(gap) / max(tokens, 1))
-        yield Finding("tokens chosen", ratio(chosen, tokens), Within(ratio(wanted, tokens), tolerance), Unit.SHARE)
+        """Half a point, or what the rows differ among themselves. Rounded budgets are a little off the rate itself."""
+        tokens, chosen, asks, gap = total
+        rule = Within(ratio(asks, tokens), max(RATE, SIGMAS * sqrt(gap) / max(tokens, 1)))
+        yield Finding(wanted("tokens chosen", self.select.rate), ratio(chosen, tokens), rule, Unit.SHARE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +102,7 @@ class Whole:
 
     def judge(self, total: Numbers) -> Said:
         """The share of the touched units that is half hidden."""
-        name = f"{self.layer}s left half-masked"
+        name = f"{plural(self.layer)} left half-masked"
         part = ratio(total[1], total[0])
         yield Finding(name, part, Within(0.0), Unit.SHARE) if self.judged else told(name, part, Unit.SHARE)
 
@@ -133,7 +146,7 @@ class Runs:
 
     def judge(self, total: Numbers) -> Said:
         """The largest gap of a share, the mean, and the histogram."""
-        yield from against(f"run length in {self.units.layer}s", 1, total, np.append(self.units.run, 0.0))
+        yield from against(f"run length in {plural(self.units.layer)}", 1, total, np.append(self.units.run, 0.0))
 
 
 def against(name: str, first: int, counts: Numbers, law: Numbers) -> Said:

@@ -19,6 +19,9 @@ Numbers: TypeAlias = npt.NDArray[np.float64]
 
 SIGMAS = 4.0
 """How many standard errors of the sample a share may be off. Chance alone exceeds it once in 16,000 findings."""
+WIDEST_SHARE = 0.1
+"""A tolerance above ten points, or above a quarter of a mean, lets nearly anything pass: the sample proves nothing."""
+WIDEST_MEAN = 0.25
 
 
 class Verdict(StrEnum):
@@ -28,6 +31,8 @@ class Verdict(StrEnum):
     BROKEN = "broken"
     REPORTED = "reported"
     """The rule leaves this number open."""
+    TOO_FEW = "too few rows"
+    """The number is inside its tolerance, but so would almost any other be."""
 
 
 class Unit(StrEnum):
@@ -48,9 +53,10 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Above:
-    """The rule gives a limit that a measured value must exceed."""
+    """The rule gives a limit that a measured value must exceed, less a tolerance."""
 
     value: float
+    tolerance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +81,21 @@ class Finding:
         match self.rule:
             case Open():
                 return Verdict.REPORTED
-            case Above(value):
-                return Verdict.HOLDS if self.measured > value else Verdict.BROKEN
+            case Above(value, tolerance):
+                kept = self.measured > value - tolerance
             case Within(value, tolerance):
-                return Verdict.HOLDS if abs(self.measured - value) <= tolerance + 1e-9 else Verdict.BROKEN
+                kept = abs(self.measured - value) <= tolerance + 1e-9
+        if not kept:
+            return Verdict.BROKEN
+        return Verdict.TOO_FEW if self.vague else Verdict.HOLDS
+
+    @property
+    def vague(self) -> bool:
+        """Whether the tolerance is too wide for a number inside it to say anything."""
+        if isinstance(self.rule, Open) or self.unit is Unit.COUNT:
+            return False
+        widest = WIDEST_SHARE if self.unit is Unit.SHARE else WIDEST_MEAN * self.rule.value
+        return self.rule.tolerance > widest
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +139,24 @@ class Findings:
         return tuple(finding for finding in self if finding.verdict is Verdict.BROKEN)
 
     @property
+    def unjudged(self) -> tuple[Finding, ...]:
+        """The findings that came of too few rows to be held against their rule."""
+        return tuple(finding for finding in self if finding.verdict is Verdict.TOO_FEW)
+
+    @property
     def holds(self) -> bool:
         """Whether no rule is broken."""
         return not self.broken
+
+
+def wanted(name: str, share: float) -> str:
+    """A name that also says which share the rule asks for, where the text decides how much of it is possible."""
+    return f"{name} ({100 * share:.4g} % wanted)"
+
+
+def plural(word: str) -> str:
+    """Several of them: `words`, `entities`."""
+    return f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
 
 
 def never(name: str, count: float) -> Finding:

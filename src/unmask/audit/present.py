@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from unmask.audit.finding import Above, Finding, Findings, Histogram, Open, Section, Unit, Within
+from unmask.audit.finding import Above, Finding, Findings, Histogram, Open, Section, Unit, Verdict, plural
 
 BAR = 48
 """The columns of the longest bar."""
 
 
 class FindingData(TypedDict):
-    """A finding as JSON. `rule` says how to read `expected`: within, above, or open (then it is null)."""
+    """A finding as JSON. `rule` says how to read `expected`: within, above, or open (then it is null).
+
+    The tolerance widens either: a measured value may lie so far outside.
+    """
 
     name: str
     unit: str
@@ -72,11 +75,10 @@ def expected(finding: Finding) -> str:
     if isinstance(rule, Open):
         return "-"
     if isinstance(rule, Above):
-        return f"> {number(rule.value, finding.unit)}"
+        return f"> {number(max(rule.value - rule.tolerance, 0.0), finding.unit)}"
     if not rule.tolerance:
         return number(rule.value, finding.unit)
-    size = f"{100 * rule.tolerance:.2f}" if finding.unit is Unit.SHARE else number(rule.tolerance, finding.unit)
-    return f"{number(rule.value, finding.unit)} ±{size}"
+    return f"{number(rule.value, finding.unit)} ±{_tolerance(rule.tolerance, finding)}"
 
 
 def bars(histogram: Histogram) -> list[str]:
@@ -92,17 +94,20 @@ def bars(histogram: Histogram) -> list[str]:
 
 def heading(section: Section) -> str:
     """What was audited, in one line."""
-    return f"{section.task}, rows of {section.length}: {section.rows:,} rows, {section.tokens:,} tokens"
+    rows, tokens = _counted(section.rows, "row"), _counted(section.tokens, "token")
+    return f"{section.task}, rows of {section.length}: {rows}, {tokens}"
 
 
 def verdict(findings: Findings) -> str:
     """The audit in one line."""
-    judged = sum(not isinstance(finding.rule, Open) for finding in findings)
-    broken = findings.broken
+    judged = sum(finding.verdict in (Verdict.HOLDS, Verdict.BROKEN) for finding in findings)
+    broken, unjudged = findings.broken, len(findings.unjudged)
+    rest = f" {unjudged} could not be judged: too few rows." if unjudged else ""
     if not broken:
-        return f"{findings.name}: every rule holds ({judged} judged)."
+        every = "every rule that can be judged" if unjudged else "every rule"
+        return f"{findings.name}: {every} holds ({judged} judged).{rest}"
     names = "; ".join(dict.fromkeys(finding.name for finding in broken))
-    return f"{findings.name}: {len(broken)} of {judged} rules broken: {names}."
+    return f"{findings.name}: {len(broken)} of {_counted(judged, 'rule')} broken: {names}.{rest}"
 
 
 def data(findings: Findings) -> AuditData:
@@ -129,7 +134,7 @@ def _finding(finding: Finding) -> FindingData:
         "measured": finding.measured,
         "rule": type(rule).__name__.lower(),
         "expected": None if isinstance(rule, Open) else rule.value,
-        "tolerance": rule.tolerance if isinstance(rule, Within) else 0.0,
+        "tolerance": 0.0 if isinstance(rule, Open) else rule.tolerance,
         "verdict": str(finding.verdict),
     }
 
@@ -142,6 +147,17 @@ def _histogram(histogram: Histogram) -> HistogramData:
         "law": list(histogram.law),
         "count": histogram.count,
     }
+
+
+def _tolerance(size: float, finding: Finding) -> str:
+    """In points for a share. One that is too wide to judge by needs no decimals, and no more than all there is."""
+    if finding.unit is not Unit.SHARE:
+        return number(size, finding.unit)
+    return f"{100 * min(size, 1.0):.0f}" if finding.vague else f"{100 * size:.2f}"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what if count == 1 else plural(what)}"
 
 
 def _bar(share: float, law: float) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from unmask.audit.batch import Batch, begins, mark
 from unmask.audit.cloze import MEAN, RATE, against
-from unmask.audit.finding import SIGMAS, Finding, Numbers, Unit, Within, never, ratio, told
+from unmask.audit.finding import SIGMAS, Finding, Numbers, Unit, Within, never, plural, ratio, told
 from unmask.audit.laws import covering_lengths, cut_lengths
 from unmask.audit.measure import Said
 from unmask.corrupt.delete import Delete
@@ -109,7 +109,7 @@ class Masks:
         """The share of units hidden, the mean number of units behind a mask, and all lengths."""
         rows, units, hidden, budget, masks, cut = total[:6]
         counted, expected = total[6 : 7 + LONGEST], total[7 + LONGEST :]
-        name, spans = f"{self.rule.layer}s", expected.sum()
+        name, spans = plural(self.rule.layer), expected.sum()
         slack = max(MEAN, SIGMAS * ratio(self.rule.mean, spans) ** 0.5) + ratio(hidden, spans) * ratio(cut, spans)
         yield Finding(f"{name} hidden", ratio(hidden, units), Within(ratio(budget, units), RATE), Unit.SHARE)
         yield told("masks in a row", ratio(masks, rows), Unit.MEAN)

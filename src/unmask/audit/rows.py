@@ -83,9 +83,9 @@ class PairFacts:
             yield share(f"{fact}: true pairs that are swapped", values[1], true, 0.5, true)
         if negative is not Negative.SWAPPED:
             number, drawn = (values[1], 1 / 2) if negative is Negative.RANDOM else (values[2], 1 / 3)
-            limit = Above(drawn - chance(drawn, rows))
+            limit = Above(drawn, chance(drawn, rows))
             yield Finding(f"{fact}: random pairs", ratio(number, rows), limit, Unit.SHARE)
-        yield never(f"{fact}: pairs whose documents contradict it", wrong)
+        yield never(f"{fact}: pairs their documents contradict", wrong)
 
     def _foreign(self, value: Ints) -> Bools:
         """Which rows claim that their second segment comes from another document."""

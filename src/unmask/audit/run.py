@@ -21,6 +21,7 @@ from unmask.corrupt.rotate import Rotate
 from unmask.errors import CorpusError, RecipeError
 from unmask.examples.visits import EveryVisit, Renew
 from unmask.keys import Key
+from unmask.records import Layer
 from unmask.shards.corpus import Corpus
 from unmask.tasks import Recipe, Task
 
@@ -108,8 +109,10 @@ def _renewal(source: Source, corrupt: Corrupt) -> Finding:
 def _check(task: Task, corpus: Corpus) -> None:
     missing = task.needs - corpus.layers
     if missing:
+        asked = ",".join(sorted(missing & {Layer.PHRASE, Layer.ENTITY}))
         raise RecipeError(
             f"The rule '{task.name}' reads {', '.join(sorted(missing))} units, but the corpus in {corpus.folder} was "
             f"prepared with {', '.join(sorted(corpus.layers))} only. Prepare it again with: unmask prepare CORPUS "
-            f"--layers {','.join(sorted(missing))} --out NEW_FOLDER"
+            + (f"--layers {asked} " if asked else "")
+            + "--out NEW_FOLDER"
         )

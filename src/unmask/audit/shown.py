@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unmask.audit.batch import Asked, Batch, asked, begins, drawn_spans, mark
-from unmask.audit.finding import Above, Finding, Numbers, Unit, Within, chance, never, ratio
+from unmask.audit.finding import Above, Finding, Numbers, Unit, Within, chance, never, plural, ratio, wanted
 from unmask.audit.measure import Said
 from unmask.corrupt.replace import Per, Replace
 from unmask.ragged import offsets, ranges, row_sums
@@ -20,6 +20,9 @@ from unmask.records import Bools, Ints, Layer
 from unmask.tokenize.lexicon import UNKNOWN
 from unmask.tokenize.stand_ins import StandIns
 from unmask.tokenize.vocab import Vocab
+
+COVERED = 0.5
+"""The least share of the chosen words that should have a similar one: below it the rule is mostly a random one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +78,25 @@ class WordShares:
         )
         draws = np.searchsorted(words, _groups(batch, self.replace.per))
         size = np.diff(draws, append=len(words)).astype(np.float64)
-        wanted = [np.broadcast_to(share, len(words)).sum() for share in expected]
+        possible = [np.broadcast_to(share, len(words)).sum() for share in expected]
         measured = (masked.sum(), similar.sum(), kept.sum())
-        return np.array([*measured, *wanted, covered.sum(), (size**2).sum(), len(words)], dtype=np.float64)
+        return np.array([*measured, *possible, covered.sum(), (size**2).sum(), len(words)], dtype=np.float64)
 
     def judge(self, total: Numbers) -> Said:
         """Within what chance allows, given how many of the chosen words have a similar one."""
-        measured, wanted, (covered, squares, words) = total[:3], total[3:6], total[6:]
+        measured, possible, (covered, squares, words) = total[:3], total[3:6], total[6:]
         draws = ratio(words**2, squares)
-        for name, number, expected in zip(("mask", "similar", "kept"), measured, wanted, strict=True):
-            yield _share(f"shown: {name} words", number, words, ratio(expected, words), draws)
-        rest, expected = words - measured.sum(), 1 - ratio(wanted.sum(), words)
-        yield _share("shown: random words", rest, words, expected, draws)
-        advice = "Make a table of similar words with: unmask vectors --data FOLDER"
-        yield Finding("chosen words that have a similar word", ratio(covered, words), Above(0.0), Unit.SHARE, advice)
+        names = (
+            "shown: mask words",
+            wanted("shown: similar words", self.replace.similar),
+            "shown: kept words",
+            wanted("shown: random words", self.replace.random),
+        )
+        numbers = [*measured, words - measured.sum()]
+        shares = [*(ratio(number, words) for number in possible), 1 - ratio(possible.sum(), words)]
+        for name, number, expected in zip(names, numbers, shares, strict=True):
+            yield _share(name, number, words, expected, draws)
+        yield _coverage(covered, words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +114,7 @@ class OneWay:
 
     def judge(self, total: Numbers) -> Said:
         """None may be."""
-        yield never(f"{self.per}s shown as a mask in part", total[0])
+        yield never(f"{plural(self.per)} shown as a mask in part", total[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +136,18 @@ def _share(name: str, number: float, total: float, expected: float, draws: float
     """A share of zero has no slack: what is never drawn must never be seen."""
     slack = chance(expected, draws) if expected > 0 else 0.0
     return Finding(name, ratio(number, total), Within(expected, slack), Unit.SHARE)
+
+
+def _coverage(covered: float, words: float) -> Finding:
+    """How far the table of similar words reaches into this text."""
+    advice = (
+        "Fewer than half of the chosen words have a similar one; the others are shown as random words. Run unmask "
+        "vectors on more text, or give it --synonyms FILE."
+        if covered
+        else "Make a table of similar words with: unmask vectors --data FOLDER"
+    )
+    name = "chosen words that have a similar word"
+    return Finding(name, ratio(covered, words), Above(COVERED), Unit.SHARE, advice)
 
 
 def _groups(batch: Batch, per: Per) -> Ints:

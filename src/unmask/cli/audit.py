@@ -13,6 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from unmask.audit.finding import Findings, Section
+    from unmask.shards.corpus import Corpus
     from unmask.tasks import Recipe, Task
 
 _EVERY = 1 << 62
@@ -26,6 +27,7 @@ def audit(
     length: Annotated[int | None, typer.Option(min=8, help="Row length, instead of the stages' own.")] = None,
     seed: Annotated[int, typer.Option(help="The seed of the draws.")] = 0,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Change a value first: PATH=VALUE.")] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Compare all files with their digests first.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure on your corpus what a member's rules do, and hold it against the rules. Exit code 1: a rule is broken.
@@ -40,11 +42,12 @@ def audit(
     """
     from unmask.audit.run import audit as measure
     from unmask.keys import Key
-    from unmask.shards.corpus import Corpus
 
     subject = _subject(member, rule, set_ or [])
+    corpus = _corpus(data, verify)
     lengths = () if length is None else (length,)
-    findings = measure(subject, Corpus.open(data), Key.of(seed), rows or _EVERY, lengths)
+    findings = measure(subject, corpus, Key.of(seed), rows or _EVERY, lengths)
+    _print_note(subject, data, beside=json)
     if json:
         _print_json(findings)
     else:
@@ -72,6 +75,31 @@ def _subject(member: str, rule: str, changes: list[str]) -> Recipe | Task:
     from unmask.rules import rule as bare
 
     return bare(rule)
+
+
+def _corpus(folder: Path, verify: bool) -> Corpus:
+    """The corpus, its files compared with their digests if that is wished for."""
+    from unmask.errors import CorpusError
+    from unmask.shards.corpus import Corpus
+
+    corpus = Corpus.open(folder)
+    if verify:
+        try:
+            corpus.verify()
+        except OSError as error:
+            raise CorpusError(f"The corpus in {folder} is damaged ({error}). Prepare the corpus again.") from error
+    return corpus
+
+
+def _print_note(subject: Recipe | Task, folder: Path, beside: bool) -> None:
+    """Say that the corpus has another kind of vocabulary than the member; beside the output, if that is JSON."""
+    from unmask.audit.vocabulary import other_kind
+    from unmask.cli.terminal import console
+    from unmask.tasks import Recipe
+
+    note = other_kind(subject, folder) if isinstance(subject, Recipe) else ""
+    if note:
+        console(stderr=beside).print(f"note: {note}\n", markup=False, soft_wrap=True)
 
 
 def _print_json(findings: Findings) -> None:
@@ -110,7 +138,7 @@ def _print_findings(section: Section) -> None:
     from unmask.audit.present import expected, number
     from unmask.cli.terminal import console
 
-    colour = {Verdict.HOLDS: "green", Verdict.BROKEN: "bold red", Verdict.REPORTED: "dim"}
+    colour = {Verdict.HOLDS: "green", Verdict.BROKEN: "bold red", Verdict.REPORTED: "dim", Verdict.TOO_FEW: "yellow"}
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("")
     table.add_column("measured", justify="right")

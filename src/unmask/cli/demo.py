@@ -23,6 +23,7 @@ def demo(
 
         unmask demo --out unmask-demo
     """
+    import sys
     import time
 
     from unmask.cli.progress import duration
@@ -38,8 +39,12 @@ def demo(
     _step(["diff", "macbert", "wwm"])
     for member in ("bert", "wwm", "macbert"):
         _step(["audit", member, "--data", str(data)])
-    console().print(f"\nDone in {duration(time.monotonic() - began)}. The corpus is in {data}, the page in {page}.")
-    console().print("Next: prepare your own text with  unmask prepare FILES --for wwm --out data/")
+    done = f"\nDone in {duration(time.monotonic() - began)}. The corpus is in {data}, the page in {page}."
+    console().print(done, markup=False, soft_wrap=True)
+    command = Path(sys.argv[0])
+    console().print(
+        f"Next, your own text:  {command} prepare FILES --for wwm --out data/", markup=False, soft_wrap=True
+    )
 
 
 def _corpus(out: Path) -> Path:
@@ -61,5 +66,5 @@ def _step(words: list[str]) -> None:
     from unmask.cli.main import app
     from unmask.cli.terminal import console
 
-    console().print(f"\n[bold green]$ unmask {shlex.join(words)}[/bold green]", soft_wrap=True)
+    console().print(f"\n$ unmask {shlex.join(words)}", style="bold green", markup=False, soft_wrap=True)
     app(words, standalone_mode=False)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Annotated
 
 import typer
 
+from unmask import __version__
 from unmask.cli import audit, demo, family, prepare, vectors, walk
 
 app = typer.Typer(
     name="unmask",
-    help="Pre-train, compare and export every member of BERT's family. Start with: unmask demo",
+    help="Every member of BERT's family out of one kit: prepare text, walk it, audit it. Start with: unmask demo",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -35,6 +37,15 @@ for _command in _COMMANDS:
     app.command()(_command)
 
 
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
+) -> None:
+    if version:
+        typer.echo(f"unmask {__version__}")
+        raise typer.Exit
+
+
 def main() -> None:
     """Run the command line."""
     from unmask.errors import UserError
@@ -48,6 +59,3 @@ def main() -> None:
         sys.exit(2)
     except BrokenPipeError:
         sys.exit(0)
-    except KeyboardInterrupt:
-        sys.stderr.write("\nunmask: stopped. What was finished is kept; the same command goes on from there.\n")
-        sys.exit(130)

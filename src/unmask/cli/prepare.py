@@ -92,7 +92,7 @@ def run(corpus: list[str], out: Path, wishes: Wishes, processes: int = 0) -> Man
             manifest = Manifest.load(out)
         else:
             manifest = _work(sources, out, wishes, processes or os.cpu_count() or 1)
-    summary(manifest, out)
+    summary(manifest, out, 0 if wishes.tokenizer else wishes.spec.size)
     return manifest
 
 
@@ -119,6 +119,7 @@ def _work(sources: list[str], out: Path, wishes: Wishes, processes: int) -> Mani
     from unmask.text.sources import total_bytes
 
     trained = _tokenizer(sources, out, wishes)
+    wishes.keep_lists(out)
     how = wishes.preparing(sources, out)
     with progress("preparing", total_bytes(sources)) as tick:
 

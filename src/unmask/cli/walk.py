@@ -1,7 +1,7 @@
 """`walk`: what a member or a bare rule does to one sentence, stage by stage.
 
 What arrives: a text and a name. What leaves: every stage in the terminal, or on a page that opens with no network.
-What never happens here: the walk itself; see `unmask/walk.py`.
+What never happens here: the walk itself; see `unmask/walk/run.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def walk(
     other: Annotated[str, typer.Option(help="Text of another document, for pairs; else a sample sentence.")] = "",
     phrase: Annotated[list[str] | None, typer.Option(help="A phrase of the text (again for more).")] = None,
     entity: Annotated[list[str] | None, typer.Option(help="An entity of the text (again for more).")] = None,
-    data: Annotated[Path | None, typer.Option(help="A prepared corpus: its vocabulary and similar words.")] = None,
+    data: Annotated[Path | None, typer.Option(help="A prepared corpus: its vocabulary, units, similar words.")] = None,
     seed: Annotated[int, typer.Option(help="The seed of all draws.")] = 0,
     visit: Annotated[int, typer.Option(min=0, help="Which visit of the row to walk: masks may be drawn anew.")] = 0,
     exact: Annotated[
@@ -58,9 +58,10 @@ def walk(
 
     subjects = _subjects(member or "", rule, set_ or [])
     second = other or other_document(text)
-    ground = Ground.corpus(data) if data else Ground.toy([text, second])
+    ground = Ground.corpus(data) if data else Ground.toy([text, second], subjects[0].spelling)
     layers = frozenset(layer for subject in subjects for layer in subject.task.needs)
-    documents = marked(text, layers, phrase or [], entity or []), marked(second, frozenset())
+    first = marked(text, layers, phrase or [], entity or [], ground.own)
+    documents = first, marked(second, frozenset(), own=ground.own)
     _show(_walks(subjects, documents, ground, seed, range(visit, visit + _DRAWS), exact or bool(set_)), html)
 
 

@@ -16,7 +16,7 @@ from unmask.errors import RecipeError
 from unmask.family import member
 from unmask.records import Layer
 from unmask.shards.collect import Collecting
-from unmask.shards.files import disk_space, part_of
+from unmask.shards.files import disk_space, part_of, write_text
 from unmask.shards.learn import sample
 from unmask.shards.prepare import Preparing, shard_size
 from unmask.shards.writer import annotated
@@ -68,6 +68,10 @@ class Wishes:
     @cached_property
     def given_tokenizer(self) -> Tokenizer | Extended | None:
         """The tokenizer that was given, extended if words were given too; nothing if one is to be trained."""
+        if self.tokenizer is not None and (self.vocab_size or self.sentinels):
+            raise RecipeError(
+                "--vocab-size and --sentinels are for a vocabulary that is trained; --tokenizer gives one."
+            )
         if self.tokenizer is None:
             if self.extend is not None:
                 raise RecipeError("--extend adds words to a tokenizer that exists: give one with --tokenizer.")
@@ -115,6 +119,14 @@ class Wishes:
             "layers": sorted(self.wanted),
         }
 
+    def keep_lists(self, folder: Path) -> None:
+        """Store the user's own words, terms and phrases beside the shards, for whoever looks at the corpus later."""
+        for name, paths in (("dictionary.txt", self.dictionaries), ("terms.tsv", self.terms)):
+            if paths and not (folder / name).exists():
+                write_text(
+                    folder / name, "".join(path.read_text(encoding="utf-8-sig").rstrip("\n") + "\n" for path in paths)
+                )
+
     def preparing(self, sources: Sequence[str], folder: Path) -> Preparing:
         """All settings, with phrases learned if they are wanted and not there yet."""
         if Layer.PHRASE not in self.wanted:
@@ -138,9 +150,9 @@ class Wishes:
         return Sentences(), *outside, NamedWords(self.segmenter)
 
     def _phrases(self, sources: Sequence[str], folder: Path) -> Phrases:
-        if self.phrases:
-            return Phrases.load(self.phrases)
         path = folder / "phrases.txt"
+        if self.phrases and not path.exists():
+            write_text(path, self.phrases.read_text(encoding="utf-8-sig"))
         if not path.exists():
             from unmask.cli.progress import progress
             from unmask.text.collocations import learn_phrases

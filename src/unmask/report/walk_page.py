@@ -20,7 +20,7 @@ from unmask.report.markup import NOTHING, Html, span, tag, text
 from unmask.walk.asked import Answer, Answers, Asked, Saying, Script
 from unmask.walk.run import Draw, Token, Walk, raised_rates, turns_of
 from unmask.walk.trace import Fate, Traced
-from unmask.walk.wording import where
+from unmask.walk.wording import count, where
 
 _UNITS = {Layer.WORD: "words 词", Layer.PHRASE: "phrases 短语", Layer.ENTITY: "entities 实体"}
 
@@ -67,7 +67,8 @@ def _article(walk: Walk) -> Html:
     subject = walk.subject
     head = tag("h1", "", text(subject.name), tag("small", "", text(subject.term)))
     says = tag("p", "", text(subject.says), span("soft", f" · {subject.paper}"))
-    return Html(tag("header", "", head, says, _legend([walk])) + "".join(_stages(walk)))
+    walked = tag("p", "note", text(subject.walked)) if subject.walked else NOTHING
+    return Html(tag("header", "", head, says, walked, _legend([walk])) + "".join(_stages(walk)))
 
 
 def _legend(walks: Sequence[Walk]) -> Html:
@@ -85,7 +86,7 @@ def _stages(walk: Walk) -> Iterator[Html]:
     draw = walk.draws[0]
     yield _stage(Stage.TEXT, *(tag("p", "sentence", text(sentence)) for sentence in walk.sentences))
     yield _stage(Stage.WORDS, *_units(walk))
-    about = tag("p", "about", text(f"{len(walk.tokens)} tokens; ids of {walk.ground.about}"))
+    about = tag("p", "about", text(f"{count(len(walk.tokens), 'token')}; ids of {walk.ground.about}"))
     yield _stage(Stage.TOKENS, _row(_by_word([(token, token.id, NOTHING, "") for token in walk.tokens])), about)
     yield _stage(Stage.EXAMPLE, *_example(walk))
     yield _stage(Stage.SELECTION, *_selection(walk, draw))
@@ -115,6 +116,8 @@ def _units(walk: Walk) -> Iterator[Html]:
             several = len([one for _, one in walk.units if one]) > 1
             yield tag("p", "about", text(_UNITS[layer])) if several else NOTHING
             yield _row([span("unit", word) for word in found])
+    if walk.ground.segmented:
+        yield tag("p", "about", text(walk.ground.segmented))
 
 
 def _example(walk: Walk) -> Iterator[Html]:
@@ -122,7 +125,9 @@ def _example(walk: Walk) -> Iterator[Html]:
     notes = [f"{place} {'AB'[token.segment]}" if pair else str(place) for place, token in enumerate(walk.row)]
     yield _row(_by_word([(token, note, NOTHING, "") for token, note in zip(walk.row, notes, strict=True)]))
     rows = f"; the text fills {walk.rows} rows and this is the first" if walk.rows > 1 else ""
-    yield tag("p", "about", text(f"{len(walk.row)} tokens with the special ones{rows}"))
+    yield tag("p", "about", text(f"{count(len(walk.row), 'token')} with the special ones{rows}"))
+    if walk.second:
+        yield tag("p", "note", text(walk.second))
 
 
 def _selection(walk: Walk, draw: Draw) -> Iterator[Html]:

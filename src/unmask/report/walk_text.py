@@ -20,7 +20,7 @@ from unmask.views import ENCODER
 from unmask.walk.asked import Answers, Asked, Saying, Script
 from unmask.walk.run import Draw, Sight, Token, Walk, raised_rates, turns_of
 from unmask.walk.trace import Place, Traced
-from unmask.walk.wording import where
+from unmask.walk.wording import count, where
 
 _UNITS = {Layer.WORD: "words", Layer.PHRASE: "phrases", Layer.ENTITY: "entities"}
 _MOST_SHOWN = 20
@@ -67,6 +67,8 @@ def _title(walk: Walk, width: int) -> Iterator[Text]:
     subject = walk.subject
     yield Text.assemble((f"{subject.name} {subject.term}".rstrip(), "bold reverse"), f"  {subject.says}")
     yield Text(subject.paper, style="dim")
+    if subject.walked:
+        yield from broken(Text(subject.walked, style="yellow"), width)
 
 
 def _heading(stage: Stage, about: str = "") -> Iterator[Text]:
@@ -76,14 +78,16 @@ def _heading(stage: Stage, about: str = "") -> Iterator[Text]:
 
 
 def _words(walk: Walk, width: int) -> Iterator[Text]:
-    yield from _heading(Stage.WORDS, f"{len(walk.units[0][1])} words, found once, on the text")
+    yield from _heading(Stage.WORDS, f"{count(len(walk.units[0][1]), 'word')}, found once, on the text")
     for layer, found in walk.units:
         if found:
             yield from wrapped(_UNITS[layer], "|".join(found), width)
+    if walk.ground.segmented:
+        yield from wrapped("units", walk.ground.segmented, width, "dim")
 
 
 def _tokens(walk: Walk, width: int) -> Iterator[Text]:
-    yield from _heading(Stage.TOKENS, f"{len(walk.tokens)} tokens")
+    yield from _heading(Stage.TOKENS, count(len(walk.tokens), "token"))
     columns = (Column((Cell(t.text), Cell(str(t.id), "dim")), bar) for t, bar in _with_bars(walk.tokens))
     yield from strip(("token", "id"), columns, width, MARGIN)
     yield from wrapped("ids", f"of {walk.ground.about}", width, "dim")
@@ -97,7 +101,7 @@ def _with_bars(tokens: Sequence[Token]) -> Iterator[tuple[Token, bool]]:
 
 def _example(walk: Walk, width: int) -> Iterator[Text]:
     rows = f", the first of {walk.rows} rows" if walk.rows > 1 else ""
-    yield from _heading(Stage.EXAMPLE, f"{len(walk.row)} tokens with the special ones{rows}")
+    yield from _heading(Stage.EXAMPLE, f"{count(len(walk.row), 'token')} with the special ones{rows}")
     pair = any(token.segment for token in walk.row)
     columns = []
     for place, (token, bar) in enumerate(_with_bars(walk.row)):
@@ -105,6 +109,8 @@ def _example(walk: Walk, width: int) -> Iterator[Text]:
         cells += [Cell("AB"[token.segment], "cyan" if token.segment else "")] if pair else []
         columns.append(Column(tuple(cells), bar))
     yield from strip(("token", "place", *(("segment",) if pair else ())), columns, width, MARGIN)
+    if walk.second:
+        yield from wrapped("note", walk.second, width, "yellow")
 
 
 def _selection(walk: Walk, draw: Draw, width: int) -> Iterator[Text]:
@@ -124,7 +130,7 @@ def _chosen(walk: Walk, step: Traced) -> Iterator[Atom]:
     for number, span in enumerate(step.chosen, start=1):
         yield Atom("   " if number > 1 else "", f"{number} {_origin(walk, span.origins)}", "bold")
     text = sum(not token.fixed for token in walk.row)
-    yield Atom("   ", f"{sum(len(span.origins) for span in step.chosen)} of {text} text tokens", "dim")
+    yield Atom("   ", f"{sum(len(span.origins) for span in step.chosen)} of {count(text, 'text token')}", "dim")
 
 
 def _origin(walk: Walk, origins: Sequence[int]) -> str:

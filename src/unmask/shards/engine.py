@@ -116,7 +116,7 @@ class _Worker(Generic[T, R]):
 
 def _serve(make: Callable[[], Work[Any, Any]], pipe: Connection) -> None:
     """What a worker does all its life."""
-    with contextlib.suppress(EOFError, BrokenPipeError):  # whoever gave the tasks is gone
+    with contextlib.suppress(EOFError, ConnectionError):  # whoever gave the tasks is gone
         good, work = _answer(make)
         if not good:
             pipe.send((good, work))

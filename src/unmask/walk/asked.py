@@ -7,7 +7,7 @@ What never happens here: a target that is left out. Every target of the instance
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,13 +16,12 @@ import numpy as np
 from unmask.corrupt.fragment import Fragment
 from unmask.objectives.mlm import SBO
 from unmask.objectives.pair import Truth
-from unmask.records import Cloze, Fact, Ids, Instance, NextToken, Ordering, Rewrite, Target
+from unmask.records import Cloze, Fact, Instance, NextToken, Ordering, Rewrite, Target
 from unmask.tasks import Task
 from unmask.tokenize.vocab import Vocab
+from unmask.walk.names import Names
 from unmask.walk.trace import Fate, Traced
-
-Names: TypeAlias = Callable[[Ids], Sequence[str]]
-"""Gives the readable token for each id."""
+from unmask.walk.wording import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ def _one(target: Target, instance: Instance, steps: Sequence[Traced], vocab: Voc
     match target:
         case Cloze(positions, answers):
             said = _answers(positions.tolist(), names(answers), shown, steps[-1])
-            return Answers(f"say the true token at {_count(len(said), 'place')}, all at once", said)
+            return Answers(f"say the true token at {count(len(said), 'place')}, all at once", said)
         case Ordering(rank, positions, answers):
             order = np.argsort(rank[positions])
             said = _answers(positions[order].tolist(), names(answers[order]), shown, steps[-1])
@@ -127,7 +126,7 @@ def _script(target: Rewrite, steps: Sequence[Traced], vocab: Vocab, names: Names
         fate = Fate.SENTINEL if token in sentinels else Fate.SPECIAL if token in special else hidden
         tokens.append(Written(name, fate, group.get(at, 0)))
     where = ", at the places where they stood" if isinstance(steps[-1].part, Fragment) else ""
-    return Script(f"a decoder writes {_count(len(tokens), 'token')}, from left to right{where}", tuple(tokens))
+    return Script(f"a decoder writes {count(len(tokens), 'token')}, from left to right{where}", tuple(tokens))
 
 
 def _borders(step: Traced, shown: Sequence[str]) -> Saying:
@@ -142,7 +141,3 @@ def _borders(step: Traced, shown: Sequence[str]) -> Saying:
 def _fact(name: str, value: int) -> Saying:
     told = _FACTS[Truth(name)][value] if name in {truth.value for truth in Truth} else str(value)
     return Saying(f"from the first token: {told} ({name} = {value})")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -21,20 +21,21 @@ from unmask.examples.plan import build
 from unmask.examples.visits import EveryVisit, Renew, Visits
 from unmask.keys import Key
 from unmask.ragged import offsets
-from unmask.records import Bools, Document, Example, Flag, Instance, Layer, Ordering, Rewrite, TokenDoc
+from unmask.records import Bits, Bools, Document, Example, Flag, Instance, Layer, Ordering, Rewrite, TokenDoc
 from unmask.rules import BareRule
 from unmask.shards.corpus import Corpus, Shard
 from unmask.shards.manifest import Counts, Manifest
 from unmask.tasks import Recipe, Task
 from unmask.tokenize.encode import Encoder
-from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.vocab import Vocab
 from unmask.views import Layout, Start
 from unmask.walk.asked import Answers, Asked, asked
 from unmask.walk.ground import Ground
+from unmask.walk.names import Names, readable
 from unmask.walk.room import with_room
+from unmask.walk.toy import CASED, Listed, other_document
 from unmask.walk.trace import Traced, trace
-from unmask.walk.wording import budget, renewal, shows, sight, where
+from unmask.walk.wording import budget, count, renewal, shows, sight, where
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,10 @@ class Subject:
     task: Task
     renew: Renew = EveryVisit()
     length: int = 512
+    spelling: Listed = CASED
+    """How a toy vocabulary treats case and accents."""
+    walked: str = ""
+    """Which part of a member is walked, if there is more of it."""
 
     @staticmethod
     def of_rule(rule: BareRule, task: Task) -> Subject:
@@ -66,6 +71,8 @@ class Subject:
             task=stage.tasks[0],
             renew=recipe.renew,
             length=stage.length,
+            spelling=Listed.like(recipe.tokenizer),
+            walked=_part_of(recipe),
         )
 
 
@@ -119,6 +126,8 @@ class Walk:
     row: tuple[Token, ...]
     rows: int
     """How many rows the text fills; the first is walked."""
+    second: str
+    """That text in the row is a sample and not the user's; empty if it is not."""
     where: str
     shows: str
     budget: str
@@ -151,19 +160,21 @@ def walk(
     A rule that cannot show itself on so short a row is given room, and the walk says so, unless it has to be `exact`.
     """
     docs = [Encoder(ground.tokenizer)(one) for one in (document, other)]
-    example, rows = _first_row(subject, docs, ground.vocab, seed)
+    example, rows, far = _first_row(subject, docs, ground.vocab, seed)
+    names = readable(ground.tokenizer)
     task, widened = (subject.task, "") if exact else with_room(subject.task, example)
     timetable = Visits(rows, subject.renew, Key.of(seed, task.name))
-    draws = [_draw(replace(subject, task=task), example, ground, timetable, visit) for visit in visits]
+    draws = [_draw(replace(subject, task=task), example, ground.vocab, names, timetable, visit) for visit in visits]
     return Walk(
         subject=subject,
         text=document.text,
         sentences=_pieces(document, Layer.SENTENCE),
         units=tuple((layer, _pieces(document, layer)) for layer in (Layer.WORD, Layer.PHRASE, Layer.ENTITY)),
-        tokens=_tokens(docs[0], ground.tokenizer),
+        tokens=_tokens(docs[0], names),
         ground=ground,
-        row=_row(example, ground.tokenizer),
+        row=_row(example, names),
         rows=rows,
+        second=_second(example, far) if other.text == other_document(document.text) else "",
         where=where(task.corrupt),
         shows=shows(task.corrupt),
         budget=budget(task.corrupt, example),
@@ -188,8 +199,28 @@ def raised_rates(walks: Sequence[Walk]) -> str:
     return f"{', '.join(names)}: {about}" if names else ""
 
 
-def _first_row(subject: Subject, docs: Sequence[TokenDoc], vocab: Vocab, seed: int) -> tuple[Example, int]:
-    """The row with which the first document begins, and how many rows it fills."""
+def _part_of(recipe: Recipe) -> str:
+    """Which stage and task of a member is walked; nothing if it has one of each."""
+    stage = recipe.stages[0]
+    parts = []
+    if len(stage.tasks) > 1:
+        parts.append(f"task '{stage.tasks[0].name}', the first of {len(stage.tasks)}")
+    if len(recipe.stages) > 1:
+        parts.append(f"stage 1 of {len(recipe.stages)}, rows of up to {count(stage.length, 'token')}")
+    return f"walked here: {'; '.join(parts)}" if parts else ""
+
+
+def _second(example: Example, far: Bits) -> str:
+    """That a sample sentence stands in the row, and where; nothing if none does."""
+    if not len(far):
+        return ""
+    segments = " and ".join("AB"[segment] for segment in sorted(set(far.tolist())))
+    place = segments if example.segment.any() else "behind the text"
+    return f"{place}: a sample sentence; --other gives yours"
+
+
+def _first_row(subject: Subject, docs: Sequence[TokenDoc], vocab: Vocab, seed: int) -> tuple[Example, int, Bits]:
+    """The row with which the first document begins, how many it fills, and the segments of what is from elsewhere."""
     if not len(docs[0].ids):
         raise InputError("There is nothing to walk: the text has no visible character. Give some text with --text.")
     task, corpus = subject.task, _corpus(docs, vocab)
@@ -197,7 +228,9 @@ def _first_row(subject: Subject, docs: Sequence[TokenDoc], vocab: Vocab, seed: i
     filled = int((plan.start[plan.rows[:-1]] < len(docs[0].ids)).sum())
     if not filled:
         raise InputError(f"The text is too short to make a row of {subject.name}. Give a longer one with --text.")
-    return build(corpus, plan, np.zeros(1, dtype=np.int64), task.examples.frame, vocab), filled
+    pieces = slice(0, int(plan.rows[1]))
+    far = plan.segment[pieces][plan.start[pieces] + plan.length[pieces] > len(docs[0].ids)]
+    return build(corpus, plan, np.zeros(1, dtype=np.int64), task.examples.frame, vocab), filled, far
 
 
 def _corpus(docs: Sequence[TokenDoc], vocab: Vocab) -> Corpus:
@@ -210,8 +243,10 @@ def _corpus(docs: Sequence[TokenDoc], vocab: Vocab) -> Corpus:
     return Corpus(Path(), manifest, (Shard(ids, bits, borders, 0),), vocab)
 
 
-def _draw(subject: Subject, example: Example, ground: Ground, timetable: Visits, visit: int) -> tuple[Draw, Instance]:
-    corrupt, vocab, names = subject.task.corrupt, ground.vocab, ground.tokenizer.tokens
+def _draw(
+    subject: Subject, example: Example, vocab: Vocab, names: Names, timetable: Visits, visit: int
+) -> tuple[Draw, Instance]:
+    corrupt = subject.task.corrupt
     key = timetable.at(np.zeros(1, dtype=np.int64), np.array([visit]))
     instance = corrupt(example, vocab, key)
     steps = trace(corrupt, example, vocab, key)
@@ -223,15 +258,15 @@ def _draw(subject: Subject, example: Example, ground: Ground, timetable: Visits,
     return Draw(visit, about, steps, inputs, questions, restored), instance
 
 
-def _tokens(doc: TokenDoc, tokenizer: Tokenizer) -> tuple[Token, ...]:
+def _tokens(doc: TokenDoc, names: Names) -> tuple[Token, ...]:
     word = np.cumsum((doc.units.bits & Flag.WORD) != 0) - 1
-    return tuple(map(Token, tokenizer.tokens(doc.ids), doc.ids.tolist(), word.tolist()))
+    return tuple(map(Token, names(doc.ids), doc.ids.tolist(), word.tolist()))
 
 
-def _row(example: Example, tokenizer: Tokenizer) -> tuple[Token, ...]:
+def _row(example: Example, names: Names) -> tuple[Token, ...]:
     word = np.cumsum((example.units.bits & Flag.WORD) != 0) - 1
     columns = (example.ids, word, example.segment, example.fixed)
-    return tuple(map(Token, tokenizer.tokens(example.ids), *(column.tolist() for column in columns)))
+    return tuple(map(Token, names(example.ids), *(column.tolist() for column in columns)))
 
 
 def _pieces(document: Document, layer: Layer) -> tuple[str, ...]:

@@ -13,7 +13,9 @@ from typing import Any
 
 from tokenizers import models
 
+from unmask.tokenize.chars import Characters
 from unmask.tokenize.encode import Encoder
+from unmask.tokenize.spec import Spec
 from unmask.tokenize.stand_ins import StandIns
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.train import train
@@ -84,6 +86,18 @@ _LONGEST = 1000
 class Listed(WordPiece):
     """BERT's pipeline over a vocabulary that is listed instead of learned: nothing in the texts is unknown to it."""
 
+    @staticmethod
+    def like(spec: Spec) -> Listed:
+        """Folds case and accents as another vocabulary does; keeps both where that one has no say in it."""
+        match spec:
+            case (
+                WordPiece(lowercase=lowercase, strip_accents=strip)
+                | Characters(lowercase=lowercase, strip_accents=strip)
+            ):
+                return replace(CASED, lowercase=lowercase, strip_accents=strip)
+            case _:
+                return CASED
+
     def learn(self, texts: Iterable[str], progress: bool) -> dict[str, Any]:
         """Every character or word of the texts. A long word with a usual ending falls into two pieces."""
         pipeline = self.untrained()
@@ -97,11 +111,14 @@ class Listed(WordPiece):
         return {**kind, "max_input_chars_per_word": _LONGEST, "vocab": _numbered((*vocab, *whole))}
 
 
-def toy_tokenizer(texts: Sequence[str]) -> Tokenizer:
+CASED = Listed(lowercase=False, strip_accents=False, sentinels=_SENTINELS)
+"""Every letter as the text has it."""
+
+
+def toy_tokenizer(texts: Sequence[str], spelling: Listed = CASED) -> Tokenizer:
     """A vocabulary of these texts, and of common characters and words in their language."""
     common = (" ".join(_CHARACTERS),) if _is_chinese(texts) else (_WORDS,)
-    spec = Listed(lowercase=False, strip_accents=False, sentinels=_SENTINELS)
-    return train(spec, [*texts, *common, *similar_words(texts)])
+    return train(spelling, [*texts, *common, *similar_words(texts)])
 
 
 def toy_vocab(tokenizer: Tokenizer, texts: Sequence[str]) -> Vocab:

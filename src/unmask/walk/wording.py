@@ -92,12 +92,12 @@ def budget(part: object, example: Example) -> str:
     length, text = len(example.ids), int((~example.fixed).sum())
     match part:
         case MaskOut(Units(_, run, rate), _) if len(run) > 1:
-            return f"about {rate:g} × {length} tokens = {rate * length:.1f}; the last run stays whole"
+            return f"about {rate:g} × {count(length, 'token')} = {rate * length:.1f}; the last run stays whole"
         case MaskOut(select, _):
             most = int(budgets(example.lengths, select.rate)[0])
-            return f"{select.rate:g} × {length} tokens = {select.rate * length:.1f}, so at most {most}"
+            return f"{select.rate:g} × {count(length, 'token')} = {select.rate * length:.1f}, so at most {most}"
         case Sentinels(rate) | Delete(rate) | Fragment(rate) | Order(rate):
-            return f"{_share(rate)} × {text} text tokens = {rate * text:.1f}, rounded"
+            return f"{_share(rate)} × {count(text, 'text token')} = {rate * text:.1f}, rounded"
         case Infill(rate, _, layer):
             return f"{rate:g} × the number of {layer}s, rounded up"
         case Noise(steps):
@@ -139,6 +139,11 @@ def renewal(renew: Renew, visit: int) -> str:
 def percent(share: float) -> str:
     """A share as a percentage, without needless digits."""
     return f"{100 * share:.3g} %"
+
+
+def count(number: int, what: str) -> str:
+    """A number of things, with an s behind all numbers but one."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _shares(mask: float, random: float, keep: float, similar: float) -> str:

@@ -1,0 +1,51 @@
+"""Tokens in readable form: one piece of text for each id, whatever the vocabulary is made of.
+
+What arrives: a tokenizer and ids. What leaves: their tokens as they can be printed on one line.
+What never happens here: a replacement character. A byte that is only part of a character is shown as itself: <E4>.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from tokenizers import decoders
+
+from unmask.records import Ids
+from unmask.tokenize.tokenizer import Tokenizer
+
+Names: TypeAlias = Callable[[Sequence[int] | Ids], list[str]]
+"""Gives the readable token for each id."""
+
+_PRINTED = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
+"""The bytes that byte-level vocabularies write as the character of that number; all others follow after 255."""
+_LONE = 0xDC00
+"""Where Python's decoder puts a byte that is no text: at the surrogate of that number."""
+_CONTROLS = (*range(0x20), 0x7F)
+
+
+def readable(tokenizer: Tokenizer) -> Names:
+    """How a tokenizer's ids are written in a walk."""
+    if not isinstance(tokenizer.pipeline.decoder, decoders.ByteLevel):
+        return tokenizer.tokens
+    entries = {number: piece for piece, number in tokenizer.pipeline.get_vocab(with_added_tokens=True).items()}
+    bytes_of = {letter: byte for byte, letter in _letters().items()}
+    shown = {number: f"<{number:02X}>" for number in _CONTROLS} | {_LONE + n: f"<{n:02X}>" for n in range(0x80, 0x100)}
+
+    def names(ids: Sequence[int] | Ids) -> list[str]:
+        return [_text(entries[int(number)], bytes_of).translate(shown) for number in ids]
+
+    return names
+
+
+def _text(piece: str, bytes_of: dict[str, int]) -> str:
+    """An entry as text. Words that were added later are not spelled in bytes, and stay as they are."""
+    if not all(letter in bytes_of for letter in piece):
+        return piece
+    return bytes(bytes_of[letter] for letter in piece).decode("utf-8", "surrogateescape")
+
+
+def _letters() -> dict[int, str]:
+    """The letter with which GPT-2's vocabulary writes each byte."""
+    others = (byte for byte in range(0x100) if byte not in _PRINTED)
+    return {byte: chr(byte) for byte in _PRINTED} | {byte: chr(0x100 + at) for at, byte in enumerate(others)}
