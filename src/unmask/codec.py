@@ -30,6 +30,7 @@ T = TypeVar("T")
 
 _TAG = "part"
 _TOP = 2
+_DIGITS = 4  # of a number that a person reads; in JSON numbers are exact
 _PLAIN = (bool, int, float, str)
 
 
@@ -174,7 +175,8 @@ def _differ(left: object, right: object, path: str) -> Iterator[Difference]:
         return
     alike = type(left) is type(right) or (isinstance(left, Mapping) and isinstance(right, Mapping))
     if not (alike and (_opens(left) or _opens(right))):
-        yield Difference(path, _brief(left), _brief(right))
+        told = _brief(left), _brief(right)
+        yield Difference(path, *(told if told[0] != told[1] else (repr(left), repr(right))))
         return
     ours, theirs = _inside(left), _inside(right)
     for name in ours | theirs:
@@ -182,7 +184,7 @@ def _differ(left: object, right: object, path: str) -> Iterator[Difference]:
         if name in ours and name in theirs:
             yield from _differ(ours[name], theirs[name], below)
         else:
-            yield Difference(below, *(_brief(side[name]) if name in side else "nothing" for side in (ours, theirs)))
+            yield Difference(below, *(_outline(side[name]) if name in side else "nothing" for side in (ours, theirs)))
 
 
 def _describe(value: object, label: str, indent: str) -> Iterator[str]:
@@ -200,12 +202,23 @@ def _brief(value: object, depth: int = _TOP) -> str:
         return f"({', '.join(_brief(item, depth) for item in value)})"
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{_brief(key)}: {_brief(item, depth)}' for key, item in value.items())}}}"
+    if isinstance(value, float) and not value.is_integer():
+        return repr(float(f"{value:.{_DIGITS}g}"))
     if not is_dataclass(value) or isinstance(value, type):
         return repr(value)
     held = {f: getattr(value, f.name) for f in fields(value) if f.init}
     told = [f for f, item in held.items() if item != _default(f) or (depth == _TOP and not _opens(item))]
     inner = ", ".join(f"{f.name}={_brief(getattr(value, f.name), depth - 1)}" for f in told)
     return f"{type(value).__name__}({inner if depth else '...' if told else ''})"
+
+
+def _outline(value: object) -> str:
+    """A value that stands on one side only, on one line: a part that holds parts is known by its plain fields."""
+    if not is_dataclass(value) or not any(map(_opens, _inside(value).values())):
+        return _brief(value)
+    held = {f: getattr(value, f.name) for f in fields(value) if f.init}
+    told = [f"{f.name}={_brief(item)}" for f, item in held.items() if not _opens(item) and item != _default(f)]
+    return f"{type(value).__name__}({', '.join([*told, '...'])})"
 
 
 def _default(field: Field[Any]) -> object:
@@ -319,7 +332,10 @@ def _leaf(converter: Converter, value: object, kind: object, where: str) -> obje
     try:
         made: object = converter.structure(value, cast(type, kind))
     except (TypeError, ValueError, KeyError, OverflowError):
-        _refuse(where, f"one of {', '.join(named)}" if named else _name(kind), value)
+        if converter is _EXACT:
+            _refuse(where, f"one of {', '.join(named)}" if named else _name(kind), value)
+        needs = f"one of {', '.join(named).lower()}" if named else _IN_WORDS[cast(type, kind)]
+        raise RecipeError(f"{where} needs {needs}, found {str(value)[:60]!r}") from None
     if isinstance(made, float) and not math.isfinite(made):
         _refuse(where, "a finite number", value)
     return made
@@ -348,5 +364,6 @@ def _converter(hook: Callable[[Any, Any], object]) -> Converter:
     return converter
 
 
+_IN_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 _EXACT = _converter(_as_it_stands)
 _TYPED = _converter(_as_typed)

@@ -5,9 +5,15 @@ What arrives: names of members. What leaves: tables and trees in the terminal. W
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from unmask.codec import Difference
 
 
 def family() -> None:
@@ -58,43 +64,58 @@ def show(
 def diff(
     member: Annotated[str, typer.Argument(help="The member to explain.")],
     other: Annotated[str, typer.Argument(help="The member it is compared with, usually its parent.")],
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Change a value of the first member: PATH=VALUE.")
+    ] = None,
 ) -> None:
-    """Print what one member changed against another, part by part.
+    """Print what one member changed against another, part by part. A heading and a row make a path for --set.
 
     Examples:
 
         unmask diff roberta bert
-    """
-    from rich.table import Table
 
-    from unmask.cli.terminal import console
+        unmask diff bert bert --set stages.0.tasks.0.corrupt.select.rate=0.4
+    """
+    from unmask.cli.terminal import console, resolve
     from unmask.codec import difference
-    from unmask.family import member as find
+
+    changes = set_ or []
+    rows = difference(resolve(other, []), resolve(member, changes))
+    rows = [row for row in rows if row.path not in _LABELS]
+    if not rows:
+        console().print(f"{member} and {other} are the same.", markup=False)
+        return
+    console().print(_table(rows, other, f"{member} (changed)" if changes else member))
+
+
+def _table(rows: Sequence[Difference], left: str, right: str) -> Table:
+    from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("", other, member):
-        table.add_column(name, overflow="fold", ratio=None if name else 0)
+    for name in ("", left, right):
+        table.add_column(Text(name), overflow="fold", ratio=None if name else 0)
     before = ""
-    for path, left, right in difference(find(other), find(member)):
+    for path, ours, theirs in rows:
         heading, place = _place(path)
-        if place in _LABELS:
-            continue
-        if heading != before:
-            table.add_row(f"[bold]{heading}[/bold]")
-            before = heading
-        table.add_row(f"{'  ' if heading else ''}{place}", left, right)
-    console().print(table)
+        if heading and heading != before:
+            table.add_row(Text(heading, style="bold"))
+        before = heading
+        table.add_row(f"{'  ' if heading else ''}{place}", Text(ours), Text(theirs))
+    return table
 
 
 _LABELS = {"name", "year", "paper", "title", "changed", "parent"}
 
 
 def _place(path: str) -> tuple[str, str]:
-    """A path as a person reads it: `stages.0.tasks.0.corrupt.select.run` is `corrupt.select.run` of stage 1."""
+    """A path as a heading and a row: `stages.0.tasks.0` and `corrupt.select.run`, or `stages.0` and `length`."""
     words = path.split(".")
-    if words[0] != "stages":
+    if words[0] != "stages" or len(words) == _OF_STAGE:
         return "", path
-    heading, words = f"stage {int(words[1]) + 1}", words[2:]
-    if words[:2] == ["tasks", "0"]:
-        words = words[2:]
-    return heading, ".".join(words) or "as a whole"
+    head = _OF_TASK if words[_OF_STAGE] == "tasks" and len(words) > _OF_TASK else _OF_STAGE
+    return ".".join(words[:head]), ".".join(words[head:])
+
+
+_OF_STAGE, _OF_TASK = 2, 4
+"""How many words name a stage (`stages.0`), and how many a task (`stages.0.tasks.0`)."""

@@ -37,13 +37,18 @@ for _command in _COMMANDS:
     app.command()(_command)
 
 
-@app.callback()
-def _options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
-) -> None:
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"unmask {__version__}")
         raise typer.Exit
+
+
+_VERSION = typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
+
+
+@app.callback()
+def _options(version: Annotated[bool, _VERSION] = False) -> None:
+    """What can be said before a command."""
 
 
 def main() -> None:

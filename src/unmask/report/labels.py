@@ -6,6 +6,7 @@ What never happens here: layout.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from enum import Enum
@@ -15,6 +16,8 @@ from unmask.walk.trace import Fate
 
 _WIDE = ("W", "F")
 _CLOSING = ("Po", "Pe", "Pf")
+_BYTES = re.compile(r"(?:<[0-9A-F]{2}>)+")
+"""Parts of characters, as byte-level tokens are shown."""
 
 
 class Stage(Enum):
@@ -60,8 +63,8 @@ MARKS = {
 
 
 def spelled(tokens: Sequence[str]) -> str:
-    """Tokens as running text: pieces joined, spaces only where a script has them."""
-    return "".join(gap + written for gap, written in pieces(tokens))
+    """Tokens as running text: pieces joined, spaces only where a script has them, whole characters for their bytes."""
+    return _BYTES.sub(_character, "".join(gap + written for gap, written in pieces(tokens)))
 
 
 def pieces(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -72,6 +75,7 @@ def pieces(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
         closing = len(written) == 1 and unicodedata.category(written) in _CLOSING
         specials = _is_special(before) and _is_special(written)
         glued = token.startswith("##") or closing or specials or not before or _is_wide(before, written)
+        glued |= _cut_inside(before, token)
         yield "" if glued else " ", written
         before = written
 
@@ -79,6 +83,20 @@ def pieces(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
 def span_of(places: Sequence[int]) -> str:
     """Neighbouring places as a range."""
     return str(places[0]) if len(places) == 1 else f"{places[0]}–{places[-1]}"
+
+
+def _character(found: re.Match[str]) -> str:
+    """The characters that some bytes spell; the bytes themselves if parts are missing."""
+    try:
+        text = bytes.fromhex(found[0].replace("<", "").replace(">", "")).decode("utf-8")
+    except UnicodeDecodeError:
+        return found[0]
+    return text if text.isprintable() else found[0]
+
+
+def _cut_inside(before: str, token: str) -> bool:
+    """Whether a character was cut in two between neighbours."""
+    return _BYTES.fullmatch(before[-4:]) is not None and _BYTES.match(token) is not None
 
 
 def _is_special(token: str) -> bool:

@@ -2,6 +2,7 @@
 
 What arrives: a tokenizer and ids. What leaves: their tokens as they can be printed on one line.
 What never happens here: a replacement character. A byte that is only part of a character is shown as itself: <E4>.
+Blank tokens are shown so too.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ def readable(tokenizer: Tokenizer) -> Names:
         return tokenizer.tokens
     entries = {number: piece for piece, number in tokenizer.pipeline.get_vocab(with_added_tokens=True).items()}
     bytes_of = {letter: byte for byte, letter in _letters().items()}
-    shown = {number: f"<{number:02X}>" for number in _CONTROLS} | {_LONE + n: f"<{n:02X}>" for n in range(0x80, 0x100)}
+    shown = {number: _hex(number) for number in _CONTROLS} | {_LONE + byte: _hex(byte) for byte in range(0x80, 0x100)}
 
     def names(ids: Sequence[int] | Ids) -> list[str]:
-        return [_text(entries[int(number)], bytes_of).translate(shown) for number in ids]
+        texts = (_text(entries[int(number)], bytes_of) for number in ids)
+        return [_hex(*text.encode()) if text.isspace() else text.translate(shown) for text in texts]
 
     return names
 
@@ -43,6 +45,10 @@ def _text(piece: str, bytes_of: dict[str, int]) -> str:
     if not all(letter in bytes_of for letter in piece):
         return piece
     return bytes(bytes_of[letter] for letter in piece).decode("utf-8", "surrogateescape")
+
+
+def _hex(*numbers: int) -> str:
+    return "".join(f"<{number:02X}>" for number in numbers)
 
 
 def _letters() -> dict[int, str]:
