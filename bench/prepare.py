@@ -9,8 +9,8 @@ What never happens here: learning. The vocabulary is learned beforehand, timed a
 
 The command does more than the loop: it also reads, cleans, removes duplicates, splits sentences, and writes shards.
 Its time counts everything, the start of Python too. "Each further MB" is the slope between the smallest and the largest
-corpus, which leaves the start out. Each figure is the best of the repeats; processor time is given too, because it
-hardly depends on what else the machine does. Memory is that of all processes together, pages they share counted once.
+corpus, which leaves the start out. The fastest of the repeats counts; its processor time is given too, so that one sees
+whether the machine was free. Memory is that of all processes together, pages they share counted once.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 import jieba
 from tokenizers import Tokenizer as Pipeline
@@ -42,13 +41,15 @@ from unmask.tokenize.train import train
 MB = 1_000_000
 
 
-@dataclass(frozen=True)
-class Run:
-    """What one run of the command took."""
+Case: TypeAlias = tuple[int, int]
+"""Megabytes and processes."""
 
-    seconds: float
+
+class Spent(NamedTuple):
+    """What one run of the command took, in seconds."""
+
+    wall: float
     processor: float
-    memory: int
 
 
 def main() -> None:
@@ -66,72 +67,59 @@ def main() -> None:
         vocabulary = learn(files[min(files)], folder / "tokenizer.json")
         loop = max(plain_loop(files[min(files)], vocabulary, wishes.loop * MB) for _ in range(wishes.repeats))
         print(f"plain loop, jieba and tokenizers, one process: {loop:.2f} MB/s\n")
-        best = {
-            (size, processes): best_run(files[size], vocabulary, processes, wishes.repeats)
-            for size in files
-            for processes in wishes.processes
-        }
-    report(best, loop)
+        cases = [(size, processes) for size in files for processes in wishes.processes]
+        times = [[spend(files[size], vocabulary, n) for size, n in cases] for _ in range(wishes.repeats)]
+        memory = [peak_memory(files[size], vocabulary, n) for size, n in cases]
+        best = {case: min(column) for case, column in zip(cases, zip(*times, strict=True), strict=True)}
+    report(best, dict(zip(cases, memory, strict=True)), loop)
 
 
-def report(best: dict[tuple[int, int], Run], loop: float) -> None:
+def report(best: dict[Case, Spent], memory: dict[Case, int], loop: float) -> None:
     """One line for each size and number of processes."""
     sizes, processes = (sorted(set(part)) for part in zip(*best, strict=True))
     print(f"{'corpus':>7} {'processes':>9} {'seconds':>8} {'MB/s':>6} {'x loop':>7} {'x one':>6}", end=" ")
     print(f"{'processor s':>12} {'peak memory':>12}")
-    for (size, number), run in sorted(best.items()):
-        one = best[size, processes[0]]
-        speed = size / run.seconds
-        print(f"{size:>4} MB {number:>9} {run.seconds:>8.2f} {speed:>6.2f} {speed / loop:>6.1f}x", end=" ")
-        print(f"{one.seconds / run.seconds:>5.2f}x {run.processor:>12.2f} {run.memory / MB:>9.0f} MB")
+    for (size, number), spent in sorted(best.items()):
+        speed, scaling = size / spent.wall, best[size, processes[0]].wall / spent.wall
+        print(f"{size:>4} MB {number:>9} {spent.wall:>8.2f} {speed:>6.2f} {speed / loop:>6.1f}x", end=" ")
+        print(f"{scaling:>5.2f}x {spent.processor:>12.2f} {memory[size, number] / MB:>9.0f} MB")
     if len(sizes) > 1:
-        slope = {
-            n: (sizes[-1] - sizes[0]) / (best[sizes[-1], n].seconds - best[sizes[0], n].seconds) for n in processes
-        }
+        slope = {n: (sizes[-1] - sizes[0]) / (best[sizes[-1], n].wall - best[sizes[0], n].wall) for n in processes}
         figures = ", ".join(f"{speed:.2f} MB/s with {n} ({speed / loop:.1f}x loop)" for n, speed in slope.items())
         print(f"\neach further MB, without the start: {figures}; {slope[processes[-1]] / slope[processes[0]]:.2f}x")
 
 
-def best_run(text: Path, vocabulary: Path, processes: int, repeats: int) -> Run:
-    """The least time, processor time and memory of several runs."""
-    runs = [run(text, vocabulary, processes) for _ in range(repeats)]
-    return Run(*(min(getattr(found, name) for found in runs) for name in Run.__dataclass_fields__))
-
-
-def run(text: Path, vocabulary: Path, processes: int) -> Run:
-    """Prepare a file with the command, in processes of its own."""
-    out = text.with_suffix(".out")
-    words = ["prepare", text, "--tokenizer", vocabulary, "--out", out, "-j", processes]
+def spend(text: Path, vocabulary: Path, processes: int) -> Spent:
+    """The time that the command takes for a file."""
     before, began = os.times(), time.monotonic()
-    command = subprocess.Popen(
-        [sys.executable, "-m", "unmask", *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    with memory_of(command.pid) as peak:
-        _, said = command.communicate()
+    with prepared(text, vocabulary, processes) as command:
+        command.wait()
     seconds, after = time.monotonic() - began, os.times()
-    shutil.rmtree(out)
-    if command.returncode:
-        sys.exit(f"preparing failed: {said.decode()}")
     processor = after.children_user - before.children_user + after.children_system - before.children_system
-    return Run(seconds, processor, max(peak))
+    return Spent(seconds, processor)
+
+
+def peak_memory(text: Path, vocabulary: Path, processes: int) -> int:
+    """The most memory that the command and its workers take at a time, in a run of its own: looking costs time."""
+    peak = 0
+    with prepared(text, vocabulary, processes) as command:
+        while command.poll() is None:
+            peak = max(peak, sum(map(proportional, [command.pid, *descendants(command.pid)])))
+            time.sleep(0.05)
+    return peak
 
 
 @contextlib.contextmanager
-def memory_of(process: int) -> Iterator[list[int]]:
-    """The peak memory of a process and all it starts, sampled ten times a second."""
-    peak, over = [0], threading.Event()
-
-    def watch() -> None:
-        while not over.wait(0.1):
-            peak[0] = max(peak[0], sum(map(proportional, [process, *descendants(process)])))
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        yield peak
-    finally:
-        over.set()
-        watcher.join()
+def prepared(text: Path, vocabulary: Path, processes: int) -> Iterator[subprocess.Popen[bytes]]:
+    """The command on its way; what it made is removed afterwards."""
+    out = text.with_suffix(".out")
+    words = ["prepare", text, "--tokenizer", vocabulary, "--out", out, "-j", processes]
+    quiet = subprocess.DEVNULL
+    command = subprocess.Popen([sys.executable, "-m", "unmask", *map(str, words)], stdout=quiet, stderr=quiet)
+    yield command
+    shutil.rmtree(out)
+    if command.returncode:
+        sys.exit(f"preparing failed: {command.args!r}")
 
 
 def descendants(process: int) -> Iterator[int]:

@@ -146,6 +146,14 @@ def test_whole_words_on_a_corpus_that_was_not_segmented_are_refused() -> None:
     assert "unmask prepare CORPUS --for wwm --out NEW_FOLDER" in sentence
 
 
+def test_phrases_and_entities_that_are_missing_are_asked_for_by_name() -> None:
+    task = replace(CLOZE, corrupt=MaskOut(OneOf((Units(Layer.PHRASE), Units(Layer.ENTITY)), (0.5, 0.5))))
+    recipe = replace(member("wwm"), stages=(replace(STAGE, tasks=(task,)),))
+    for have, wish in (({Layer.PHRASE}, "entity"), (set(), "entity,phrase")):
+        with pytest.raises(RecipeError, match=f"prepare CORPUS --for wwm --layers {wish} --out NEW_FOLDER"):
+            recipe.check(frozenset({Layer.SENTENCE, Layer.WORD} | have), "data/news")
+
+
 @pytest.mark.parametrize("extra", [frozenset(), frozenset({Layer.ENTITY, Layer.PHRASE})], ids=["exact", "more"])
 def test_a_corpus_with_enough_layers_is_accepted(extra: frozenset[Layer]) -> None:
     member("wwm").check(frozenset({Layer.WORD, Layer.SENTENCE}) | extra, "data/news")

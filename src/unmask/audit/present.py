@@ -102,12 +102,12 @@ def verdict(findings: Findings) -> str:
     """The audit in one line."""
     judged = sum(finding.verdict in (Verdict.HOLDS, Verdict.BROKEN) for finding in findings)
     broken, unjudged = findings.broken, len(findings.unjudged)
-    rest = f" {unjudged} could not be judged: too few rows." if unjudged else ""
+    rest = f"; {unjudged} could not be judged, too few rows." if unjudged else "."
     if not broken:
-        every = "every rule that can be judged" if unjudged else "every rule"
-        return f"{findings.name}: {every} holds ({judged} judged).{rest}"
+        said = f"every judged rule holds ({judged})" if unjudged else f"every rule holds ({judged} judged)"
+        return f"{findings.name}: {said}{rest}"
     names = "; ".join(dict.fromkeys(finding.name for finding in broken))
-    return f"{findings.name}: {len(broken)} of {_counted(judged, 'rule')} broken: {names}.{rest}"
+    return f"{findings.name}: {len(broken)} of {_counted(judged, 'rule')} broken: {names}{rest}"
 
 
 def data(findings: Findings) -> AuditData:

@@ -80,8 +80,8 @@ def diff(
     from unmask.codec import difference
 
     changes = set_ or []
-    rows = difference(resolve(other, []), resolve(member, changes))
-    rows = [row for row in rows if row.path not in _LABELS]
+    found = difference(resolve(other, []), resolve(member, changes))
+    rows = [row for row in found if _place(row.path)[1] not in _LABELS]
     if not rows:
         console().print(f"{member} and {other} are the same.", markup=False)
         return

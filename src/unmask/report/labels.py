@@ -86,12 +86,14 @@ def span_of(places: Sequence[int]) -> str:
 
 
 def _character(found: re.Match[str]) -> str:
-    """The characters that some bytes spell; the bytes themselves if parts are missing."""
-    try:
-        text = bytes.fromhex(found[0].replace("<", "").replace(">", "")).decode("utf-8")
-    except UnicodeDecodeError:
-        return found[0]
-    return text if text.isprintable() else found[0]
+    """The characters that some bytes spell. Bytes that spell nothing, or nothing visible, stay as they are."""
+    raw = bytes.fromhex(found[0].replace("<", "").replace(">", ""))
+    text = raw.decode("utf-8", "surrogateescape")
+    return found[0] if text.isspace() else "".join(c if c.isprintable() else _as_bytes(c) for c in text)
+
+
+def _as_bytes(character: str) -> str:
+    return "".join(f"<{byte:02X}>" for byte in character.encode("utf-8", "surrogateescape"))
 
 
 def _cut_inside(before: str, token: str) -> bool:

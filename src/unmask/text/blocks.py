@@ -126,7 +126,7 @@ def _without_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
     if head.startswith(_UTF16_MARKS):
         raise Unusable(
             Reason.OTHER_ENCODING,
-            "the file is UTF-16 (its first bytes say so); convert it, e.g. iconv -f UTF-16 -t UTF-8",
+            "the file is UTF-16 (its first bytes say so); convert with: iconv -f UTF-16 -t UTF-8 FILE",
         )
     yield head.removeprefix(_UTF8_MARK)
     yield from blocks

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from unmask.records import Dropped
 from unmask.text.blocks import read_blocks
+from unmask.text.plain import not_utf8
 from unmask.text.reasons import Reason, Unusable
 from unmask.text.rows import Row, Rows
 from unmask.text.sources import Format, Packing, Source
@@ -94,4 +95,4 @@ def _rows(batch: pa.RecordBatch, text: str, name: str, numbers: Iterator[int]) -
         try:
             yield Row(f"{name}:{number}", {text: value if value is None else value.decode(), **fields})
         except UnicodeDecodeError as error:
-            yield Dropped(Reason.INVALID_UTF8, f"{name}:{number}", str(error))
+            yield Dropped(Reason.INVALID_UTF8, f"{name}:{number}", not_utf8(error))

@@ -59,10 +59,12 @@ class Resemblance:
     """Numbers in a signature: more of them make the threshold sharper."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.threshold < 1 or self.shingle < 1 or self.hashes < 2:
+        if not 0 < self.threshold < 1:
+            raise RecipeError(f"--near-duplicates takes a number between 0 and 1, found {self.threshold}.")
+        if self.shingle < 1 or self.hashes < 2:
             raise RecipeError(
-                f"Resemblance: needs a threshold between 0 and 1, shingles of at least 1 character and at least 2 "
-                f"hashes; got {self.threshold}, {self.shingle} and {self.hashes}."
+                f"Resemblance needs shingles of at least 1 character and at least 2 hashes, "
+                f"found {self.shingle} and {self.hashes}."
             )
 
     def bands(self) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unmask.errors import InputError
+from unmask.text.plain import numbered_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +61,9 @@ def _user_word(path: Path, number: int, line: str) -> UserWord:
 
 
 def _entries(path: Path) -> Iterator[tuple[int, str]]:
-    try:
-        lines = path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    except OSError as error:
-        raise InputError(f"{path}: the dictionary cannot be read ({error.strerror}).") from error
-    for number, raw in enumerate(lines, start=1):
-        try:
-            line = raw.decode()
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}:{number}: the line is not valid UTF-8. Save the dictionary as UTF-8.") from error
+    for number, line in numbered_lines(path, "dictionary"):
         if line.strip() and not line.startswith("#"):
-            yield number, line.rstrip("\r")
+            yield number, line
 
 
 def _bad(path: Path, number: int, line: str, needed: str) -> InputError:

@@ -18,6 +18,7 @@ import numpy as np
 
 from unmask.errors import InputError, RecipeError
 from unmask.records import NO_SPANS, Document, Ints, Layer, Marks, Spans
+from unmask.text.plain import numbered_lines
 
 Phrase: TypeAlias = tuple[str, ...]
 
@@ -76,12 +77,8 @@ class Phrases:
     @staticmethod
     def load(path: Path) -> Phrases:
         """Read a phrase a line, its words separated by spaces; `#` begins a comment line."""
-        try:
-            lines = path.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{path}: the phrase list cannot be read as UTF-8 text ({error}).") from error
         phrases: dict[Phrase, None] = {}
-        for number, line in enumerate(lines, start=1):
+        for number, line in numbered_lines(path, "phrase list"):
             words = tuple(line.split())
             if not words or words[0].startswith("#"):
                 continue

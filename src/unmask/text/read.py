@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from types import MappingProxyType
 
 import numpy as np
@@ -25,7 +26,7 @@ from unmask.text.cut import SENTENCE_ENDS, cut_long
 from unmask.text.given import given_entities
 from unmask.text.reasons import Reason, Unusable
 from unmask.text.rows import Layout, Row, Rows, rows_of_either, rows_of_json, rows_of_text
-from unmask.text.sources import Format, Source, find_sources
+from unmask.text.sources import Format, Source, find_sources, unknown_kinds
 
 _BYTES_A_CHARACTER = 4
 
@@ -55,7 +56,15 @@ def read(
 ) -> Iterator[Document | Dropped]:
     """Read everything behind `given`. `progress` hears how many bytes on disk are done, out of `total_bytes(given)`."""
     sources = find_sources(given)  # now, not at the first document: a wrong path must be refused at once
-    return _read_all(sources, reading or Reading(), progress)
+    return chain(_passed_over(given), _read_all(sources, reading or Reading(), progress))
+
+
+def _passed_over(given: Sequence[str]) -> Iterator[Dropped]:
+    """One piece for each folder with files that are not read, so that nobody waits for them in vain."""
+    for folder, kinds in unknown_kinds(given):
+        count = kinds.total()
+        files = f"{count:,} file{'s' if count > 1 else ''} of unknown kind"
+        yield Dropped(Reason.UNKNOWN_KIND, folder, f"skipped {files} ({', '.join(sorted(kinds))})")
 
 
 def _read_all(
@@ -90,11 +99,11 @@ def _read_one(source: Source, reading: Reading, meter: _Meter) -> Iterator[Docum
             else:
                 yield row
     except Unusable as trouble:
-        kept = f"; everything up to {last} was read" if last else ""
-        yield Dropped(trouble.reason, last or source.name, f"{source.path}: {trouble.detail}{kept}")
+        kept = "; everything up to here was read" if last else ""
+        yield Dropped(trouble.reason, last or source.name, f"{trouble.detail}{kept}")
         return
     if not last:
-        yield Dropped(Reason.EMPTY_FILE, source.name, f"{source.path}: there is no document in it")
+        yield Dropped(Reason.EMPTY_FILE, source.name, "there is no document in it")
 
 
 def _rows(source: Source, reading: Reading, meter: _Meter) -> Rows:

@@ -19,6 +19,7 @@ class Reason(StrEnum):
     DAMAGED_FILE = "damaged file"
     UNREADABLE_FILE = "unreadable file"
     EMPTY_FILE = "empty file"
+    UNKNOWN_KIND = "folder with other files"
     NEAR_EMPTY = "near-empty document"
     DUPLICATE = "exact duplicate"
     NEAR_DUPLICATE = "near duplicate"

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from unmask.records import Dropped
+from unmask.text.plain import not_utf8
 from unmask.text.reasons import Reason
 
 
@@ -101,5 +102,4 @@ def rows_of_either(lines: Iterator[bytes], name: str, field: str, layout: Layout
 
 
 def _invalid(name: str, line: int, error: UnicodeDecodeError) -> Dropped:
-    byte = error.object[error.start]
-    return Dropped(Reason.INVALID_UTF8, f"{name}:{line}", f"byte 0x{byte:02x} does not belong there ({error.reason})")
+    return Dropped(Reason.INVALID_UTF8, f"{name}:{line}", not_utf8(error))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import glob
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -47,6 +47,8 @@ _KINDS = {
     ".parquet": Format.PARQUET,
     ".arrow": Format.ARROW,
 }
+_BESIDE = ("state.json", "dataset_info.json", "dataset_dict.json")
+"""What `save_to_disk` writes beside the data."""
 _KNOWN = f"{', '.join(_KINDS)}, each also with .gz or .zst"
 
 
@@ -82,6 +84,24 @@ def find_sources(given: Sequence[str]) -> tuple[Source, ...]:
     if not found:
         raise InputError("No input was given. Name a file, a folder, a pattern, or - for standard input.")
     return _named_apart(tuple(found.values()))
+
+
+def unknown_kinds(given: Sequence[str]) -> Iterator[tuple[str, Counter[str]]]:
+    """Each folder that holds files which are not read: how many of each ending. Hidden files do not count."""
+    for written in dict.fromkeys(given):
+        folder = Path(written)
+        paths = folder.rglob("*") if folder.is_dir() else ()
+        kinds = Counter(
+            path.suffix.lower() or "no ending"
+            for path in paths
+            if not (path.is_dir() or _kind(path) or path.name in _BESIDE or _is_hidden(path.relative_to(folder)))
+        )
+        if kinds:
+            yield written, kinds
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
 
 
 def total_bytes(given: Sequence[str]) -> int:

@@ -10,17 +10,15 @@ over, and so is a line that begins with # alone, a comment.
 
 from __future__ import annotations
 
-import codecs
-import gzip
 import re
-import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from unmask.errors import InputError
+from unmask.text.plain import numbered_lines
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.vectors.neighbours import Links
 from unmask.vectors.vocabulary import Vocabulary, spell
@@ -33,7 +31,7 @@ Groups = tuple[tuple[str, ...], ...]
 
 def read_groups(path: Path) -> Groups:
     """The groups of a synonym file, in order."""
-    groups = tuple(group for line in _lines(path) if len(group := _group(line)) > 1)
+    groups = tuple(group for _, line in numbered_lines(path, "synonym file") if len(group := _group(line)) > 1)
     if not groups:
         raise InputError(
             f"{path} holds no synonyms: no line has two words or more. "
@@ -51,19 +49,6 @@ def _group(line: str) -> tuple[str, ...]:
     if code and code[1] != "=":
         return ()
     return tuple(dict.fromkeys(words[1:] if code else words))
-
-
-def _lines(path: Path) -> Iterator[str]:
-    try:
-        data = path.read_bytes()
-        data = gzip.decompress(data) if path.suffix == ".gz" else data
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: the synonyms cannot be read ({error}).") from error
-    for number, raw in enumerate(data.removeprefix(codecs.BOM_UTF8).split(b"\n"), start=1):
-        try:
-            yield raw.decode()
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}:{number}: the line is not valid UTF-8. Save the synonyms as UTF-8.") from error
 
 
 def synonym_links(groups: Groups, vocabulary: Vocabulary, tokenizer: Tokenizer) -> Links:

@@ -18,8 +18,8 @@ SENTINELS = np.arange(2100, 2200, dtype=np.int32)
 
 
 def vocabulary() -> Vocab:
-    """Two thousand tokens; words of one token below 300 and of two below 60 have similar words."""
-    single = [(token,) for token in range(10, 300)]
+    """Two thousand tokens; words of one token below 1900 and of two below 60 have similar words."""
+    single = [(token,) for token in range(10, 1900)]
     double = [(token, token + 1) for token in range(10, 60)]
     words = single + double
     near = [[i ^ 1, i ^ 2] for i in range(len(single) - 2)] + [[], []]
@@ -28,11 +28,11 @@ def vocabulary() -> Vocab:
 
 
 def make_shard(rng: np.random.Generator, documents: int, base: int) -> Shard:
-    """Words of 1 to 3 tokens in sentences of 4 to 30 words in documents of 1 to 40 sentences."""
+    """Words of 1 to 3 tokens, mostly 1, in sentences of 4 to 30 words in documents of 1 to 40 sentences."""
     bits, starts = [], [0]
     for _ in range(documents):
         for _ in range(rng.integers(1, 41)):
-            sizes = rng.integers(1, 4, rng.integers(4, 31))
+            sizes = rng.choice([1, 2, 3], rng.integers(4, 31), p=[0.6, 0.2, 0.2])
             sentence = np.zeros(sizes.sum(), np.uint8)
             heads = np.cumsum(sizes) - sizes
             sentence[heads] = Flag.WORD

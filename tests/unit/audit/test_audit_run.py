@@ -30,7 +30,7 @@ from unmask.objectives.mlm import MLM
 from unmask.records import Layer, Ordering, Spans
 from unmask.rules import rule, rules
 from unmask.tasks import Task
-from unmask.tokenize.stand_ins import NO_STAND_INS
+from unmask.tokenize.stand_ins import NO_STAND_INS, StandIns
 
 KEY = Key.of(5)
 RUNS = (0.4, 0.3, 0.2, 0.1)
@@ -147,9 +147,9 @@ class Forgets(MaskOut):
     ("task", "broken"),
     [
         (cloze(Torn()), "words left half-masked"),
-        (cloze(Greedy()), "tokens chosen"),
+        (cloze(Greedy()), "tokens chosen (15 % wanted)"),
         (cloze(Greedy()), "rows over budget"),
-        (cloze(Greedy(run=RUNS)), "tokens chosen"),
+        (cloze(Greedy(run=RUNS)), "tokens chosen (15 % wanted)"),
         (cloze(Lawless(run=RUNS)), "run length in words, largest gap"),
         (cloze(Lawless(run=RUNS)), "run length in words, mean"),
         (cloze(Tokens(), AlwaysMasks(mask=0.8, random=0.1, keep=0.1)), "shown: kept"),
@@ -255,7 +255,7 @@ class Lies(Pairs):
 def test_pairs_that_contradict_their_fact_are_found(corpus):
     task = replace(cloze(Tokens()), examples=Lies(Negative.RANDOM))
     findings = audit(task, corpus, KEY, rows=300, lengths=(128,))
-    assert named(findings, "next: pairs whose documents contradict it").measured == 300
+    assert named(findings, "next: pairs their documents contradict").measured == 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +285,29 @@ def test_similar_words_without_a_table_break_the_rule_and_say_what_to_do(corpus)
     assert "unmask vectors" in findings.broken[0].advice
 
 
+def test_a_table_that_knows_few_words_breaks_the_rule_and_the_wanted_share_is_still_named(corpus):
+    few = StandIns.of([(token,) for token in range(10, 60)], [[number ^ 1] for number in range(50)])
+    findings = audit(rule("similar"), replace(corpus, vocab=replace(corpus.vocab, stand_ins=few)), KEY, lengths=(128,))
+    assert [finding.name for finding in findings.broken] == ["chosen words that have a similar word"]
+    assert "more text, or give it --synonyms" in findings.broken[0].advice
+    similar = named(findings, "shown: similar words (80 % wanted)")
+    assert similar.rule.value < 0.5
+    assert named(findings, "shown: random words (10 % wanted)").rule.value > 0.4
+
+
+def test_a_few_rows_judge_no_share(corpus):
+    task = replace(cloze(Tokens()), examples=Pairs(Negative.RANDOM))
+    findings = audit(task, corpus, KEY, rows=3, lengths=(128,))
+    assert findings.holds
+    assert {"next: random pairs", "shown: mask", "shown: kept"} <= {finding.name for finding in findings.unjudged}
+    assert named(findings, "rows not restored exactly").verdict is Verdict.HOLDS
+
+
+def test_entities_are_spelled_as_such(corpus):
+    findings = audit(cloze(Units(Layer.ENTITY)), corpus, KEY, rows=50, lengths=(128,))
+    assert named(findings, "entities left half-masked").measured == 0
+
+
 def test_the_whole_corpus_is_enough_and_more_rows_than_there_are_do_no_harm(corpus):
     section = audit(rule("gpt"), corpus, KEY, rows=1 << 60, lengths=(256,)).sections[0]
     text = corpus.manifest.counts.tokens
@@ -302,6 +325,10 @@ def test_a_missing_layer_is_refused(corpus):
     plain = replace(corpus, manifest=replace(corpus.manifest, layers=(Layer.SENTENCE,)))
     with pytest.raises(RecipeError, match="reads word units"):
         audit(rule("word"), plain, KEY)
+    with pytest.raises(RecipeError, match="unmask prepare CORPUS --out NEW_FOLDER"):
+        audit(rule("word"), plain, KEY)
+    with pytest.raises(RecipeError, match="unmask prepare CORPUS --layers entity --out NEW_FOLDER"):
+        audit(cloze(Units(Layer.ENTITY)), plain, KEY)
     with pytest.raises(RecipeError, match="was prepared with sentence only"):
         audit(next(found for found in members() if found.name == "wwm"), plain, KEY)
 

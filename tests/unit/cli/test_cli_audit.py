@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +15,21 @@ from unmask.cli.audit import audit
 from unmask.errors import CorpusError, RecipeError
 from unmask.records import Flag, Layer
 from unmask.shards.corpus import Corpus, Shard
-from unmask.shards.manifest import Counts, Manifest
+from unmask.shards.files import write_array
+from unmask.shards.manifest import Counts, Manifest, ShardInfo, shard_folder
 from unmask.tokenize.vocab import Vocab
+from unmask.tokenize.wordpiece import WordPiece
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(audit)
 
 
 @pytest.fixture(autouse=True)
-def corpus(monkeypatch):
+def corpus(monkeypatch, tmp_path):
     """Sixty documents of words of two tokens, in place of a folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("data").mkdir()
+    WordPiece().untrained().save("data/tokenizer.json")
     rng = np.random.default_rng(1)
     documents = np.arange(61) * 400
     bits = np.zeros(documents[-1], np.uint8)
@@ -35,6 +41,7 @@ def corpus(monkeypatch):
     manifest = Manifest("", "", (Layer.WORD, Layer.SENTENCE), {}, counts, {}, {})
     made = Corpus(Path("data"), manifest, (Shard(ids, bits, documents, 0),), vocab)
     monkeypatch.setattr(Corpus, "open", staticmethod(lambda folder: made))
+    return made
 
 
 def run(*words):
@@ -47,7 +54,7 @@ def test_a_sound_member_exits_with_0_and_fits_80_columns():
     assert "words left half-masked" in result.output
     assert "rows of 128" in result.output
     assert "rows of 512" in result.output
-    assert "wwm: every rule holds" in result.output
+    assert "wwm: every judged rule holds (26); 2 could not be judged, too few rows." in result.output
     assert max(map(len, result.output.splitlines())) <= 80
 
 
@@ -55,6 +62,64 @@ def test_a_broken_rule_exits_with_1_and_says_what_to_do():
     result = run("macbert", "--length", "128", "--rows", "100")
     assert result.exit_code == 1
     assert "unmask vectors --data data" in result.output
+
+
+def test_another_kind_of_vocabulary_is_noted_before_the_tables():
+    result = run("roberta", "--length", "128", "--rows", "100")
+    note = "note: data has a WordPiece vocabulary; roberta's is ByteBPE (prepare --for roberta)"
+    assert result.output.splitlines()[0] == note
+    assert result.exit_code == 0
+    assert "note" not in run("bert", "--length", "128", "--rows", "100").output
+
+
+def test_a_note_stays_out_of_the_json():
+    result = run("roberta", "--length", "128", "--rows", "20", "--json")
+    assert json.loads(result.stdout)["name"] == "roberta"
+    assert "note: data has a WordPiece vocabulary" in result.stderr
+
+
+def test_a_few_rows_are_not_called_sound():
+    result = run("wwm", "--length", "128", "--rows", "1")
+    assert "1 row, " in result.output
+    assert "too few rows" in result.output
+    assert "-" not in {word[:1] for line in result.output.splitlines() for word in line.split() if "." in word}
+    assert max(map(len, result.output.splitlines())) <= 80
+
+
+@pytest.fixture
+def stored(corpus, monkeypatch):
+    """The same corpus with the files of its one shard in place; their folder."""
+    folder, shard = shard_folder(Path("data"), 0), corpus.shards[0]
+    folder.mkdir(parents=True)
+    arrays = {"ids": shard.ids, "units": shard.units, "documents": shard.documents}
+    files = {name: write_array(folder / f"{name}.npy", array) for name, array in arrays.items()}
+    manifest = replace(corpus.manifest, shards=(ShardInfo(corpus.manifest.counts, "", files),))
+    monkeypatch.setattr(Corpus, "open", staticmethod(lambda folder: replace(corpus, manifest=manifest)))
+    return folder
+
+
+def test_sound_files_are_verified_and_audited(stored):
+    result = run("wwm", "--verify", "--length", "128", "--rows", "100")
+    assert result.exit_code == 0
+    assert "tokens chosen (15 % wanted)" in result.output
+
+
+def test_a_changed_file_is_found_before_anything_is_measured(stored):
+    path = stored / "units.npy"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    assert run("wwm", "--length", "128", "--rows", "100").exit_code == 0
+    result = run("wwm", "--verify", "--length", "128", "--rows", "100")
+    assert isinstance(result.exception, CorpusError)
+    assert "units.npy has changed since it was written" in str(result.exception)
+
+
+def test_a_file_that_is_gone_is_told_as_damage(stored):
+    (stored / "documents.npy").unlink()
+    result = run("wwm", "--verify")
+    assert isinstance(result.exception, CorpusError)
+    assert "The corpus in data is damaged" in str(result.exception)
 
 
 def test_a_histogram_is_drawn_beside_its_law():

@@ -6,7 +6,10 @@ from typer.testing import CliRunner
 
 from unmask.cli.walk import SAMPLE, walk
 from unmask.errors import CorpusError, InputError, RecipeError
+from unmask.records import Layer
 from unmask.rules import rules
+from unmask.shards.manifest import Counts, Manifest
+from unmask.walk.toy import other_document, toy_tokenizer
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(walk)
@@ -20,6 +23,26 @@ def test_a_member_and_a_rule_are_walked():
     assert "bert" in run("bert").stdout
     assert SAMPLE in run("--rule", "span").stdout
     assert "\x1b" not in run("--rule", "span").stdout
+
+
+def test_a_member_folds_case_and_the_other_text_is_the_users():
+    shown = run("bert", "--text", "The cat").stdout
+    assert "token the|cat" in shown
+    assert "a sample sentence" in shown
+    assert "a sample sentence" not in run("bert", "--text", "The cat", "--other", "A dog.").stdout
+    assert "token The|cat" in run("--rule", "token", "--text", "The cat").stdout
+
+
+def test_a_corpus_brings_its_own_words_and_phrases(tmp_path):
+    tokenizer = toy_tokenizer([SAMPLE, other_document(SAMPLE)])
+    tokenizer.save(tmp_path / "tokenizer.json")
+    Manifest(tokenizer.digest, "", (Layer.WORD,), {}, Counts(), {}, {}).save(tmp_path / "manifest.json")
+    (tmp_path / "dictionary.txt").write_text("下一个词\n", encoding="utf-8")
+    (tmp_path / "phrases.txt").write_text("语言 模型\n", encoding="utf-8")
+    for subject in (("wwm",), ("--rule", "phrase")):
+        shown = run(*subject, "--data", str(tmp_path)).stdout
+        assert "words 使用|语言|模型|来|预测|下一个词|的|概率" in shown
+        assert "phrases 语言模型\n" in shown
 
 
 def test_without_a_name_all_rules_are_shown():

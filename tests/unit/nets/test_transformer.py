@@ -156,3 +156,20 @@ def test_a_trunk_that_cannot_be_built_is_refused():
         Trunk(depth=2, width=30, heads=4, inner=64)
     with pytest.raises(RecipeError, match="Dropout"):
         Trunk(depth=2, width=32, heads=4, inner=64, dropout=1.0)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("lowering", [Lowering.SDPA, Lowering.FLEX, Lowering.VARLEN, Lowering.AUTO])
+@pytest.mark.parametrize("lengths", [[64, 64], [5, 1, 120, 33]])
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_on_a_gpu_every_lowering_equals_the_dense_reference_in_bf16(lengths, lowering):
+    trunk = Trunk(depth=2, width=128, heads=2, inner=256, dropout=0.0, attention_dropout=0.0)
+    made = Transformer(trunk, 100, 128).eval()
+    draw_weights(made, 0.1, torch.Generator().manual_seed(0))
+    host = tokens(lengths)
+    exact = run(made, host, Lowering.DENSE)
+    made = made.cuda().bfloat16()
+    offsets = torch.tensor([0, *lengths]).cumsum(0)
+    batch = Tokens(host.ids_T.cuda(), host.position_T.cuda(), host.segment_T.cuda(), Borders.of(offsets, "cuda"))
+    difference = (run(made, batch, lowering).float().cpu() - exact).abs().max()
+    assert difference < 0.08

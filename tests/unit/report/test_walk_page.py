@@ -86,6 +86,13 @@ def test_masked_tokens_show_what_stood_there_and_what_to_say():
     assert page.count('class="chip mask" title="masked"') == 6  # three in the input, three in the targets
 
 
+def test_a_page_says_what_is_a_sample_and_what_part_is_walked():
+    bert = next(subject for subject in SUBJECTS if subject.name == "bert")
+    words = read(take(bert)).text
+    assert "B: a sample sentence; --other gives yours" in words
+    assert "walked here: stage 1 of 2, rows of up to 128 tokens" in words
+
+
 def test_the_grid_has_a_square_for_every_pair():
     walk = take("gpt")
     page = walk_page([walk])

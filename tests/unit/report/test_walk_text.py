@@ -1,11 +1,18 @@
 """A walk in the terminal: it fits, it is aligned, and it loses nothing without colour."""
 
+import re
+
 import pytest
 from rich.cells import cell_len
 from walks import ENGLISH, SENTENCE, SEVERAL, SUBJECTS, take
 
 from unmask.report.strip import Cell, Column, strip
 from unmask.report.walk_text import summary_lines, walk_lines
+from unmask.rules import bare_rule
+from unmask.tokenize.bpe import ByteBPE
+from unmask.tokenize.train import train
+from unmask.walk.ground import Ground, marked
+from unmask.walk.run import Subject, walk
 
 
 def plain(walk, width=80):
@@ -55,6 +62,33 @@ def test_a_raised_rate_and_a_toy_table_are_named():
     assert "the rule's own rate is 15 %" in text
     assert "a toy table written by hand" in text
     assert "a toy vocabulary" in text
+
+
+def test_one_word_is_not_one_words():
+    text = "\n".join(plain(take("token", "好")))
+    assert "1 word, found once" in text
+    assert "1 token\n" in text
+    assert "1 of 1 text token" in text
+    assert not re.search(r"\b1 (words|tokens|text tokens)", text)
+
+
+def test_a_pair_says_that_its_other_half_is_a_sample_and_that_there_is_more():
+    bert = next(subject for subject in SUBJECTS if subject.name == "bert")
+    lines = plain(take(bert))
+    assert "    note B: a sample sentence; --other gives yours" in lines
+    assert lines[2] == "walked here: stage 1 of 2, rows of up to 128 tokens"
+
+
+@pytest.mark.parametrize("rule", ["token", "span", "bart", "gpt", "xlnet"])
+def test_parts_of_characters_are_bytes_and_fit(rule):
+    tokenizer = train(ByteBPE(size=300), ["the model reads"] * 4)
+    ground = Ground(tokenizer, tokenizer.vocab, "bytes", "none")
+    subject = Subject.of_rule(bare_rule(rule), bare_rule(rule).task)
+    found = walk(subject, marked("我爱 😀 the model。", subject.task.needs), ground, marked("你好", frozenset()))
+    lines = plain(found)
+    assert max(map(cell_len, lines)) <= 80
+    assert "<E6> <88> <91>" in "\n".join(lines)
+    assert "\ufffd" not in "\n".join(lines)
 
 
 def test_other_draws_are_shown_unless_nothing_is_drawn():

@@ -18,4 +18,4 @@ def take(subject, text=SENTENCE, visits=range(4)):
         subject = Subject.of_rule(bare_rule(subject), bare_rule(subject).task)
     second = other_document(text)
     document = marked(text, subject.task.needs)
-    return walk(subject, document, Ground.toy([text, second]), marked(second, frozenset()), 0, visits)
+    return walk(subject, document, Ground.toy([text, second], subject.spelling), marked(second, frozenset()), 0, visits)

@@ -5,15 +5,40 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unmask.tokenize.bpe import ByteBPE
+from unmask.tokenize.chars import Characters
 from unmask.tokenize.encode import Encoder
-from unmask.walk.toy import OTHER_CHINESE, OTHER_ENGLISH, other_document, similar_words, toy_tokenizer, toy_vocab
+from unmask.tokenize.wordpiece import WordPiece
+from unmask.walk.toy import (
+    CASED,
+    OTHER_CHINESE,
+    OTHER_ENGLISH,
+    Listed,
+    other_document,
+    similar_words,
+    toy_tokenizer,
+    toy_vocab,
+)
+
+CAFE = ["The", "Café"]
 
 
 @settings(max_examples=60, deadline=None)
-@given(text=st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Cf", "Co", "Cn"]), max_size=40))
-def test_no_token_is_unknown(text):
-    tokenizer = toy_tokenizer([text])
+@given(
+    text=st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Cf", "Co", "Cn"]), max_size=40),
+    spelling=st.sampled_from([CASED, Listed.like(WordPiece())]),
+)
+def test_no_token_is_unknown(text, spelling):
+    tokenizer = toy_tokenizer([text], spelling)
     assert tokenizer.vocab.unk not in Encoder(tokenizer).tokens(text).ids
+
+
+def test_case_and_accents_are_folded_as_the_vocabulary_of_a_member_folds_them():
+    for spec, pieces in ((WordPiece(), ["the", "cafe"]), (WordPiece(lowercase=False, strip_accents=False), CAFE)):
+        tokenizer = toy_tokenizer(["The Café"], Listed.like(spec))
+        assert tokenizer.tokens(Encoder(tokenizer).tokens("The Café").ids) == pieces
+    assert Listed.like(Characters(lowercase=True)).lowercase
+    assert Listed.like(ByteBPE()) == CASED
 
 
 def test_english_words_fall_into_pieces_and_never_get_lost():

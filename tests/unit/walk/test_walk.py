@@ -1,5 +1,7 @@
 """Walks of one sentence: every stage says what the parts did."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -135,6 +137,31 @@ def test_a_pair_takes_its_second_segment_from_the_other_document():
     assert "".join(token.text for token in found.row if token.segment) == "别的文章。[SEP]"
     facts = [asked.how for asked in found.draws[0].asked if isinstance(asked, Saying)]
     assert facts == ["from the first token: B comes from another document (next = 1)"]
+
+
+def test_a_sample_sentence_is_called_one():
+    assert take(Subject.of_member(member("bert"))).second == "B: a sample sentence; --other gives yours"
+    assert take(Subject.of_member(member("roberta"))).second.startswith("behind the text: a sample")
+    assert not take(Subject.of_member(member("bert")), other="别的文章。").second
+    assert not take(of_rule("token")).second
+
+
+def test_a_member_with_more_than_one_part_says_which_is_walked():
+    bert, roberta = member("bert"), member("roberta")
+    assert Subject.of_member(bert).walked == "walked here: stage 1 of 2, rows of up to 128 tokens"
+    assert not Subject.of_member(roberta).walked
+    stage = roberta.stages[0]
+    two = replace(stage, tasks=(*stage.tasks, *bert.stages[0].tasks), shares=(0.5, 0.5))
+    assert Subject.of_member(replace(roberta, stages=(two,))).walked == "walked here: task 'cloze', the first of 2"
+
+
+def test_a_member_that_folds_case_is_walked_in_lower_case():
+    for name, first in (("bert", "an"), ("spanbert", "An")):
+        subject = Subject.of_member(member(name))
+        ground = Ground.toy([ENGLISH, other_document(ENGLISH)], subject.spelling)
+        found = walk(subject, marked(ENGLISH, frozenset()), ground, marked(other_document(ENGLISH), frozenset()))
+        assert found.tokens[0].text == first
+        assert ("lower-case" in found.ground.about) == (name == "bert")
 
 
 def test_the_answers_of_a_cloze_are_the_hidden_tokens():

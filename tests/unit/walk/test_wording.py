@@ -11,7 +11,7 @@ from unmask.examples.visits import Copies, EveryVisit
 from unmask.records import Example, Layer, UnitMap
 from unmask.rules import rule, rules
 from unmask.views import PREFIX, TWO_DIRECTIONS, TWO_STREAMS
-from unmask.walk.wording import budget, renewal, shows, sight, where
+from unmask.walk.wording import budget, count, renewal, shows, sight, where
 
 
 def row(length):
@@ -38,6 +38,11 @@ def test_the_numbers_are_the_parts_own():
     assert "mean 3.8" in where(rule("span").corrupt)
     assert shows(rule("similar").corrupt) == "80 % a similar word, 10 % random, 10 % kept as it is; drawn for each word"
     assert budget(rule("xlnet").corrupt, row(20)) == "1/6 × 18 text tokens = 3.0, rounded"
+
+
+def test_one_is_not_many():
+    assert (count(1, "word"), count(0, "word"), count(1200, "word")) == ("1 word", "0 words", "1,200 words")
+    assert "× 1 text token =" in budget(rule("xlnet").corrupt, row(3))
 
 
 def test_a_mixture_names_its_parts():

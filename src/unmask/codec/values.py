@@ -1,7 +1,7 @@
-"""Values to JSON and back: a recipe is data, so it can be saved, compared, changed by name and named by a digest.
+"""Values to JSON and back: a recipe is data, so it can be saved, changed by name and named by a digest.
 
 What arrives: trees of frozen dataclasses (recipes and their parts) over enums, tuples, mappings, text and numbers.
-What leaves: JSON in which every part carries its own name, a fingerprint, a list of differences, a changed copy.
+What leaves: JSON in which every part carries its own name, a fingerprint, a changed copy.
 What never happens here: running code that a file names. A tag is looked up under `unmask` or in a module that the
 caller hands over, and must be a frozen dataclass defined there. Functions, arrays and other live objects are refused.
 
@@ -15,31 +15,22 @@ import hashlib
 import importlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, fields, is_dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from enum import Enum, EnumType
 from types import MappingProxyType, ModuleType, UnionType
-from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, NoReturn, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from cattrs import Converter
 
+from unmask.codec.told import brief, held_in, key_name
 from unmask.errors import RecipeError
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json]"
 T = TypeVar("T")
 
 _TAG = "part"
-_TOP = 2
-_DIGITS = 4  # of a number that a person reads; in JSON numbers are exact
 _PLAIN = (bool, int, float, str)
-
-
-class Difference(NamedTuple):
-    """One place where two values differ, with each side in a short readable form."""
-
-    path: str
-    left: str
-    right: str
 
 
 def encode(value: object) -> Json:
@@ -65,19 +56,9 @@ def fingerprint(value: object) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def difference(left: object, right: object) -> list[Difference]:
-    """Every place where two values differ. A part of another type is one difference, whatever it holds."""
-    return list(_differ(left, right, ""))
-
-
 def override(value: T, path: str, text: str) -> T:
     """A copy in which the leaf at `path` ("stages.0.length") is what `text` says, read by that leaf's own type."""
     return cast(T, _override(value, type(value), path.split("."), text, type(value).__name__))
-
-
-def describe(value: object) -> list[str]:
-    """The value as an indented tree, one leaf a line."""
-    return list(_describe(value, "", ""))
 
 
 def _encode(value: object, declared: object, where: str) -> Json:
@@ -87,7 +68,7 @@ def _encode(value: object, declared: object, where: str) -> Json:
     if kind in _PLAIN:
         return cast(Json, _leaf(_EXACT, value, kind, where))
     kinds = _kinds(value, kind, where)
-    inside = {name: _encode(item, kinds[name], f"{where}.{name}") for name, item in _inside(value).items()}
+    inside = {name: _encode(item, kinds[name], f"{where}.{name}") for name, item in held_in(value).items()}
     if isinstance(value, tuple):
         return list(inside.values())
     if isinstance(value, Mapping):
@@ -146,98 +127,28 @@ def _build(cls: type, values: Mapping[str, object], where: str) -> object:
 def _override(value: object, declared: object, path: Sequence[str], text: str, where: str) -> object:
     if not path:
         return _read(text, value, _arm(declared, False, where), where)
-    inside, step = _inside(value), path[0]
+    inside, step = held_in(value), path[0]
     if step not in inside:
-        there = f"it has {', '.join(inside)}" if inside else f"it holds nothing by name, only {_brief(value)}"
+        there = f"it has {', '.join(inside)}" if inside else f"it holds nothing by name, only {brief(value)}"
         raise RecipeError(f"{where} has no {step!r}; {there}")
     of = _kinds(value, _arm(declared, is_dataclass(value), where), where)[step]
     changed = _override(inside[step], of, path[1:], text, f"{where}.{step}")
     if isinstance(value, tuple):
         return tuple(changed if name == step else item for name, item in inside.items())
     if isinstance(value, Mapping):
-        return MappingProxyType({key: changed if _key(key) == step else item for key, item in value.items()})
+        return MappingProxyType({key: changed if key_name(key) == step else item for key, item in value.items()})
     return _build(type(value), inside | {step: changed}, where)
 
 
 def _read(text: str, old: object, kind: object, where: str) -> object:
     if _is_part(kind) or get_origin(kind) is Mapping:
-        names = ", ".join(_inside(old)) or "nothing"
-        raise RecipeError(f"{where} is {_brief(old)} and cannot be typed in one word; set what it holds: {names}")
+        names = ", ".join(held_in(old)) or "nothing"
+        raise RecipeError(f"{where} is {brief(old)} and cannot be typed in one word; set what it holds: {names}")
     if get_origin(kind) is not tuple:
         return _leaf(_TYPED, text, kind, where)
     words = [word.strip() for word in text.strip().strip("()").split(",") if word.strip()]
     slots = (_arm(slot, False, where) for slot in _slots(kind, len(words), where))
     return tuple(_leaf(_TYPED, word, slot, where) for word, slot in zip(words, slots, strict=True))
-
-
-def _differ(left: object, right: object, path: str) -> Iterator[Difference]:
-    if left == right:
-        return
-    alike = type(left) is type(right) or (isinstance(left, Mapping) and isinstance(right, Mapping))
-    if not (alike and (_opens(left) or _opens(right))):
-        told = _brief(left), _brief(right)
-        yield Difference(path, *(told if told[0] != told[1] else (repr(left), repr(right))))
-        return
-    ours, theirs = _inside(left), _inside(right)
-    for name in ours | theirs:
-        below = f"{path}.{name}".removeprefix(".")
-        if name in ours and name in theirs:
-            yield from _differ(ours[name], theirs[name], below)
-        else:
-            yield Difference(below, *(_outline(side[name]) if name in side else "nothing" for side in (ours, theirs)))
-
-
-def _describe(value: object, label: str, indent: str) -> Iterator[str]:
-    title = _brief(value) if not _opens(value) else type(value).__name__ if is_dataclass(value) else ""
-    yield f"{indent}{label}{title}".rstrip()
-    for name, item in _inside(value).items() if _opens(value) else ():
-        yield from _describe(item, f"{name}: ", f"{indent}  ")
-
-
-def _brief(value: object, depth: int = _TOP) -> str:
-    """A value on one line: below the top, fields that hold their default are left out, and so is what lies deep."""
-    if isinstance(value, Enum):
-        return value.name.lower()
-    if isinstance(value, tuple):
-        return f"({', '.join(_brief(item, depth) for item in value)})"
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{_brief(key)}: {_brief(item, depth)}' for key, item in value.items())}}}"
-    if isinstance(value, float) and not value.is_integer():
-        return repr(float(f"{value:.{_DIGITS}g}"))
-    if not is_dataclass(value) or isinstance(value, type):
-        return repr(value)
-    held = {f: getattr(value, f.name) for f in fields(value) if f.init}
-    told = [f for f, item in held.items() if item != _default(f) or (depth == _TOP and not _opens(item))]
-    inner = ", ".join(f"{f.name}={_brief(getattr(value, f.name), depth - 1)}" for f in told)
-    return f"{type(value).__name__}({inner if depth else '...' if told else ''})"
-
-
-def _outline(value: object) -> str:
-    """A value that stands on one side only, on one line: a part that holds parts is known by its plain fields."""
-    if not is_dataclass(value) or not any(map(_opens, _inside(value).values())):
-        return _brief(value)
-    held = {f: getattr(value, f.name) for f in fields(value) if f.init}
-    told = [f"{f.name}={_brief(item)}" for f, item in held.items() if not _opens(item) and item != _default(f)]
-    return f"{type(value).__name__}({', '.join([*told, '...'])})"
-
-
-def _default(field: Field[Any]) -> object:
-    return field.default if field.default_factory is MISSING else field.default_factory()
-
-
-def _opens(value: object) -> bool:
-    """Whether a value takes several lines: a part with fields, a mapping, or a tuple that holds one of these."""
-    return any(map(_opens, value)) if isinstance(value, tuple) else bool(_inside(value))
-
-
-def _inside(value: object) -> dict[str, object]:
-    if isinstance(value, tuple):
-        return {str(i): item for i, item in enumerate(value)}
-    if isinstance(value, Mapping):
-        return {_key(key): item for key, item in value.items()}
-    if is_dataclass(value):
-        return {f.name: getattr(value, f.name) for f in fields(value) if f.init}
-    return {}
 
 
 def _kinds(value: object, kind: object, where: str) -> dict[str, object]:
@@ -249,9 +160,9 @@ def _kinds(value: object, kind: object, where: str) -> dict[str, object]:
     if get_origin(kind) is not Mapping or not isinstance(value, dict | MappingProxyType):
         _refuse(where, f"{_name(kind)}, as plain data", value)
     key_kind, of = get_args(kind)
-    if any(_read_key(_key(key), key_kind, where) != key for key in value):
+    if any(_read_key(key_name(key), key_kind, where) != key for key in value):
         _refuse(where, f"{_name(key_kind)} as keys", value)
-    return dict.fromkeys(map(_key, value), of)
+    return dict.fromkeys(map(key_name, value), of)
 
 
 def _part_kinds(cls: type, kind: object, where: str) -> dict[str, object]:
@@ -305,14 +216,10 @@ def _is_part(kind: object) -> bool:
     return all(home is object or is_dataclass(home) or getattr(home, "_is_protocol", False) for home in homes)
 
 
-def _key(key: object) -> str:
-    return key.name if isinstance(key, Enum) else str(key)
-
-
 def _read_key(text: str, kind: object, where: str) -> object:
     key = _leaf(_TYPED, text, kind, where)
-    if _key(key) != text or text == _TAG:
-        _refuse(where, f"a key that is written as {_key(key)!r} and is not {_TAG!r}, which names parts", text)
+    if key_name(key) != text or text == _TAG:
+        _refuse(where, f"a key that is written as {key_name(key)!r} and is not {_TAG!r}, which names parts", text)
     return key
 
 
