@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from unmask.vectors.vocabulary import Vocabulary
 
 _LOOK = 10
+_MANY = 1_000_000
+"""With more running words than this, one thread takes minutes."""
 
 
 def vectors(
@@ -52,7 +54,11 @@ def vectors(
         unmask vectors --data data/ --method none --synonyms cilin.txt.gz
     """
     training = Training(method, dim, epochs, window, seed)
-    run(data, training, Choosing(min_count, neighbours, at_least), synonyms, processes)
+    try:
+        run(data, training, Choosing(min_count, neighbours, at_least), synonyms, processes)
+    except KeyboardInterrupt:
+        _say(f"\nunmask: stopped. Nothing in {data} was changed; the same command begins anew.")
+        raise typer.Exit(130) from None
 
 
 def run(folder: Path, training: Training, choosing: Choosing, synonyms: Path | None, threads: int) -> None:
@@ -91,6 +97,8 @@ def _train(corpus: Corpus, vocabulary: Vocabulary, how: Training, threads: int) 
 
     if how.method is Method.NONE:
         return NO_VECTORS
+    if threads == 1 and vocabulary.running > _MANY:
+        _say("One thread trains on many words: -j 4 would be faster, with a result that varies slightly.")
     with progress(f"training ({how.method})", vocabulary.running * how.epochs) as tick:
         began = time.monotonic()
 
@@ -99,6 +107,12 @@ def _train(corpus: Corpus, vocabulary: Vocabulary, how: Training, threads: int) 
             tick(words, f"epoch {epoch}/{how.epochs}, {speed:,.0f} words/s")
 
         return train(corpus, vocabulary, how, threads, tell)
+
+
+def _say(message: str) -> None:
+    from unmask.cli.terminal import console
+
+    console(stderr=True).print(message, markup=False, soft_wrap=True)
 
 
 def _report(vocabulary: Vocabulary, table: StandIns, place: Path) -> None:
@@ -117,6 +131,12 @@ def _report(vocabulary: Vocabulary, table: StandIns, place: Path) -> None:
     found = coverage(vocabulary, table)
     screen.print(
         f"\nOf {vocabulary.running:,} running words {found.near:.1%} have a stand-in; "
-        f"{found.alone:.1%} have none near enough, {found.marks:.1%} are punctuation and numbers, "
-        f"{found.rare:.1%} are too rare.\n{len(table):,} words are in the table: {place}"
+        f"{found.alone:.1%} have none near enough, {found.function:.1%} are function words, "
+        f"{found.marks:.1%} are punctuation and numbers, {found.rare:.1%} are too rare.\n"
+        f"{len(table):,} words are in the table: {place}"
     )
+    if not len(table.neighbours):
+        _say(
+            "Warning: no word has a stand-in, so a member that draws similar words finds none. "
+            "Lower --at-least, give --synonyms FILE, or prepare more text."
+        )

@@ -36,7 +36,7 @@ class Tokenizer:
         try:
             text = Path(path).read_text(encoding="utf-8")
         except FileNotFoundError as error:
-            raise InputError(f"The tokenizer cannot be read; there is no such file: {path}.") from error
+            raise InputError(f"cannot read the tokenizer; there is no such file: {path}") from error
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"cannot read the tokenizer {path}: {error}; give the path of a tokenizer.json") from error
         return Tokenizer.parse(text, str(path))

@@ -15,6 +15,8 @@ from unmask.errors import CorpusError
 from unmask.ragged import offsets as offsets_of
 from unmask.records import Bools, Ids, Ints
 from unmask.shards.corpus import Corpus
+from unmask.text.characters import Kind, codes_of, kinds_of
+from unmask.text.function_words import FUNCTION_WORDS
 from unmask.tokenize.lexicon import Lexicon, word_lengths
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.vectors.running import Stretch, stretches
@@ -47,6 +49,16 @@ class Vocabulary:
     def exchangeable(self) -> Bools:
         """Which words hold a letter. Punctuation and numbers have no similar words: 3 is no stand-in for 4."""
         return np.array([_has_letter(spelling) for spelling in self.spellings], dtype=np.bool_)
+
+    @property
+    def function(self) -> Bools:
+        """Which words hold sentences together. No vector can tell who may stand in for them: `not` is near `also`."""
+        return np.array([spelling.casefold() in FUNCTION_WORDS for spelling in self.spellings], dtype=np.bool_)
+
+    @property
+    def chinese(self) -> Bools:
+        """Which words are written with Chinese characters."""
+        return np.array([_has_han(spelling) for spelling in self.spellings], dtype=np.bool_)
 
     @property
     def spelling_numbers(self) -> Ints:
@@ -118,3 +130,7 @@ def _opening(tokenizer: Tokenizer, word: Ids) -> int:
 def _has_letter(text: str) -> bool:
     """Chinese numerals are letters to Unicode, and numbers to a reader. A broken character spoils a word."""
     return "\ufffd" not in text and any(sign.isalpha() and not sign.isnumeric() for sign in text)
+
+
+def _has_han(text: str) -> bool:
+    return bool((kinds_of(codes_of(text)) == Kind.HAN).any())
