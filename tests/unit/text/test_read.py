@@ -145,6 +145,8 @@ def test_a_cut_off_file_gives_what_can_be_had_and_the_next_file_is_read(
     assert [d.text for d in documents[len(first) :]] == TEXTS
     assert [d.reason for d in dropped] == [Reason.DAMAGED_FILE]
     assert dropped[0].where == f"a.jsonl{suffix}:{len(first)}"
+    assert "a.jsonl" not in dropped[0].detail
+    assert dropped[0].detail.endswith("everything up to here was read")
 
 
 @pytest.mark.parametrize("name", ["a.jsonl.gz", "a.jsonl.zst", "a.parquet", "a.arrow"])
@@ -208,6 +210,41 @@ def test_byte_order_marks(tmp_path: Path) -> None:
     assert not documents
     assert dropped[0].reason == Reason.OTHER_ENCODING
     assert "UTF-16" in dropped[0].detail
+    assert "b.txt" not in dropped[0].detail
+
+
+ICONV = "iconv -f GB18030 -t UTF-8 FILE"
+
+
+@pytest.mark.parametrize(
+    ("data", "gbk"),
+    [
+        ("今天天气很好，我们去公园散步。".encode("gbk"), True),
+        ('{"text": "他说：机器学习很有意思。"}'.encode("gb18030"), True),
+        ("Le café est fermé à Noël, déjà vu.".encode("latin-1"), False),
+        ("Сегодня хорошая погода".encode("cp1251"), False),
+        ("今天天气很好".encode()[:-1], False),
+        (b"plain \xff", False),
+    ],
+)
+def test_chinese_in_another_encoding_is_recognised(tmp_path: Path, data: bytes, gbk: bool) -> None:
+    for name in ("a.txt", "a.jsonl"):
+        _, dropped = split(read([save(tmp_path, name, data)]))
+        assert [d.reason for d in dropped] == [Reason.INVALID_UTF8]
+        assert dropped[0].detail.endswith(ICONV) == gbk
+        assert ("it looks like GBK" in dropped[0].detail) == gbk
+
+
+def test_other_files_of_a_folder_are_counted(tmp_path: Path) -> None:
+    save(tmp_path, "a.txt", b"here")
+    (tmp_path / "deep").mkdir()
+    for name in ("b.csv", "c.PDF", "deep/d.csv", "README", ".hidden.csv", "state.json"):
+        save(tmp_path, name, b"x")
+    documents, dropped = split(read([str(tmp_path)]))
+    assert [d.text for d in documents] == ["here"]
+    detail = "skipped 4 files of unknown kind (.csv, .pdf, no ending)"
+    assert dropped == [Dropped(Reason.UNKNOWN_KIND, str(tmp_path), detail)]
+    assert not split(read([str(tmp_path / "a.txt")]))[1]
 
 
 @pytest.mark.parametrize("data", [JSONL, "\n\n".join(TEXTS).encode(), gzip.compress(JSONL), zstandard.compress(JSONL)])

@@ -152,10 +152,10 @@ def test_a_bad_dictionary_line_is_named(tmp_path: Path, line: str) -> None:
 
 
 def test_unreadable_dictionaries_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match=r"there is no such file: .*none\.txt\.$"):
         read_words(tmp_path / "none.txt")
     (tmp_path / "bad.txt").write_bytes(b"ok\n\xff\n")
-    with pytest.raises(InputError, match=r"bad\.txt:2"):
+    with pytest.raises(InputError, match=r"bad\.txt:2: the dictionary must be UTF-8"):
         read_terms(tmp_path / "bad.txt")
     (tmp_path / "tab.txt").write_text("a\tb\tc\n")
     with pytest.raises(InputError, match=r"tab\.txt:1"):

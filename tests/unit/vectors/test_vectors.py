@@ -242,7 +242,7 @@ def test_bad_synonym_files_are_named(tmp_path, name, content, sentence):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=sentence):
         read_groups(tmp_path / name)
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match=r"there is no such file: .*nowhere\.txt\.$"):
         read_groups(tmp_path / "nowhere.txt")
 
 
@@ -270,11 +270,34 @@ def test_synonyms_come_before_learned_neighbours():
     }
 
 
+def alike(*spellings):
+    """Vectors that point nearly the same way, and one far off so that their mean does not take it away."""
+    same = np.tile([1.0, 0.1], (len(spellings), 1)) + np.arange(len(spellings))[:, None] / 100
+    return Vectors((*spellings, "far"), np.concatenate([same, -same.sum(axis=0, keepdims=True)]).astype(np.float32))
+
+
+def test_function_words_are_neighbours_only_where_a_synonym_file_says_so():
+    vocabulary = vocabulary_of(["the is cat dog"])
+    vectors = alike("the", "is", "cat", "dog")
+    learned = choose(vocabulary, vectors, (), TOKENIZER, Choosing(1))
+    assert dict(look(vocabulary, learned, 9)) == {"cat": ("dog",), "dog": ("cat",)}
+    given = choose(vocabulary, vectors, (("the", "is"),), TOKENIZER, Choosing(1))
+    assert dict(look(vocabulary, given, 9)) == {"cat": ("dog",), "dog": ("cat",), "the": ("is",), "is": ("the",)}
+    alone = vocabulary_of(["the is"])
+    assert len(choose(alone, alike("the", "is"), (), TOKENIZER, Choosing(1)).neighbours) == 0
+
+
+def test_learned_neighbours_are_of_the_same_script():
+    vocabulary = vocabulary_of(["人 士 cat dog"])
+    table = choose(vocabulary, alike("人", "士", "cat", "dog"), (), TOKENIZER, Choosing(1))
+    assert dict(look(vocabulary, table, 9)) == {"cat": ("dog",), "dog": ("cat",), "人": ("士",), "士": ("人",)}
+
+
 def test_coverage_adds_up():
     vocabulary = vocabulary_of(["the cat , 7 cat dog dog hen zebra the"], min_count=1)
     table = choose(vocabulary, NO_VECTORS, (("cat", "dog"),), TOKENIZER, Choosing(1))
     found = coverage(vocabulary, table)
-    assert (found.near, found.alone, found.marks) == (0.4, 0.3, 0.2)
+    assert (found.near, found.alone, found.function, found.marks) == (0.4, 0.1, 0.2, 0.2)
     assert found.rare == pytest.approx(0.1)
 
 

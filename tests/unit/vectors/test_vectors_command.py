@@ -74,6 +74,33 @@ def test_synonyms_alone_need_no_training(folder):
     assert len(Corpus.open(folder).vocab.stand_ins.neighbours) == 4
 
 
+def test_an_empty_table_ends_with_a_warning(folder):
+    (folder / "synonyms.txt").write_text("lion tiger\n")
+    result = call("--data", folder, "--method", "none", "--synonyms", folder / "synonyms.txt")
+    assert "Warning: no word has a stand-in" in result.stderr
+    result = call("--data", folder, "--dim", 4, "--epochs", 1, "--at-least", -1)
+    assert "Warning" not in result.stderr
+
+
+def test_threads_are_mentioned_when_there_is_much_to_read(folder, monkeypatch):
+    quick = ("--data", folder, "--dim", 4, "--epochs", 1)
+    assert "-j" not in call(*quick).stderr
+    monkeypatch.setattr("unmask.cli.vectors._MANY", 100)
+    assert "-j 4 would be faster" in call(*quick).stderr
+    assert "-j" not in call(*quick, "-j", 2).stderr
+
+
+def test_an_interruption_says_that_nothing_changed(folder, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("unmask.vectors.train.train", interrupted)
+    result = call("--data", folder)
+    assert result.exit_code == 130
+    assert "unmask: stopped." in result.stderr
+    assert not (folder / "vectors").exists()
+
+
 def test_refusals(folder):
     with pytest.raises(InputError, match="--synonyms FILE"):
         call("--data", folder, "--method", "none")
