@@ -94,7 +94,7 @@ def spend(text: Path, vocabulary: Path, processes: int) -> Spent:
     before, began = os.times(), time.monotonic()
     with prepared(text, vocabulary, processes) as command:
         command.wait()
-    seconds, after = time.monotonic() - began, os.times()
+        seconds, after = time.monotonic() - began, os.times()
     processor = after.children_user - before.children_user + after.children_system - before.children_system
     return Spent(seconds, processor)
 
@@ -117,9 +117,9 @@ def prepared(text: Path, vocabulary: Path, processes: int) -> Iterator[subproces
     quiet = subprocess.DEVNULL
     command = subprocess.Popen([sys.executable, "-m", "unmask", *map(str, words)], stdout=quiet, stderr=quiet)
     yield command
-    shutil.rmtree(out)
     if command.returncode:
         sys.exit(f"preparing failed: {command.args!r}")
+    shutil.rmtree(out)
 
 
 def descendants(process: int) -> Iterator[int]:

@@ -25,7 +25,7 @@ def numbered_lines(path: Path, what: str) -> Iterator[tuple[int, str]]:
         data = path.read_bytes()
         data = gzip.decompress(data) if path.suffix == ".gz" else data
     except FileNotFoundError as error:
-        raise InputError(f"The {what} cannot be read; there is no such file: {path}.") from error
+        raise InputError(f"the {what} cannot be read; there is no such file: {path}.") from error
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", "") or error
         raise InputError(f"{path}: the {what} cannot be read ({why}).") from error
