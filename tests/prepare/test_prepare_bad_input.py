@@ -140,7 +140,7 @@ def test_documents_without_tokens_are_counted(unmask: Unmask, tokenizer: Path, t
         (["good.txt", "--phrases", "nowhere.list"], "the phrase list cannot be read"),
         (["good.txt", "--for", "nobody"], "There is no member 'nobody'"),
         (["good.txt", "--layers", "verse"], "--layers takes phrase and entity"),
-        (["good.txt", "--near-duplicates", "7"], "needs a threshold between 0 and 1"),
+        (["good.txt", "--near-duplicates", "7"], "takes a number between 0 and 1"),
         (["good.txt", "--vocab-size", "3"], "choose a larger size"),
     ],
 )

@@ -62,8 +62,8 @@ def summary(manifest: Manifest, out: Path, asked: int) -> None:
     for reason, number in manifest.changed.items():
         table.add_row("taken out", f"{number:,} {reason}")
     table.add_row("layers", ", ".join(manifest.layers))
-    table.add_row("corpus", Text(str(out)))
     console().print(table)
+    console().print(Text.assemble(("corpus      ", "bold"), str(out)), soft_wrap=True)
     if unknown > _MANY_UNKNOWN:
         console(stderr=True).print(
             f"unmask: {unknown:.1f} % of the tokens are unknown to this vocabulary. Take a larger one (--vocab-size), "

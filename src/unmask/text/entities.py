@@ -23,7 +23,7 @@ from unmask.text.part import FindEntities
 from unmask.text.segmenters import Tagger, chinese
 from unmask.text.words import join_pieces, piece_lengths, word_spans
 
-NAME_TAGS = {"nr": "person", "ns": "place", "nt": "organisation", "nz": "name"}
+NAME_TAGS = {"nr": "person", "nrfg": "person", "nrt": "person", "ns": "place", "nt": "organisation", "nz": "name"}
 """The segmenter's tags for names, and the labels that they become."""
 _NONE = Marks(Spans.of())
 

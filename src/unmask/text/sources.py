@@ -140,13 +140,20 @@ def _inside(folder: Path) -> list[Source]:
 
 
 def _known_files(folder: Path) -> list[Source]:
-    paths = sorted(path for path in folder.rglob("*") if not path.is_dir() and _kind(path))
+    paths = sorted(
+        path for path in folder.rglob("*") if not path.is_dir() and _kind(path) and not _hidden(path, folder)
+    )
     saved = {parent: _saved_dataset(parent) for parent in {path.parent for path in paths}}
     return [
         _file(path, path.relative_to(folder).as_posix())
         for path in paths
         if not path.name.endswith(".arrow") or path.name in saved[path.parent]
     ]
+
+
+def _hidden(path: Path, folder: Path) -> bool:
+    """Whether a file below a folder is no user's text: a version store, a notebook's copies, a lock."""
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
 def _saved_dataset(folder: Path) -> frozenset[str]:

@@ -70,3 +70,10 @@ def test_what_leads_to_no_file_is_refused_at_once(tmp_path: Path, monkeypatch: p
 def test_no_source_at_all_is_refused() -> None:
     with pytest.raises(InputError, match="No input"):
         find_sources([])
+
+
+def test_hidden_files_are_no_text(tmp_path):
+    for name in ("a.txt", ".git/b.txt", ".hidden.txt", "sub/.ipynb_checkpoints/c.txt", "sub/d.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("text", encoding="utf-8")
+    assert [source.name for source in find_sources([str(tmp_path)])] == ["a.txt", "sub/d.txt"]
