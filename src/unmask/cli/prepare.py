@@ -50,6 +50,13 @@ def prepare(
 
         zcat wiki.txt.gz | unmask prepare - --for roberta --out data/
     """
+    import os
+
+    from unmask.shards.engine import warm_up
+
+    processes = processes or os.cpu_count() or 1
+    warm_up("unmask.shards.writer", processes)  # the workers load while the rest of this command does
+
     from unmask.cli.wishes import Wishes
 
     wishes = Wishes(
@@ -71,10 +78,8 @@ def prepare(
     run(corpus, out, wishes, processes)
 
 
-def run(corpus: list[str], out: Path, wishes: Wishes, processes: int = 0) -> Manifest:
+def run(corpus: list[str], out: Path, wishes: Wishes, processes: int) -> Manifest:
     """Prepare, with progress and a summary."""
-    import os
-
     from unmask.cli.inputs import spelled_out, stored
     from unmask.cli.summary import summary
     from unmask.shards.claim import begin, begun, hold
@@ -91,7 +96,7 @@ def run(corpus: list[str], out: Path, wishes: Wishes, processes: int = 0) -> Man
             _say(f"{out} is prepared already.")
             manifest = Manifest.load(out)
         else:
-            manifest = _work(sources, out, wishes, processes or os.cpu_count() or 1)
+            manifest = _work(sources, out, wishes, processes)
     summary(manifest, out, 0 if wishes.tokenizer else wishes.spec.size)
     return manifest
 

@@ -16,6 +16,7 @@ import signal
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -34,12 +35,21 @@ class Work(Protocol[T_contra, R_co]):
         """Do it."""
 
 
+def warm_up(module: str, processes: int) -> None:
+    """Let a clean process import what workers will need while we are still busy with other things."""
+    if processes > 1:
+        with _interrupts_blocked():
+            multiprocessing.get_context("forkserver").set_forkserver_preload([module])
+            forkserver.ensure_running()
+
+
 def run(tasks: Iterable[T], make: Callable[[], Work[T, R]], processes: int) -> Iterator[R]:
     """Do all tasks, in this process or in several. `make` must be importable by a fresh process."""
     if processes <= 1:
         work = make()
         yield from (work(task) for task in tasks)
         return
+    warm_up(getattr(make, "func", make).__module__, processes)
     with contextlib.ExitStack() as stack:
         with _interrupts_blocked():
             workers = [stack.enter_context(_Worker(make)) for _ in range(processes)]
@@ -76,7 +86,8 @@ class _Worker(Generic[T, R]):
     """A process and the pipe to it. Leaving the `with` block ends the process."""
 
     def __init__(self, make: Callable[[], Work[T, R]]) -> None:
-        context = multiprocessing.get_context("spawn")
+        # Workers are forked from one clean process that has imported what they need, so it is imported only once.
+        context = multiprocessing.get_context("forkserver")
         self.pipe, theirs = context.Pipe()
         self.busy = False
         self._process = context.Process(target=_serve, args=(make, theirs), daemon=True)

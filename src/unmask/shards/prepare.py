@@ -64,8 +64,8 @@ class Progress:
 
 
 def shard_size(total_bytes: int) -> int:
-    """Characters in a shard: about 64 shards, neither tiny nor huge. It depends on the input alone."""
-    return min(max(total_bytes // 64, SMALLEST), LARGEST)
+    """Characters in a shard: 50 to 150 shards, neither tiny nor huge. It depends on the input alone."""
+    return min(max(total_bytes // 150, SMALLEST), LARGEST)
 
 
 def prepare(

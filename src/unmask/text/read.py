@@ -21,7 +21,6 @@ import numpy as np
 
 from unmask.records import Document, Dropped, Layer, Marks, Spans
 from unmask.text.blocks import read_blocks, split_lines
-from unmask.text.columns import Columns, rows_of_table
 from unmask.text.cut import SENTENCE_ENDS, cut_long
 from unmask.text.given import given_entities
 from unmask.text.reasons import Reason, Unusable
@@ -108,6 +107,8 @@ def _read_one(source: Source, reading: Reading, meter: _Meter) -> Iterator[Docum
 
 def _rows(source: Source, reading: Reading, meter: _Meter) -> Rows:
     if source.format in (Format.PARQUET, Format.ARROW):
+        from unmask.text.columns import Columns, rows_of_table  # pyarrow takes a while to load, and few need it
+
         others = tuple(name for name in (reading.id_field, reading.entities_field) if name)
         return rows_of_table(source, Columns(reading.field, others), meter.advance)
     lines = split_lines(read_blocks(source, meter.advance))
