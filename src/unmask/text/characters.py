@@ -91,9 +91,9 @@ def kinds_of(codes: Codes) -> Bits:
 def _kind_table() -> Bits:
     """The kind of every code point there is: a megabyte, made once in a process."""
     table = np.full(0x110000, Kind.OTHER, dtype=np.uint8)
-    for code in range(0x20000):
-        category = unicodedata.category(chr(code))
-        table[code] = _CATEGORIES.get(category, _CATEGORIES.get(category[0], Kind.OTHER))
+    categories = [unicodedata.category(chr(code)) for code in range(0x20000)]
+    kinds = {name: _CATEGORIES.get(name, _CATEGORIES.get(name[0], Kind.OTHER)) for name in set(categories)}
+    table[: len(categories)] = [kinds[name] for name in categories]
     for first, last in _WITHOUT_SPACES:
         letters = table[first : last + 1]
         letters[letters == Kind.LETTER] = Kind.OTHER
