@@ -3,8 +3,8 @@
 The root of the family. 15 % of the tokens are chosen; of these 80 % become [MASK], 10 % a random token, 10 % stay as
 they are. The second segment is the true continuation or, half of the time, text from another document. Masks were drawn
 once for each of 10 copies of the data. Nine steps in ten see rows of 128 tokens, the last tenth rows of 512.
-The vocabulary is that of BERT-base-Chinese. One departure: the paper's ten copies also drew new pairs; here the pairs are
-drawn once, and ten masks for each.
+The vocabulary is that of BERT-base-Chinese. One departure: the paper's ten copies also drew new pairs; here the pairs
+are drawn once, and ten masks for each.
 """
 
 from __future__ import annotations
