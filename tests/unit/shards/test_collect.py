@@ -76,7 +76,7 @@ def test_a_vocabulary_is_trained_on_lines(source: list[str]) -> None:
 
 
 def test_shards_are_neither_tiny_nor_huge() -> None:
-    assert [shard_size(size) for size in (0, 64 * 200_000, 1 << 50)] == [SMALLEST, 200_000, LARGEST]
+    assert [shard_size(size) for size in (0, 150 * 200_000, 1 << 50)] == [SMALLEST, 200_000, LARGEST]
 
 
 def test_input_of_which_nothing_is_kept_is_refused(tmp_path: Path, source: list[str]) -> None:
