@@ -40,7 +40,7 @@ def pile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (pile / "json.jsonl").write_bytes(lines(take(3)) + b'{"text": "half of it\n' + lines(take(3)))
     (pile / "field.jsonl").write_bytes(lines(take(2)) + '{"body": "不在这里"}\n'.encode() + lines(take(2)))
     (pile / "number.jsonl").write_bytes(lines(take(1)) + b'{"text": 5}\n' + lines(take(1)))
-    whole = gzip.compress(lines(take(10)) + lines([os.urandom(64).hex() for _ in range(2000)]))
+    whole = gzip.compress(lines(take(10)) + lines([os.urandom(64).hex() for _ in range(2000)]), mtime=0)
     (pile / "cut.jsonl.gz").write_bytes(whole[: len(whole) // 2])
     (pile / "noise.jsonl.gz").write_bytes(b"this is no gzip file")
     (pile / "gone.txt").symlink_to(pile / "nowhere.txt")

@@ -158,7 +158,7 @@ def test_a_file_that_is_not_what_it_says_is_dropped(tmp_path: Path, name: str) -
 
 def test_packed_streams_one_after_another_are_all_read(tmp_path: Path) -> None:
     halves = JSONL.splitlines(keepends=True)
-    both = gzip.compress(halves[0]) + gzip.compress(halves[1] + halves[2]) + b"\0" * 512
+    both = gzip.compress(halves[0], mtime=0) + gzip.compress(halves[1] + halves[2], mtime=0) + b"\0" * 512
     assert texts(read([save(tmp_path, "a.jsonl.gz", both)])) == TEXTS
 
 
@@ -247,7 +247,9 @@ def test_other_files_of_a_folder_are_counted(tmp_path: Path) -> None:
     assert not split(read([str(tmp_path / "a.txt")]))[1]
 
 
-@pytest.mark.parametrize("data", [JSONL, "\n\n".join(TEXTS).encode(), gzip.compress(JSONL), zstandard.compress(JSONL)])
+@pytest.mark.parametrize(
+    "data", [JSONL, "\n\n".join(TEXTS).encode(), gzip.compress(JSONL, mtime=0), zstandard.compress(JSONL)]
+)
 def test_standard_input_is_told_by_its_first_bytes(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
     documents, dropped = split(read(["-"]))
@@ -292,7 +294,7 @@ def test_plain_text_without_blank_lines_does_not_pile_up(tmp_path: Path) -> None
 
 
 def test_progress_reaches_the_total_even_where_files_are_given_up(tmp_path: Path) -> None:
-    save(tmp_path, "a.jsonl.gz", gzip.compress(JSONL)[:30])
+    save(tmp_path, "a.jsonl.gz", gzip.compress(JSONL, mtime=0)[:30])
     save(tmp_path, "b.jsonl", JSONL)
     save(tmp_path, "c.parquet", parquet(pa.table({"text": TEXTS})))
     heard: list[int] = []
