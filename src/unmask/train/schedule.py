@@ -53,7 +53,7 @@ def _after(schedule: Linear | Cosine | InverseRoot | Constant, step: int, share:
         case Cosine(end=end):
             return _mix(end, (1 + math.cos(math.pi * _since(peak, share))) / 2)
         case InverseRoot():
-            return math.sqrt(peak / share)
+            return math.sqrt(peak / share) if share > peak else 1.0
         case Constant():
             return 1.0
 

@@ -222,6 +222,7 @@ def test_every_optimiser_learns(spec):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
 @pytest.mark.parametrize("spec", EVERY, ids=repr)
 def test_no_step_waits_for_the_device(spec):
     net = little(torch.float32).cuda()
