@@ -25,6 +25,10 @@ def prepare(
     for_: Annotated[str, typer.Option("--for", help="The member that will be trained on it.")] = "bert",
     tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json to use instead of training one.")] = None,
     extend: Annotated[Path | None, typer.Option(help="Words to add to that tokenizer, one a line.")] = None,
+    vocabulary: Annotated[
+        Literal["member", "wordpiece", "wordpiece-cased", "byte-bpe", "unigram", "characters"],
+        typer.Option(help="The kind of vocabulary to train: the member's own, or another."),
+    ] = "member",
     vocab_size: Annotated[int | None, typer.Option(min=1, help="Entries of a trained vocabulary.")] = None,
     sentinels: Annotated[int, typer.Option(help="Markers for removed spans, which T5's rule needs: 100.")] = 0,
     layers: Annotated[str, typer.Option(help="Further layers to find: phrase, entity, or both with a comma.")] = "",
@@ -63,6 +67,7 @@ def prepare(
         member=for_,
         tokenizer=tokenizer,
         extend=extend,
+        vocabulary=vocabulary,
         vocab_size=vocab_size or 0,
         sentinels=sentinels,
         layers=tuple(part.strip() for part in layers.split(",") if part.strip()),

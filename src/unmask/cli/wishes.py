@@ -33,9 +33,22 @@ from unmask.text.sentences import Sentences
 from unmask.text.sources import total_bytes
 from unmask.text.terms import Terms
 from unmask.text.words import Words
+from unmask.tokenize.bpe import ByteBPE
+from unmask.tokenize.chars import Characters
 from unmask.tokenize.extend import Extended, extend
 from unmask.tokenize.spec import Spec
 from unmask.tokenize.tokenizer import Tokenizer
+from unmask.tokenize.unigram import Unigram
+from unmask.tokenize.wordpiece import WordPiece
+
+_KINDS: dict[str, Spec] = {
+    "wordpiece": WordPiece(),
+    "wordpiece-cased": WordPiece(lowercase=False, strip_accents=False),
+    "byte-bpe": ByteBPE(),
+    "unigram": Unigram(),
+    "characters": Characters(),
+}
+"""What the command line calls the kinds of vocabulary; anything else is the member's own."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +58,7 @@ class Wishes:
     member: str = "bert"
     tokenizer: Path | None = None
     extend: Path | None = None
+    vocabulary: str = "member"
     vocab_size: int = 0
     sentinels: int = 0
     layers: tuple[str, ...] = ()
@@ -59,8 +73,8 @@ class Wishes:
 
     @cached_property
     def spec(self) -> Spec:
-        """The vocabulary to train: the member's, perhaps of another size, or with markers for removed spans."""
-        spec = member(self.member).tokenizer
+        """The vocabulary to train: the member's or another, of its usual size or another, perhaps with markers."""
+        spec = _KINDS.get(self.vocabulary) or member(self.member).tokenizer
         return replace(  # type: ignore[type-var]
             spec, size=self.vocab_size or spec.size, sentinels=self.sentinels or spec.sentinels
         )
@@ -68,9 +82,9 @@ class Wishes:
     @cached_property
     def given_tokenizer(self) -> Tokenizer | Extended | None:
         """The tokenizer that was given, extended if words were given too; nothing if one is to be trained."""
-        if self.tokenizer is not None and (self.vocab_size or self.sentinels):
+        if self.tokenizer is not None and (self.vocabulary in _KINDS or self.vocab_size or self.sentinels):
             raise RecipeError(
-                "--vocab-size and --sentinels are for a vocabulary that is trained; --tokenizer gives one."
+                "--vocabulary, --vocab-size and --sentinels are for training a vocabulary, but --tokenizer gives one."
             )
         if self.tokenizer is None:
             if self.extend is not None:
