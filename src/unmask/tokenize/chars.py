@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Pipeline
 
 from unmask.tokenize.count import count_words, ranked
-from unmask.tokenize.roles import BERT, Roles
+from unmask.tokenize.roles import BERT, BERT_SPECIALS, Roles
 from unmask.tokenize.spec import check_size, pair_template
 
 
@@ -28,19 +28,11 @@ class Characters:
     lowercase: bool = False
     strip_accents: bool = False
     sentinels: int = 0
+    roles: ClassVar[Roles] = BERT
+    specials: ClassVar[tuple[str, ...]] = BERT_SPECIALS
 
     def __post_init__(self) -> None:
         check_size(self, len(self.specials))
-
-    @property
-    def roles(self) -> Roles:
-        """BERT's names."""
-        return BERT
-
-    @property
-    def specials(self) -> tuple[str, ...]:
-        """The same order as WordPiece: padding is 0."""
-        return (BERT.pad, BERT.unk, BERT.cls, BERT.sep, BERT.mask)
 
     def untrained(self) -> Pipeline:
         """Clean, drop whitespace, and let every character stand alone."""

@@ -35,6 +35,8 @@ class Roles:
 
 
 BERT = Roles("[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]")
+BERT_SPECIALS = (BERT.pad, BERT.unk, BERT.cls, BERT.sep, BERT.mask)
+"""In the order of BERT's own vocabularies: padding is 0."""
 ROBERTA = Roles("<s>", "</s>", "<mask>", "<pad>", "<unk>")
 ALBERT = Roles("[CLS]", "[SEP]", "[MASK]", "<pad>", "<unk>")
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from tokenizers import Tokenizer as Pipeline
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from unmask.tokenize.count import count_words, ranked, repeated
-from unmask.tokenize.roles import BERT, Roles
+from unmask.tokenize.roles import BERT, BERT_SPECIALS, Roles
 from unmask.tokenize.spec import check_size, pair_template
 
 _INNER = "##"
@@ -35,19 +35,11 @@ class WordPiece:
     min_count: int = 2
     min_pair: int = 2
     sentinels: int = 0
+    roles: ClassVar[Roles] = BERT
+    specials: ClassVar[tuple[str, ...]] = BERT_SPECIALS
 
     def __post_init__(self) -> None:
         check_size(self, len(self.specials))
-
-    @property
-    def roles(self) -> Roles:
-        """BERT's names."""
-        return BERT
-
-    @property
-    def specials(self) -> tuple[str, ...]:
-        """In the order of BERT's own vocabularies: padding is 0."""
-        return (BERT.pad, BERT.unk, BERT.cls, BERT.sep, BERT.mask)
 
     def untrained(self) -> Pipeline:
         """BERT's pipeline: clean, put spaces around CJK characters, fold, cut at spaces and punctuation."""
