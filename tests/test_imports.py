@@ -2,7 +2,7 @@
 
     records keys codec errors ragged ← text ← tokenize ← shards ← examples ← corrupt          (numpy, never torch)
         ← views, optimising ← nets ← objectives ← tasks ← rules, recipes ← family ← audit, vectors, walk ← report
-        ← train ← tune ← evaluate ← lab, export ← cli
+        ← train ← use ← tune ← evaluate ← lab, export ← cli
 
 A module may import its own package and whatever stands before it. `train` imports no recipes and no report.
 """
@@ -41,6 +41,7 @@ ORDER = (
     ("audit", "vectors", "walk"),
     ("report",),
     ("train",),
+    ("use",),
     ("tune",),
     ("evaluate",),
     ("lab", "export"),
@@ -188,7 +189,9 @@ print("heavy:", sorted(set(sys.modules) & {set(HEAVY)!r}))
     assert said.splitlines()[-1] == "heavy: []"
 
 
-@pytest.mark.parametrize("command", ["prepare", "vectors", "walk", "audit", "family", "show", "diff", "demo"])
+@pytest.mark.parametrize(
+    "command", ["prepare", "vectors", "walk", "audit", "family", "show", "diff", "demo", "fill", "embed", "export"]
+)
 def test_help_of_a_command_loads_nothing_heavy(command: str) -> None:
     said = _python("-X", "importtime", "-m", "unmask", command, "--help")
     loaded = {line.rsplit("|", 1)[-1].strip() for line in said.splitlines()}

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import pkgutil
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FunctionType, ModuleType
 
 import unmask.recipes
 from unmask.errors import RecipeError, UserError
+from unmask.nets.sizes import SIZES, Size
 from unmask.tasks import Recipe
 
 
@@ -28,23 +30,31 @@ def members() -> tuple[Recipe, ...]:
     return tuple(sorted(found, key=lambda recipe: (recipe.parent != "", recipe.year, recipe.name)))
 
 
-def member(name: str) -> Recipe:
-    """A member by name, or a user's own recipe written as `my_recipe.py:name`."""
+def member(name: str, size: str = "") -> Recipe:
+    """A member by name, or a user's own recipe written as `my_recipe.py:name`; in its usual size, or another."""
     if name.endswith(".py"):
-        return _from_file(name, "")
+        return _from_file(name, "", size)
     if ".py:" in name:
-        return _from_file(*name.rsplit(":", 1))
+        path, _, own = name.rpartition(":")
+        return _from_file(path, own, size)
     known = [module.name for module in pkgutil.iter_modules(unmask.recipes.__path__)]
     if name not in known:
         raise RecipeError(f"There is no member '{name}'. There are: {', '.join(known)}; or point at your_file.py:name.")
-    return _ours(name)
+    return _ours(name, size)
 
 
-def _ours(name: str) -> Recipe:
-    return _checked(_call(importlib.import_module(f"unmask.recipes.{name}"), name), name)
+def sizes(name: str) -> Mapping[str, Size]:
+    """The sizes of a member: those that its file names, else the published sizes of BERT."""
+    module = importlib.import_module(f"unmask.recipes.{name}")
+    found: Mapping[str, Size] = getattr(module, "SIZES", SIZES)
+    return found
 
 
-def _from_file(path: str, name: str) -> Recipe:
+def _ours(name: str, size: str = "") -> Recipe:
+    return _checked(_call(importlib.import_module(f"unmask.recipes.{name}"), name, size), name)
+
+
+def _from_file(path: str, name: str, size: str) -> Recipe:
     if not Path(path).is_file():
         raise RecipeError(f"{path}: there is no such file to take a recipe from.")
     module = _load(path)
@@ -54,7 +64,7 @@ def _from_file(path: str, name: str) -> Recipe:
     if not hasattr(module, name):
         raise RecipeError(f"{path} has no '{name}'; it has {recipes}.")
     with _told(path, f"{path}:{name}"):
-        recipe = _call(module, name)
+        recipe = _call(module, name, size)
     return _checked(recipe, f"{path}:{name}")
 
 
@@ -107,9 +117,16 @@ def _told(path: str, otherwise: str) -> Iterator[None]:
         raise RecipeError(f"{where}: {kind}{said}".rstrip(".: ") + ".") from error
 
 
-def _call(module: ModuleType, name: str) -> object:
+def _call(module: ModuleType, name: str, size: str) -> object:
     make: object = getattr(module, name, None)
-    return make() if callable(make) else make
+    if not size:
+        return make() if callable(make) else make
+    known: Mapping[str, Size] = getattr(module, "SIZES", SIZES)
+    if size not in known:
+        raise RecipeError(f"{name} has no size '{size}'. It has: {', '.join(known)}.")
+    if not callable(make) or not inspect.signature(make).parameters:
+        raise RecipeError(f"{name} comes in one size only: its function takes no size. Leave --size out.")
+    return make(known[size])
 
 
 def _checked(recipe: object, where: str) -> Recipe:

@@ -24,6 +24,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Bits: TypeAlias = npt.NDArray[np.uint8]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Floats: TypeAlias = npt.NDArray[np.float32]
+Amounts: TypeAlias = npt.NDArray[np.float64]
 
 
 class Layer(StrEnum):
@@ -269,7 +270,15 @@ class Fact:
     value: Ints
 
 
-Target: TypeAlias = Cloze | NextToken | Rewrite | Ordering | Fact
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """Say a number about each row: how similar two sentences are, how many stars a review gives."""
+
+    name: str
+    value: Amounts
+
+
+Target: TypeAlias = Cloze | NextToken | Rewrite | Ordering | Fact | Amount
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,9 @@ from unmask.corrupt.part import Corrupt
 from unmask.errors import RecipeError
 from unmask.examples.plan import Examples
 from unmask.examples.visits import EveryVisit, Renew
+from unmask.nets.trunk import Trunk
 from unmask.objectives.part import Objective
+from unmask.optimising import Descent
 from unmask.records import Fact, Layer
 from unmask.tokenize.spec import Spec
 from unmask.views import ENCODER, Layout, View, leaks
@@ -123,6 +125,8 @@ class Recipe:
     """The member that it changed; empty for the root."""
     tokenizer: Spec
     stages: tuple[Stage, ...]
+    trunk: Trunk
+    descent: Descent
     renew: Renew = EveryVisit()
 
     def __post_init__(self) -> None:
@@ -134,6 +138,16 @@ class Recipe:
     def tasks(self) -> tuple[Task, ...]:
         """Every task of every stage, each once."""
         return tuple(dict.fromkeys(task for stage in self.stages for task in stage.tasks))
+
+    @property
+    def objectives(self) -> tuple[Objective, ...]:
+        """Everything that is learned, each once; two that share a name share a head."""
+        return tuple({one.name: one for task in self.tasks for one in task.learns}.values())
+
+    @property
+    def length(self) -> int:
+        """The longest row of any stage: how many positions a network needs."""
+        return max(stage.length for stage in self.stages)
 
     @property
     def needs(self) -> frozenset[Layer]:

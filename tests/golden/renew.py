@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from golden_curves import CURVES, curves
 from golden_rows import FINGERPRINTS, HERE, fingerprints, ground, snapshot, subjects
 
 
@@ -16,6 +17,7 @@ def main() -> None:
     for file, text in texts.items():
         (HERE / file).write_text(text, encoding="utf-8")
     FINGERPRINTS.write_text(json.dumps(fingerprints(), indent=2) + "\n", encoding="utf-8")
+    CURVES.write_text(json.dumps(curves(), indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

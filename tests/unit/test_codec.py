@@ -15,8 +15,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.codec import Difference, Json, decode, describe, difference, dumps, encode, fingerprint, override
+from unmask.codec import (
+    Difference,
+    Json,
+    decode,
+    describe,
+    difference,
+    dumps,
+    encode,
+    fingerprint,
+    override,
+    override_all,
+)
 from unmask.errors import RecipeError
+from unmask.family import member
 from unmask.records import Layer
 from unmask.views import TWO_STREAMS, Past, SameDocument, View, single
 
@@ -335,6 +347,24 @@ def test_an_override_changes_one_leaf_by_its_type(path: str, text: str, read: Ca
 def test_an_override_that_cannot_work_says_what_exists_there(path: str, text: str, sentence: str) -> None:
     with pytest.raises(RecipeError, match=sentence):
         override(BERT, path, text)
+
+
+def test_changes_that_make_sense_only_together_come_in_any_order() -> None:
+    """A width that old heads do not divide, shares that no longer sum to one: only the end must work."""
+    changes = [
+        ("trunk.width", "32"),
+        ("trunk.heads", "2"),
+        ("stages.0.share", "0.5"),
+        ("stages.1.share", "0.25"),
+        ("stages.1.share", "0.5"),
+    ]
+    for ordered in (changes, [changes[1], changes[0], *changes[2:]]):
+        recipe = override_all(member("bert"), ordered)
+        assert (recipe.trunk.width, recipe.trunk.heads) == (32, 2)
+        assert [stage.share for stage in recipe.stages] == [0.5, 0.5]
+    with pytest.raises(RecipeError, match="heads divide"):
+        override_all(member("bert"), changes[:1])
+    assert override_all(member("bert"), []) == member("bert")
 
 
 def test_a_person_reads_four_digits_and_json_has_all_of_them() -> None:

@@ -109,11 +109,13 @@ _LABELS = {"name", "year", "paper", "title", "changed", "parent"}
 
 
 def _place(path: str) -> tuple[str, str]:
-    """A path as a heading and a row: `stages.0.tasks.0` and `corrupt.select.run`, or `stages.0` and `length`."""
+    """A path as a heading and a row: `stages.0.tasks.0` and `corrupt.select.run`, or `descent` and `clip`."""
     words = path.split(".")
-    if words[0] != "stages" or len(words) == _OF_STAGE:
+    if len(words) == 1 or (words[0] == "stages" and len(words) == _OF_STAGE):
         return "", path
-    head = _OF_TASK if words[_OF_STAGE] == "tasks" and len(words) > _OF_TASK else _OF_STAGE
+    head = 1
+    if words[0] == "stages":
+        head = _OF_TASK if words[_OF_STAGE] == "tasks" and len(words) > _OF_TASK else _OF_STAGE
     return ".".join(words[:head]), ".".join(words[head:])
 
 

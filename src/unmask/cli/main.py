@@ -13,11 +13,11 @@ from typing import Annotated
 import typer
 
 from unmask import __version__
-from unmask.cli import audit, demo, family, prepare, vectors, walk
+from unmask.cli import audit, demo, embed, export, family, fill, prepare, pretrain, report, tune, vectors, walk
 
 app = typer.Typer(
     name="unmask",
-    help="Every member of BERT's family out of one kit: prepare text, walk it, audit it. Start with: unmask demo",
+    help="Every member of BERT's family out of one kit: prepare, pre-train, tune, export. Start with: unmask demo",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -29,6 +29,12 @@ _COMMANDS = (
     vectors.vectors,
     walk.walk,
     audit.audit,
+    pretrain.pretrain,
+    tune.tune,
+    fill.fill,
+    embed.embed,
+    export.export,
+    report.report,
     family.family,
     family.show,
     family.diff,

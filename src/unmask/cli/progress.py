@@ -38,7 +38,8 @@ def progress(title: str, total: float) -> Iterator[Tick]:
         now = time.monotonic()
         if now - last >= _EVERY:
             last = now
-            screen.print(f"{title}: {_percent(done, total)} {remark} {time_left(done, total, now - began)}".rstrip())
+            said = f"{title}: {_percent(done, total)} {remark} {time_left(done, total, now - began)}".rstrip()
+            screen.print(said, markup=False, soft_wrap=True)
 
     yield line
     screen.print(f"{title}: done in {duration(time.monotonic() - began)}")

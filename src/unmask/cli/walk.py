@@ -13,7 +13,6 @@ import typer
 
 if TYPE_CHECKING:
     from unmask.records import Document
-    from unmask.tasks import Task
     from unmask.walk.ground import Ground
     from unmask.walk.run import Subject, Walk
 
@@ -86,7 +85,7 @@ def _walks(
 
 def _subjects(member: str, rule: str, changes: list[str]) -> list[Subject]:
     """The member, or the rule, or all rules."""
-    from unmask.cli.terminal import resolve
+    from unmask.cli.terminal import changed, resolve
     from unmask.errors import RecipeError
     from unmask.rules import bare_rule, rules
     from unmask.walk.run import Subject
@@ -98,19 +97,7 @@ def _subjects(member: str, rule: str, changes: list[str]) -> list[Subject]:
     if not rule and changes:
         raise RecipeError("--set changes one member or one rule: name it, for instance with --rule token.")
     found = [bare_rule(rule)] if rule else rules()
-    return [Subject.of_rule(one, _changed(one.task, changes)) for one in found]
-
-
-def _changed(task: Task, changes: list[str]) -> Task:
-    from unmask.codec import override
-    from unmask.errors import RecipeError
-
-    for change in changes:
-        path, sign, value = change.partition("=")
-        if not sign:
-            raise RecipeError(f"--set needs PATH=VALUE, such as corrupt.select.rate=0.3; found '{change}'.")
-        task = override(task, path, value)
-    return task
+    return [Subject.of_rule(one, changed(one.task, changes, "corrupt.select.rate=0.3")) for one in found]
 
 
 def _show(walks: list[Walk], html: Path | None) -> None:

@@ -1,6 +1,17 @@
 """A recipe is data: it is saved, compared, changed by name, named by a digest and told to a person."""
 
 from unmask.codec.told import Difference, describe, difference
-from unmask.codec.values import Json, decode, dumps, encode, fingerprint, override
+from unmask.codec.values import Json, decode, dumps, encode, fingerprint, override, override_all
 
-__all__ = ["Difference", "Json", "decode", "describe", "difference", "dumps", "encode", "fingerprint", "override"]
+__all__ = [
+    "Difference",
+    "Json",
+    "decode",
+    "describe",
+    "difference",
+    "dumps",
+    "encode",
+    "fingerprint",
+    "override",
+    "override_all",
+]

@@ -58,7 +58,13 @@ def fingerprint(value: object) -> str:
 
 def override(value: T, path: str, text: str) -> T:
     """A copy in which the leaf at `path` ("stages.0.length") is what `text` says, read by that leaf's own type."""
-    return cast(T, _override(value, type(value), path.split("."), text, type(value).__name__))
+    return override_all(value, [(path, text)])
+
+
+def override_all(value: T, changes: Sequence[tuple[str, str]]) -> T:
+    """A copy with several leaves changed at once: two that make sense only together may come in any order."""
+    split = [(path.split("."), text) for path, text in changes]
+    return cast(T, _override(value, type(value), split, type(value).__name__)) if split else value
 
 
 def _encode(value: object, declared: object, where: str) -> Json:
@@ -124,20 +130,24 @@ def _build(cls: type, values: Mapping[str, object], where: str) -> object:
         raise RecipeError(f"{where}: {error}") from error
 
 
-def _override(value: object, declared: object, path: Sequence[str], text: str, where: str) -> object:
-    if not path:
-        return _read(text, value, _arm(declared, False, where), where)
-    inside, step = held_in(value), path[0]
-    if step not in inside:
+def _override(value: object, declared: object, changes: Sequence[tuple[list[str], str]], where: str) -> object:
+    whole = [text for path, text in changes if not path]
+    if whole:
+        return _read(whole[-1], value, _arm(declared, False, where), where)
+    inside = held_in(value)
+    for step in (path[0] for path, _ in changes if path[0] not in inside):
         there = f"it has {', '.join(inside)}" if inside else f"it holds nothing by name, only {brief(value)}"
         raise RecipeError(f"{where} has no {step!r}; {there}")
-    of = _kinds(value, _arm(declared, is_dataclass(value), where), where)[step]
-    changed = _override(inside[step], of, path[1:], text, f"{where}.{step}")
+    kinds = _kinds(value, _arm(declared, is_dataclass(value), where), where)
+    changed = dict(inside)
+    for step in dict.fromkeys(path[0] for path, _ in changes):
+        below = [(path[1:], text) for path, text in changes if path[0] == step]
+        changed[step] = _override(inside[step], kinds[step], below, f"{where}.{step}")
     if isinstance(value, tuple):
-        return tuple(changed if name == step else item for name, item in inside.items())
+        return tuple(changed.values())
     if isinstance(value, Mapping):
-        return MappingProxyType({key: changed if key_name(key) == step else item for key, item in value.items()})
-    return _build(type(value), inside | {step: changed}, where)
+        return MappingProxyType({key: changed[key_name(key)] for key in value})
+    return _build(type(value), changed, where)
 
 
 def _read(text: str, old: object, kind: object, where: str) -> object:

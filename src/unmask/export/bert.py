@@ -1,4 +1,4 @@
-"""BERT in the names of Hugging Face: `BertForPreTraining`, `BertForMaskedLM` and `BertModel`.
+"""BERT in the names of Hugging Face: `BertForPreTraining`, `BertForMaskedLM`, `BertModel`, and tuned for a task.
 
 What arrives: how deep a trunk is and which heads it has. What leaves: the name table, which works both ways.
 What never happens here: numbers or files. The table is names alone; the settings are in `bert_config.py`.
@@ -32,6 +32,8 @@ class Architecture(StrEnum):
     """With the head for tokens."""
     ENCODER = "BertModel"
     """With the pooler of the head for rows, and without its classes."""
+    CLASSIFIER = "BertForSequenceClassification"
+    """With a head for rows that was tuned for a task: its classes are labels, or one number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +43,20 @@ class Parts:
     tokens: bool
     pool: bool
     classify: bool
+    labels: bool = False
+    """Whether the classes are those of a task, and not of pre-training."""
 
 
 PARTS = {
     Architecture.PRE_TRAINING: Parts(tokens=True, pool=True, classify=True),
     Architecture.MASKED_LM: Parts(tokens=True, pool=False, classify=False),
     Architecture.ENCODER: Parts(tokens=False, pool=True, classify=False),
+    Architecture.CLASSIFIER: Parts(tokens=False, pool=True, classify=True, labels=True),
 }
 
 
 def fitting(model: Model) -> Architecture:
-    """The architecture that leaves nothing of a network behind, or as little as can be."""
+    """The architecture that leaves nothing of a pre-trained network behind, or as little as can be."""
     if model.tokens is None:
         return Architecture.ENCODER
     return Architecture.MASKED_LM if model.row is None else Architecture.PRE_TRAINING
@@ -76,11 +81,13 @@ def canonical(state: Mapping[str, Tensor]) -> Weights:
 def parts_in(names: Iterable[str]) -> Parts:
     """Which parts a folder holds, by canonical names. Published files often hold more than their class asks for."""
     found = {name.rpartition(".")[0] for name in names}
-    classify = "cls.seq_relationship" in found
+    labels = "classifier" in found
+    classify = labels or "cls.seq_relationship" in found
     return Parts(
         tokens="cls.predictions.transform.dense" in found,
         pool=classify or f"{PREFIX}pooler.dense" in found,
         classify=classify,
+        labels=labels,
     )
 
 
@@ -96,7 +103,8 @@ def _entries(parts: Parts, depth: int, prefix: str) -> Iterator[Entry]:
         yield from _layer(f"trunk.layers.{number}", f"{prefix}encoder.layer.{number}")
     yield from _tokens() if parts.tokens else _left("tokens.dense", "tokens.norm", "tokens.token", "tokens")
     yield from _pairs("row.pool", f"{prefix}pooler.dense") if parts.pool else _left("row.pool")
-    yield from _pairs("row.classify", "cls.seq_relationship") if parts.classify else _left("row.classify")
+    classes = "classifier" if parts.labels else "cls.seq_relationship"
+    yield from _pairs("row.classify", classes) if parts.classify else _left("row.classify")
 
 
 def _pairs(ours: str, theirs: str) -> Iterator[Entry]:

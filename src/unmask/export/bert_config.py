@@ -7,7 +7,7 @@ BERT, is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,8 +43,8 @@ class Sizes:
     positions: int
 
 
-def write_config(model: Model, pad: int, architecture: Architecture) -> dict[str, Any]:
-    """The content of `config.json`."""
+def write_config(model: Model, pad: int, architecture: Architecture, labels: Sequence[str] = ()) -> dict[str, Any]:
+    """The content of `config.json`; `labels` are the names of a task's classes."""
     trunk = model.shape
     _check_trunk(trunk)
     return {
@@ -64,6 +64,20 @@ def write_config(model: Model, pad: int, architecture: Architecture) -> dict[str
         "initializer_range": trunk.spread,
         "pad_token_id": pad,
         **_FIXED,
+        **(_task(model, labels) if architecture is Architecture.CLASSIFIER else {}),
+    }
+
+
+def _task(model: Model, labels: Sequence[str]) -> dict[str, Any]:
+    """What the classes are called. One class alone is a number; without names they have those of `transformers`."""
+    assert model.row is not None, "a classifier has a head for rows"
+    classes = model.row.classify.out_features
+    names = tuple(labels) or tuple(f"LABEL_{number}" for number in range(classes))
+    assert len(names) == classes, "every class has a name"
+    return {
+        "id2label": {str(number): name for number, name in enumerate(names)},
+        "label2id": {name: number for number, name in enumerate(names)},
+        "problem_type": "regression" if classes == 1 else "single_label_classification",
     }
 
 

@@ -18,6 +18,7 @@ _TASKS = {
     Architecture.PRE_TRAINING: "fill-mask",
     Architecture.MASKED_LM: "fill-mask",
     Architecture.ENCODER: "feature-extraction",
+    Architecture.CLASSIFIER: "text-classification",
 }
 
 

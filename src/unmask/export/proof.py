@@ -76,7 +76,7 @@ def prove(folder: Path, model: Model, tokenizer: Tokenizer, architecture: Archit
         network = _their_network(getattr(transformers, architecture.value), folder)
         tokens = _batch(rows)
         theirs = network(**_padded(tokens), output_hidden_states=True)
-    states, logits = _ours(model.eval(), tokens)
+    states, logits = _ours(model.eval(), tokens, pooled=architecture is Architecture.ENCODER)
     proof = Proof(
         version=transformers.__version__,
         rows=len(rows),
@@ -159,14 +159,14 @@ def _padded(tokens: Tokens) -> dict[str, Tensor]:
     }
 
 
-def _ours(model: Model, tokens: Tokens) -> tuple[list[Tensor], list[Tensor]]:
-    """States of all layers, and the logits of the heads that there are."""
+def _ours(model: Model, tokens: Tokens, pooled: bool) -> tuple[list[Tensor], list[Tensor]]:
+    """States of all layers, and the logits of the heads that there are; the pooled states of a bare encoder."""
     with torch.no_grad():
         states = model.trunk(tokens)
         first_RD = states.last_TD[tokens.borders.offsets_S1[:-1].long()]
         said = [] if model.tokens is None else [model.tokens(states.last_TD)]
         if model.row is not None:
-            said.append(torch.tanh(model.row.pool(first_RD)) if model.tokens is None else model.row(first_RD))
+            said.append(torch.tanh(model.row.pool(first_RD)) if pooled else model.row(first_RD))
     return list(states.layers), said
 
 
@@ -174,9 +174,9 @@ def _their_logits(output: Any, borders: Borders) -> list[Tensor]:  # noqa: ANN40
     """Whatever their class calls its logits; the pooled states of a bare encoder."""
     if "pooler_output" in output:
         return [output["pooler_output"]]
-    names = [name for name in ("prediction_logits", "logits") if name in output]
-    tokens = [from_grid(output[name], borders) for name in names]
-    return tokens + ([output["seq_relationship_logits"]] if "seq_relationship_logits" in output else [])
+    found = [output[name] for name in ("prediction_logits", "logits", "seq_relationship_logits") if name in output]
+    # Logits for tokens are a grid of rows; those for rows are not.
+    return [from_grid(logits, borders) if logits.dim() == 3 else logits for logits in found]
 
 
 def _apart(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> float:

@@ -20,6 +20,7 @@ from unmask.export.bert import canonical, parts_in, table_for
 from unmask.export.bert_config import read_config
 from unmask.export.table import Weights, some
 from unmask.export.tokenizer_files import read_json, read_tokenizer
+from unmask.nets.heads import RowHead
 from unmask.nets.model import Model
 from unmask.tokenize.tokenizer import Tokenizer
 
@@ -38,6 +39,8 @@ def load(folder: Path) -> tuple[Model, Tokenizer]:
     parts = parts_in(theirs)
     weights = table_for(parts, sizes.trunk.depth).to_ours(theirs)
     model = Model(sizes.trunk, sizes.vocabulary, sizes.positions, parts.tokens, parts.pool)
+    if parts.labels:
+        model.row = RowHead(sizes.trunk, len(weights["row.classify.bias"]))
     if model.row is not None and not parts.classify:
         weights |= {f"row.classify.{name}": torch.zeros_like(p) for name, p in model.row.classify.named_parameters()}
     _check_shapes(model.state_dict(), weights, folder)

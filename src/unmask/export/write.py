@@ -34,6 +34,7 @@ def export(
     architecture: Architecture,
     about: About = NOTHING_KNOWN,
     lines: Sequence[str] = SENTENCES,
+    labels: Sequence[str] = (),
 ) -> Proof:
     """Write a folder, read it back with both libraries, and keep it only if they agree on the given lines of text."""
     folder = Path(folder)
@@ -41,7 +42,7 @@ def export(
         raise InputError(f"{folder} exists already and is not empty; choose another folder for the export.")
     check_room(model, tokenizer)
     tokenizer = with_template(tokenizer)
-    config = write_config(model, tokenizer.vocab.pad, architecture)
+    config = write_config(model, tokenizer.vocab.pad, architecture, labels)
     weights = their_weights(model, architecture)
     need_transformers()
     with new_folder(folder) as part:

@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unmask.nets.layout import Borders
+from unmask.nets.layout import Borders, ship
 from unmask.nets.transformer import Tokens
 from unmask.ragged import within
-from unmask.records import Cloze, Fact, Inputs, Instance, Spans
+from unmask.records import Amount, Cloze, Fact, Inputs, Instance, Spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,15 @@ class FactAnswers:
     value_B: Tensor
 
 
-Answers: TypeAlias = ClozeAnswers | FactAnswers
+@dataclass(frozen=True, slots=True)
+class AmountAnswers:
+    """The true number of each row."""
+
+    name: str
+    value_B: Tensor
+
+
+Answers: TypeAlias = ClozeAnswers | FactAnswers | AmountAnswers
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +93,11 @@ def _answers(target: object, device: torch.device | str) -> Answers:
             return ClozeAnswers(_tensor(positions, device), _tensor(answers, device), spans)
         case Fact(name, value):
             return FactAnswers(name, _tensor(value, device))
+        case Amount(name, value):
+            numbers_B = torch.from_numpy(value.astype(np.float32))
+            return AmountAnswers(name, numbers_B.to(device, non_blocking=True))
     raise AssertionError(f"no network asks for a {type(target).__name__} yet")
 
 
 def _tensor(array: np.ndarray, device: torch.device | str) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(array, dtype=np.int64)).to(device, non_blocking=True)
+    return ship(torch.from_numpy(np.ascontiguousarray(array, dtype=np.int64)), device)

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.nets.attention import Attention
+from unmask.nets.dropout import drop
 from unmask.nets.layout import Borders
 from unmask.nets.trunk import Activation, Norm, Sharing, Trunk
 
@@ -61,7 +62,7 @@ class Branch(nn.Module):
         return x_TD + self._drop(self.work(self.norm(x_TD), *context))
 
     def _drop(self, x_TD: Tensor) -> Tensor:
-        return F.dropout(x_TD, self.dropout, self.training)
+        return drop(x_TD, self.dropout, self.training)
 
 
 class Block(nn.Module):

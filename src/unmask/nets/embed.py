@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unmask.nets.dropout import drop
 from unmask.nets.trunk import Norm, Positions, Trunk
 
 
@@ -38,7 +38,7 @@ class Embed(nn.Module):
             x_TE = x_TE + self.segment(segment_T)
         if self.task is not None:
             x_TE = x_TE + self.task.weight[task]
-        x_TE = F.dropout(self.norm(x_TE), self.dropout, self.training)
+        x_TE = drop(self.norm(x_TE), self.dropout, self.training)
         return x_TE if self.project is None else self.project(x_TE)
 
 

@@ -34,14 +34,16 @@ class TokenHead(nn.Module):
 
 
 class RowHead(nn.Module):
-    """Classes for a row from its first token, through BERT's pooler."""
+    """Classes for a row from its first token, through BERT's pooler; some of it may be dropped out before them."""
 
-    def __init__(self, trunk: Trunk, classes: int) -> None:
+    def __init__(self, trunk: Trunk, classes: int, dropout: float = 0.0) -> None:
         super().__init__()
+        self.dropout = dropout
         self.pool = nn.Linear(trunk.width, trunk.width)
         self.classify = nn.Linear(trunk.width, classes)
 
     def forward(self, first_BD: Tensor) -> Tensor:
         """Logits for each row."""
-        logits_BC: Tensor = self.classify(torch.tanh(self.pool(first_BD)))
+        pooled_BD = F.dropout(torch.tanh(self.pool(first_BD)), self.dropout, self.training)
+        logits_BC: Tensor = self.classify(pooled_BD)
         return logits_BC

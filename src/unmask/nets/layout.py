@@ -20,6 +20,8 @@ class Borders:
 
     offsets_S1: Tensor
     """int32, where each sequence begins; one more for the end."""
+    place_T: Tensor
+    """int64, where each token stands in the padded grid. Found on the host, so that no layer waits for the device."""
     longest: int
     equal: bool
     """Whether all sequences are equally long, so that the flat batch is a grid already."""
@@ -30,7 +32,9 @@ class Borders:
         host = torch.as_tensor(offsets, dtype=torch.int32)
         lengths = host.diff()
         longest = int(lengths.max())
-        return Borders(host.to(device), longest, bool((lengths == longest).all()))
+        gaps_S = torch.arange(len(lengths)) * longest - host[:-1]
+        place_T = torch.arange(int(host[-1])) + gaps_S.repeat_interleave(lengths)
+        return Borders(ship(host, device), ship(place_T, device), longest, bool((lengths == longest).all()))
 
     @property
     def count(self) -> int:
@@ -45,13 +49,21 @@ class Borders:
 
 def to_grid(x_TD: Tensor, borders: Borders) -> Tensor:
     """A flat batch as a grid of sequences, zeros where a sequence is shorter."""
+    shape = (borders.count, borders.longest, *x_TD.shape[1:])
     if borders.equal:
-        return x_TD.view(borders.count, borders.longest, *x_TD.shape[1:])
-    grid = x_TD.new_zeros(borders.count, borders.longest, *x_TD.shape[1:])
-    grid[borders.real_SL()] = x_TD
-    return grid
+        return x_TD.view(shape)
+    empty = x_TD.new_zeros(borders.count * borders.longest, *x_TD.shape[1:])
+    return empty.index_copy(0, borders.place_T, x_TD).view(shape)
 
 
 def from_grid(grid_SLD: Tensor, borders: Borders) -> Tensor:
     """Back to the flat batch."""
-    return grid_SLD.flatten(0, 1) if borders.equal else grid_SLD[borders.real_SL()]
+    flat = grid_SLD.flatten(0, 1)
+    return flat if borders.equal else flat.index_select(0, borders.place_T)
+
+
+def ship(host: Tensor, device: torch.device | str) -> Tensor:
+    """A tensor of the host on the device. From pinned memory, so that the host does not wait until it has arrived."""
+    if torch.device(device).type == "cuda":
+        host = host.pin_memory()
+    return host.to(device, non_blocking=True)

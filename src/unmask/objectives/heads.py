@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.batch import Batch, ClozeAnswers, FactAnswers
+from unmask.nets.batch import AmountAnswers, Batch, ClozeAnswers, FactAnswers
 from unmask.nets.heads import RowHead, TokenHead
 from unmask.nets.transformer import States
 from unmask.nets.trunk import Trunk
@@ -50,12 +51,28 @@ class SayTokens(nn.Module):
 class SayFact(nn.Module):
     """A fact about each row, from its first token."""
 
-    def __init__(self, trunk: Trunk, fact: str, classes: int) -> None:
+    def __init__(self, trunk: Trunk, fact: str, classes: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.fact = fact
-        self.row = RowHead(trunk, classes)
+        self.row = RowHead(trunk, classes, dropout)
 
     def forward(self, states: States, batch: Batch) -> Term:
         """The loss of a classification of rows."""
         (answers,) = (some for some in batch.answers if isinstance(some, FactAnswers) and some.name == self.fact)
         return take(self.row(states.last_TD[batch.first_B]), answers.value_B)
+
+
+class SayAmount(nn.Module):
+    """A number about each row, from its first token: squared error. No number is ever right or wrong."""
+
+    def __init__(self, trunk: Trunk, amount: str, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.amount = amount
+        self.row = RowHead(trunk, 1, dropout)
+
+    def forward(self, states: States, batch: Batch) -> Term:
+        """The loss of a regression over rows."""
+        (answers,) = (some for some in batch.answers if isinstance(some, AmountAnswers) and some.name == self.amount)
+        said_B = self.row(states.last_TD[batch.first_B]).squeeze(-1).float()
+        total = F.mse_loss(said_B, answers.value_B, reduction="sum")
+        return Term(total, total.new_zeros((), dtype=torch.int64), len(said_B))

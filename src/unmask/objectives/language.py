@@ -19,6 +19,7 @@ class CLM:
     """Say the next token from what stands before it (GPT)."""
 
     weight: float = 1.0
+    name: ClassVar[str] = "clm"
     reads: ClassVar[type[Target]] = NextToken
     """The next token."""
     facts: ClassVar[frozenset[str]] = frozenset()
@@ -33,6 +34,7 @@ class BothWays:
     """Say the next token from the left and the token before from the right, in two streams (ELMo)."""
 
     weight: float = 1.0
+    name: ClassVar[str] = "both_ways"
     reads: ClassVar[type[Target]] = NextToken
     """The next token; read backwards, the token before."""
     facts: ClassVar[frozenset[str]] = frozenset()
@@ -48,6 +50,7 @@ class PLM:
 
     stream: str = "query"
     weight: float = 1.0
+    name: ClassVar[str] = "plm"
     reads: ClassVar[type[Target]] = Ordering
     """A drawn order."""
     facts: ClassVar[frozenset[str]] = frozenset()
@@ -62,6 +65,7 @@ class WriteOut:
     """Write the target from left to right with a decoder (MASS, BART, T5)."""
 
     weight: float = 1.0
+    name: ClassVar[str] = "write_out"
     reads: ClassVar[type[Target]] = Rewrite
     """A rewriting."""
     facts: ClassVar[frozenset[str]] = frozenset()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from unmask.objectives.part import Question, ranked
-from unmask.records import Cloze, Target
+from unmask.records import Cloze, Instance, Target
 from unmask.views import Layout, in_place
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ class MLM:
     """The token at each chosen position, with the input embedding as output matrix."""
 
     weight: float = 1.0
+    name: ClassVar[str] = "mlm"
     reads: ClassVar[type[Target]] = Cloze
     """A cloze."""
     facts: ClassVar[frozenset[str]] = frozenset()
@@ -38,6 +39,10 @@ class MLM:
 
         return SayTokens(trunk, token)
 
+    def asked(self, instance: Instance) -> int:
+        """One answer for each chosen position."""
+        return sum(len(target.positions) for target in instance.targets if isinstance(target, Cloze))
+
 
 @dataclass(frozen=True, slots=True)
 class SBO:
@@ -49,6 +54,7 @@ class SBO:
     weight: float = 1.0
     positions: int = 200
     """Width of the embedding that says which token of the span is meant."""
+    name: ClassVar[str] = "sbo"
     reads: ClassVar[type[Target]] = Cloze
     """A cloze, for its spans."""
     facts: ClassVar[frozenset[str]] = frozenset()

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
 from unmask.objectives.part import Question
-from unmask.records import Fact, Target
+from unmask.records import Fact, Instance, Target
 from unmask.views import Layout
 
 if TYPE_CHECKING:
@@ -41,6 +41,11 @@ class SayTruth:
     """A fact."""
 
     @property
+    def name(self) -> str:
+        """The fact that it says."""
+        return self.truth.value
+
+    @property
     def facts(self) -> frozenset[str]:
         """The one it says."""
         return frozenset({self.truth.value})
@@ -54,6 +59,10 @@ class SayTruth:
         from unmask.objectives.heads import SayFact
 
         return SayFact(trunk, self.truth.value, 3 if self.truth is Truth.PAIR else 2)
+
+    def asked(self, instance: Instance) -> int:
+        """One answer for each row."""
+        return len(instance.inputs.rows) - 1
 
 
 NSP = SayTruth(Truth.NEXT)

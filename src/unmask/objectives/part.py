@@ -7,9 +7,9 @@ What never happens here: torch, until a head is asked for.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from unmask.records import Target
+from unmask.records import Instance, Target
 from unmask.views import Answer, Layout
 
 if TYPE_CHECKING:
@@ -30,6 +30,10 @@ class Objective(Protocol):
     """Something a network learns to say. A frozen dataclass that is its own configuration."""
 
     @property
+    def name(self) -> str:
+        """What its head is called in a checkpoint, and its numbers in a record."""
+
+    @property
     def reads(self) -> type[Target]:
         """The kind of target it is trained on."""
 
@@ -45,11 +49,15 @@ class Objective(Protocol):
         """Where it reads its predictions, so that a view can be checked for leaks."""
 
 
+@runtime_checkable
 class Learnable(Objective, Protocol):
     """An objective with a head, so that a network can learn it."""
 
     def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
         """The module that turns the states of a trunk into a `Term`; `token` is the trunk's own embedding."""
+
+    def asked(self, instance: Instance) -> int:
+        """How many answers it is judged on: the count of its `Term`, known before the network runs."""
 
 
 def ranked(sample: Layout) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from unmask.corrupt.mask_out import MaskOut
 from unmask.corrupt.replace import Per, Replace
 from unmask.corrupt.select import Units
 from unmask.examples.pairs import Negative, Pairs
+from unmask.nets.sizes import BASE, Size
 from unmask.objectives.mlm import MLM
 from unmask.objectives.pair import SOP
 from unmask.recipes.wwm import wwm
@@ -21,7 +22,7 @@ from unmask.records import Layer
 from unmask.tasks import Recipe, Stage, Task
 
 
-def macbert() -> Recipe:
+def macbert(size: Size = BASE) -> Recipe:
     """MacBERT as published."""
     correct = Task(
         name="correct",
@@ -33,7 +34,7 @@ def macbert() -> Recipe:
         learns=(MLM(), SOP),
     )
     return replace(
-        wwm(),
+        wwm(size),
         name="macbert",
         year=2020,
         paper="arXiv:2004.13922",

@@ -16,14 +16,16 @@ from unmask.corrupt.replace import Per, Replace
 from unmask.corrupt.select import Units, geometric
 from unmask.examples.packed import Join, Packed
 from unmask.examples.visits import EveryVisit
+from unmask.nets.sizes import BASE, Size
 from unmask.objectives.mlm import MLM, SBO
+from unmask.optimising import AdamW, Descent, Linear, WarmupShare
 from unmask.recipes.bert import bert
 from unmask.records import Layer
 from unmask.tasks import Recipe, Stage, Task
 from unmask.tokenize.wordpiece import WordPiece
 
 
-def spanbert() -> Recipe:
+def spanbert(size: Size = BASE) -> Recipe:
     """SpanBERT as published."""
     spans = Task(
         name="spans",
@@ -35,7 +37,7 @@ def spanbert() -> Recipe:
         learns=(MLM(), SBO(positions=200)),
     )
     return replace(
-        bert(),
+        bert(size),
         name="spanbert",
         year=2019,
         paper="arXiv:1907.10529",
@@ -44,5 +46,7 @@ def spanbert() -> Recipe:
         parent="bert",
         tokenizer=WordPiece(size=28_996, lowercase=False, strip_accents=False),
         stages=(Stage(tasks=(spans,), length=512, batch=256),),
+        # 10,000 of 2.4 million steps; the paper's text says a decay of 0.1, the released command 0.01.
+        descent=Descent(AdamW(rate=1e-4, epsilon=1e-8), Linear(WarmupShare(1 / 240)), clip=1.0),
         renew=EveryVisit(),
     )

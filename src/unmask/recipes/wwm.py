@@ -12,14 +12,16 @@ from dataclasses import replace
 from unmask.corrupt.mask_out import MaskOut
 from unmask.corrupt.select import Units
 from unmask.examples.pairs import Negative, Pairs
+from unmask.nets.sizes import BASE, Size
 from unmask.objectives.mlm import MLM
 from unmask.objectives.pair import NSP
+from unmask.optimising import LAMB, Descent, Linear, Origin, WarmupShare
 from unmask.recipes.bert import SHOW, bert
 from unmask.records import Layer
 from unmask.tasks import Recipe, Stage, Task
 
 
-def wwm() -> Recipe:
+def wwm(size: Size = BASE) -> Recipe:
     """BERT-wwm as published for Chinese."""
     words = Task(
         name="cloze",
@@ -28,7 +30,7 @@ def wwm() -> Recipe:
         learns=(MLM(), NSP),
     )
     return replace(
-        bert(),
+        bert(size),
         name="wwm",
         year=2019,
         paper="arXiv:1906.08101",
@@ -39,4 +41,5 @@ def wwm() -> Recipe:
             Stage(tasks=(words,), length=128, batch=2560, share=0.5),
             Stage(tasks=(words,), length=512, batch=384, share=0.5),
         ),
+        descent=Descent(LAMB(rate=1e-4), Linear(WarmupShare(0.1), origin=Origin.START), clip=1.0),
     )

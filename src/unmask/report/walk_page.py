@@ -8,7 +8,6 @@ What never happens here: a script, a request, or text that was not escaped.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
 from itertools import groupby, pairwise
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from unmask.records import Layer
 from unmask.report.grid_svg import grid_svg
 from unmask.report.labels import MARKS, Stage, pieces, spelled
 from unmask.report.markup import NOTHING, Html, span, tag, text
+from unmask.report.page import page
 from unmask.walk.asked import Answer, Answers, Asked, Saying, Script
 from unmask.walk.run import Draw, Token, Walk, raised_rates, turns_of
 from unmask.walk.trace import Fate, Traced
@@ -37,14 +37,8 @@ def walk_page(walks: Sequence[Walk]) -> str:
     """The whole page: one walk in full, or several that open one by one."""
     title = walks[0].subject.name if len(walks) == 1 else "one sentence, every rule"
     body = _article(walks[0]) if len(walks) == 1 else _collection(walks)
-    style = files("unmask.report").joinpath("walk.css").read_text(encoding="utf-8")
     footer = tag("footer", "", text("made by unmask walk: the parts that train a network worked on this text"))
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{text(f'walk: {title}')}</title>\n<style>\n{style}</style>\n</head>\n"
-        f"<body>\n{tag('main', '', body, footer)}\n</body>\n</html>\n"
-    )
+    return page(f"walk: {title}", tag("main", "", body, footer), ("walk.css",))
 
 
 def _collection(walks: Sequence[Walk]) -> Html:

@@ -10,15 +10,14 @@ not in it, so a corpus may be moved between an interruption and its end.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from unmask.errors import CorpusError
 from unmask.shards.files import disk_space, is_part, read_json, sweep, write_json
+from unmask.shards.lock import LOCK, locked
 from unmask.text.sources import find_sources
 
 STORED = ("stdin.txt", "stdin.jsonl")
@@ -30,19 +29,13 @@ def hold(folder: Path) -> Iterator[None]:
     """Keep every other process out of a folder, which is made if it is not there; it vanishes if nothing is begun."""
     with disk_space(folder):
         _check_ours(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("w")
-    with lock:
-        _take(lock.fileno(), folder)
+    with locked(folder, "preparing"):
         try:
             yield
         finally:
             if not begun(folder):
                 for name in STORED:
                     (folder / name).unlink(missing_ok=True)
-            (folder / ".lock").unlink(missing_ok=True)
-            with contextlib.suppress(OSError):
-                folder.rmdir()  # succeeds only when the folder is empty
 
 
 def begun(folder: Path) -> bool:
@@ -78,22 +71,11 @@ def _check_ours(folder: Path) -> None:
     if not folder.exists() or begun(folder):
         return
     for path in folder.iterdir():
-        if path.name not in (".lock", *STORED) and not is_part(path):
+        if path.name not in (LOCK, *STORED) and not is_part(path):
             raise CorpusError(
                 f"{folder} is not empty and holds no corpus of unmask (it holds {path.name}). "
                 "Choose a new folder for --out."
             )
-
-
-def _take(lock: int, folder: Path) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Whoever held it before may have removed the file in between; then this lock is worth nothing.
-        mine = os.fstat(lock).st_ino == (folder / ".lock").stat().st_ino
-    except OSError:
-        mine = False
-    if not mine:
-        raise CorpusError(f"Another process is preparing {folder} right now. Wait for it, or stop it.")
 
 
 def _check_same(folder: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> None:

@@ -13,19 +13,25 @@ import numpy as np
 from unmask.errors import CorpusError
 from unmask.shards.corpus import Corpus, Shard
 
+_LEAST = 2
+"""Documents in each part: a segment is paired with one from another document."""
+
 
 def split(corpus: Corpus, share: float) -> tuple[Corpus, Corpus]:
-    """The corpus without its last documents, and those: about `share` of all tokens, at least one document each."""
-    tokens = corpus.manifest.counts.tokens
-    if corpus.manifest.counts.documents < 2:
-        raise CorpusError(f"{corpus.folder} holds one document; text to be judged by needs a second. Add documents.")
+    """The corpus without its last documents, and those: about `share` of all tokens, at least two documents each."""
+    tokens, documents = corpus.manifest.counts.tokens, corpus.manifest.counts.documents
+    if documents < 2 * _LEAST:
+        raise CorpusError(
+            f"{corpus.folder} holds {documents} document{'s' * (documents != 1)}, but two to learn from and two to be "
+            "judged by are needed. Add documents, or separate those that are there by blank lines."
+        )
     at = _border(corpus, round(tokens * (1 - share)))
     return _part(corpus, 0, at), _part(corpus, at, tokens)
 
 
 def _border(corpus: Corpus, wanted: int) -> int:
-    """The start of a document nearest to an address, but never the very first."""
-    starts = np.concatenate([shard.documents[:-1] + shard.base for shard in corpus.shards])[1:]
+    """The start of a document nearest to an address, with enough documents on either side."""
+    starts = np.concatenate([shard.documents[:-1] + shard.base for shard in corpus.shards])[_LEAST : 1 - _LEAST]
     return int(starts[np.abs(starts - wanted).argmin()])
 
 

@@ -67,6 +67,10 @@ class Encoder:
         self._chunks.keep(self._kept)
         return tokens
 
+    def ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of many short texts at once, for those who need no more than ids."""
+        return [encoding.ids for encoding in self._pipeline.encode_batch_fast(texts, add_special_tokens=False)]
+
     def _around_separators(self, text: str, points: Points) -> tuple[Ints, Ints]:
         """A separator is a chunk, found by its code point; what lies between two of them is one, found as a string."""
         known = self._alone[points]

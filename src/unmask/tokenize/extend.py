@@ -54,10 +54,51 @@ def extend(tokenizer: Tokenizer, words: Sequence[str]) -> Extended:
     start = append_entries(content["model"], split)
     content["added_tokens"] += [_added(number, word) for number, word in enumerate(split, start)]
     longer = Tokenizer.parse(json.dumps(content, ensure_ascii=False), "the extended tokenizer")
-    new = _names(content["model"])[first:start]
-    pieces = [tuple(token.id for token in old.model.tokenize(entry)) for entry in new]
-    pieces += [tuple(old.encode(word, add_special_tokens=False).ids) for word in split]
-    return Extended(longer, MappingProxyType(dict(enumerate(pieces, first))))
+    new = _names(content["model"])[first:]
+    pieces = {number: _pieces(old, name, number >= start) for number, name in enumerate(new, first)}
+    return Extended(longer, MappingProxyType(pieces))
+
+
+def pieces_between(old: Tokenizer, new: Tokenizer) -> Mapping[int, tuple[int, ...]]:
+    """What each id that `new` has beyond `old` was written with in `old`: what `extend` knew when it made `new`.
+
+    Empty for equal tokenizers. A tokenizer that is no extension of the old one is refused.
+    """
+    _check_extension(old, new)
+    added = new.pipeline.get_added_tokens_decoder()
+    beyond = ((n, name) for name, n in new.pipeline.get_vocab(with_added_tokens=True).items() if n >= old.vocab.size)
+    return MappingProxyType({n: _pieces(old.pipeline, name, n in added) for n, name in sorted(beyond)})
+
+
+def _pieces(old: Pipeline, name: str, added: bool) -> tuple[int, ...]:
+    """The old ids of a new token: of the text for an added token, of the model's entry for any other."""
+    if added:
+        return tuple(old.encode(name, add_special_tokens=False).ids)
+    return tuple(token.id for token in old.model.tokenize(name))
+
+
+def _check_extension(old: Tokenizer, new: Tokenizer) -> None:
+    """Refuse a tokenizer in which an old id has another meaning, or that cuts text by other rules."""
+    for number in sorted(old.pipeline.get_vocab(with_added_tokens=True).values()):
+        meant, found = old.pipeline.id_to_token(number), new.pipeline.id_to_token(number)
+        if meant != found:
+            other = "is missing" if found is None else f"is {found!r}"
+            raise InputError(
+                f"The new tokenizer does not extend the old one: id {number} was {meant!r} and {other} now."
+            )
+    before, after = _rules(old.content()), _rules(new.content())
+    changed = [name for name, rule in before.items() if after[name] != rule]
+    if changed:
+        raise InputError(
+            "The new tokenizer does not extend the old one: its ids are the same, but it cuts text by other rules "
+            f"({', '.join(changed)})."
+        )
+
+
+def _rules(content: dict[str, Any]) -> dict[str, Any]:
+    """What decides how text is cut, apart from the entries of the vocabulary."""
+    model = {name: value for name, value in content["model"].items() if name not in ("vocab", "ignore_merges")}
+    return {"normalizer": content["normalizer"], "pre_tokenizer": content["pre_tokenizer"], "model": model}
 
 
 def _absorb(content: dict[str, Any]) -> int:

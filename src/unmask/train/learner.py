@@ -6,11 +6,12 @@ What never happens here: a weighted sum. Weights and counts are the loop's busin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from unmask.errors import InputError
 from unmask.nets.batch import Batch
 from unmask.nets.transformer import Transformer, draw_weights
 from unmask.nets.trunk import Trunk
@@ -24,18 +25,42 @@ class Learner(nn.Module):
     def __init__(self, trunk: Trunk, objectives: Sequence[Learnable], vocabulary: int, positions: int) -> None:
         super().__init__()
         self.trunk = Transformer(trunk, vocabulary, positions)
-        self.heads = nn.ModuleDict({head_name(one): one.head(trunk, self.trunk.embed.token) for one in objectives})
+        self.compiled = False
+        self.heads = nn.ModuleDict({one.name: one.head(trunk, self.trunk.embed.token) for one in objectives})
 
     def forward(self, batch: Batch, objectives: Sequence[Objective]) -> tuple[Term, ...]:
         """One pass through the trunk, then every objective reads the states."""
         states = self.trunk(batch.tokens)
-        return tuple(self.heads[head_name(objective)](states, batch) for objective in objectives)
+        return tuple(self.heads[objective.name](states, batch) for objective in objectives)
 
     def draw(self, seed: int) -> None:
         """Initial weights, the same for the same seed everywhere."""
         draw_weights(self, self.trunk.trunk.spread, torch.Generator().manual_seed(seed))
 
+    def compile_blocks(self) -> None:
+        """Let torch compile every block when it first runs; names and weights stay as they are."""
+        if not self.compiled:
+            for block in self.trunk.blocks():
+                block.compile(dynamic=True)
+        self.compiled = True
 
-def head_name(objective: Objective) -> str:
-    """What a head is called in a checkpoint: the objective's kind, and the fact that it says, if any."""
-    return "_".join([type(objective).__name__.lower(), *sorted(objective.facts)])
+    def weights(self) -> dict[str, Tensor]:
+        """Every parameter once, by the first of its names. These are the live tensors, not copies."""
+        return {name: parameter.detach() for name, parameter in self.named_parameters()}
+
+    @torch.no_grad()
+    def take_weights(self, saved: Mapping[str, Tensor]) -> None:
+        """Copy saved parameters in; refuses what does not fit this network in name or shape."""
+        ours = dict(self.named_parameters())
+        wrong = [name for name in sorted(ours.keys() | saved.keys()) if not _fits(name, ours, saved)]
+        if wrong:
+            raise InputError(
+                f"The saved network does not fit this recipe: {len(wrong)} of its {len(ours)} parameters are missing, "
+                f"left over or of another shape, the first being '{wrong[0]}'. Use the recipe that it was trained with."
+            )
+        for name, parameter in ours.items():
+            parameter.copy_(saved[name])
+
+
+def _fits(name: str, ours: Mapping[str, Tensor], saved: Mapping[str, Tensor]) -> bool:
+    return name in ours and name in saved and ours[name].shape == saved[name].shape

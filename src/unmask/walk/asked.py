@@ -16,7 +16,7 @@ import numpy as np
 from unmask.corrupt.fragment import Fragment
 from unmask.objectives.mlm import SBO
 from unmask.objectives.pair import Truth
-from unmask.records import Cloze, Fact, Instance, NextToken, Ordering, Rewrite, Target
+from unmask.records import Amount, Cloze, Fact, Instance, NextToken, Ordering, Rewrite, Target
 from unmask.tasks import Task
 from unmask.tokenize.vocab import Vocab
 from unmask.walk.names import Names
@@ -108,6 +108,8 @@ def _one(target: Target, instance: Instance, steps: Sequence[Traced], vocab: Voc
             return _script(target, steps, vocab, names)
         case Fact(name, value):
             return _fact(name, int(value[0]))
+        case Amount(name, value):
+            return Saying(f"from the first token: a number ({name} = {value[0]:g})")
 
 
 def _answers(positions: list[int], says: Sequence[str], shown: Sequence[str], step: Traced) -> tuple[Answer, ...]:

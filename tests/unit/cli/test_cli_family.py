@@ -40,7 +40,7 @@ def test_a_heading_and_a_row_are_a_path_that_can_be_set() -> None:
 
 def test_a_stage_that_is_not_there_is_told_briefly() -> None:
     lines = " ".join(call("diff", "roberta", "bert").split())
-    assert "stages.1 Stage(length=512, batch=256, nothing share=0.1, ...)" in lines
+    assert "stages.1 Stage(length=512, nothing batch=256, share=0.1, ...)" in lines
 
 
 def test_what_does_not_differ_is_said_to_be_the_same() -> None:

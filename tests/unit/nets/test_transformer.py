@@ -79,11 +79,27 @@ def run(made, batch, lowering):
 
 
 @pytest.mark.parametrize("lengths", [[7, 7, 7], [5, 1, 12, 3]])
-@pytest.mark.parametrize("lowering", [Lowering.SDPA, Lowering.FLEX, Lowering.AUTO])
+@pytest.mark.parametrize("lowering", [Lowering.EACH, Lowering.SDPA, Lowering.FLEX, Lowering.AUTO])
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 def test_every_lowering_equals_the_dense_reference(lengths, lowering):
     made, batch = network(), tokens(lengths)
     assert torch.allclose(run(made, batch, lowering), run(made, batch, Lowering.DENSE), atol=1e-6)
+
+
+def gradients(made, batch, lowering):
+    for block in made.blocks():
+        block.attend.work.lowering = lowering
+    made.zero_grad()
+    made(batch).last_TD.square().sum().backward()
+    return [parameter.grad.clone() for parameter in made.parameters()]
+
+
+@pytest.mark.parametrize("lengths", [[7, 7, 7], [5, 1, 12, 3]])
+@pytest.mark.parametrize("lowering", [Lowering.EACH, Lowering.SDPA])
+def test_gradients_equal_those_of_the_dense_reference(lengths, lowering):
+    made, batch = network(), tokens(lengths)
+    pairs = zip(gradients(made, batch, lowering), gradients(made, batch, Lowering.DENSE), strict=True)
+    assert all(torch.allclose(one, two, atol=1e-4, rtol=1e-4) for one, two in pairs)
 
 
 VARIANTS = [
@@ -133,6 +149,20 @@ def test_the_grid_and_back():
     assert grid.shape == (3, 5, 2)
     assert torch.equal(from_grid(grid, borders), x)
     assert grid[1, 1:].abs().sum() == 0
+
+
+def test_gradients_go_to_the_grid_and_back():
+    borders = Borders.of([0, 3, 4, 9])
+    x = torch.randn(9, 2, requires_grad=True)
+    weight = torch.randn(9, 2)
+    (from_grid(to_grid(x, borders) * 2, borders) * weight).sum().backward()
+    assert torch.equal(x.grad, 2 * weight)
+
+
+@pytest.mark.parametrize("offsets", [[0, 3, 4, 9], [0, 4, 8]])
+def test_borders_know_the_place_of_every_token(offsets):
+    borders = Borders.of(offsets)
+    assert torch.equal(borders.place_T, borders.real_SL().flatten().nonzero()[:, 0])
 
 
 def test_blocks_that_share_are_one_object():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from unmask.errors import CorpusError
 from unmask.examples.lanes import Lanes
 from unmask.examples.packed import Join, Packed
+from unmask.examples.pairs import Negative, Pairs
 from unmask.examples.plan import build
 from unmask.keys import Key
 from unmask.shards.split import split
@@ -18,7 +19,7 @@ from unmask.shards.split import split
 sys.path.append(str(Path(__file__).parent.parent / "examples"))
 from small_corpus import TEXT, VOCAB, make_corpus
 
-documents = st.lists(st.lists(st.integers(1, 20), min_size=1, max_size=4), min_size=2, max_size=10)
+documents = st.lists(st.lists(st.integers(1, 20), min_size=1, max_size=4), min_size=4, max_size=10)
 
 
 def text(corpus, builder):
@@ -34,8 +35,7 @@ def test_every_document_is_in_exactly_one_part(docs, shards, share):
     learn, judge = split(corpus, share)
     first, second = text(learn, Packed(Join.NEVER)), text(judge, Packed(Join.NEVER))
     assert first + second == list(range(corpus.manifest.counts.tokens))
-    assert first
-    assert second
+    assert min(learn.manifest.counts.documents, judge.manifest.counts.documents) >= 2
     assert learn.manifest.counts.documents + judge.manifest.counts.documents == len(docs)
     assert second[0] in np.cumsum([sum(doc) for doc in docs])
 
@@ -51,6 +51,13 @@ def test_lanes_of_a_part_stay_inside_it():
     assert min(text(judge, Lanes(2))) >= 500
 
 
-def test_one_document_cannot_be_split():
-    with pytest.raises(CorpusError, match="one document"):
-        split(make_corpus([[5, 5]]), 0.1)
+@pytest.mark.parametrize("count", [1, 3])
+def test_too_few_documents_cannot_be_split(count):
+    with pytest.raises(CorpusError, match=f"holds {count} document.* two to learn from and two to be judged by"):
+        split(make_corpus([[5, 5]] * count), 0.1)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.999])
+def test_both_parts_can_pair_segments_of_two_documents(share):
+    for part in split(make_corpus([[10, 10], [300], [5], [5], [2]]), share):
+        assert len(Pairs(Negative.RANDOM).plan(part, 24, Key.of(0)))

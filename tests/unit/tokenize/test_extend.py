@@ -8,7 +8,7 @@ import pytest
 
 from unmask.errors import InputError
 from unmask.tokenize.encode import Encoder
-from unmask.tokenize.extend import extend
+from unmask.tokenize.extend import extend, pieces_between
 from unmask.tokenize.spec import append_entries
 from unmask.tokenize.tokenizer import Tokenizer
 
@@ -92,3 +92,28 @@ def test_entries_are_appended_to_both_kinds_of_vocabulary():
     assert append_entries(table, ["b", "c"]) == append_entries(pairs, ["b", "c"], -1.0) == 1
     assert table["vocab"] == {"a": 0, "b": 1, "c": 2}
     assert pairs["vocab"][1:] == [["b", -1.0], ["c", -1.0]]
+
+
+def test_the_pieces_are_found_again_from_the_two_tokenizers(tokenizer):
+    made = extend(tokenizer, WORDS)
+    saved = Tokenizer.parse(made.tokenizer.pipeline.to_str(pretty=True))
+    assert dict(pieces_between(tokenizer, saved)) == dict(made.pieces)
+    twice = extend(made.tokenizer, ["zebras", "猋犇"])
+    assert dict(pieces_between(made.tokenizer, twice.tokenizer)) == dict(twice.pieces)
+    assert not pieces_between(tokenizer, tokenizer)
+
+
+def test_a_tokenizer_that_is_no_extension_is_refused(tokenizers):
+    old = tokenizers["uncased"]
+    longer = extend(old, WORDS).tokenizer
+    with pytest.raises(InputError, match=rf"id {old.vocab.size} was 'covid' and is missing now"):
+        pieces_between(longer, old)
+    content = old.content()
+    vocab = content["model"]["vocab"]
+    vocab["the"], vocab["dog"] = vocab["dog"], vocab["the"]
+    with pytest.raises(InputError, match=rf"id {min(vocab['the'], vocab['dog'])} was '(the|dog)' and is '(the|dog)'"):
+        pieces_between(old, Tokenizer.parse(json.dumps(content)))
+    content = old.content()
+    content["normalizer"]["lowercase"] = not content["normalizer"]["lowercase"]
+    with pytest.raises(InputError, match=r"other rules \(normalizer\)"):
+        pieces_between(old, Tokenizer.parse(json.dumps(content)))

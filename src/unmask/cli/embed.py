@@ -1,0 +1,117 @@
+"""`embed`: files of texts as one `.npy` of vectors.
+
+What arrives: a network, files of texts, and how to pool. What leaves: a float32 array with one row for each text.
+What never happens here: computing; see `unmask.use.embed`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unmask.use.choices import Pool, Which
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from unmask.nets.model import Model
+    from unmask.use.embed import Vectors
+
+_LAST = "last"
+
+
+def embed(
+    source: Annotated[Path, typer.Argument(help="A run folder of pretrain, or a Hugging Face folder.")],
+    files: Annotated[list[str], typer.Argument(help=".txt .jsonl .csv .tsv, also .gz; - for standard input.")],
+    out: Annotated[Path, typer.Option(help="The .npy file to write.")],
+    pool: Annotated[Pool, typer.Option(help="How the tokens of a text become one vector.")] = Pool.MEAN,
+    layer: Annotated[str, typer.Option(help="Which layer: last, or a number; 0 is the embeddings.")] = _LAST,
+    field: Annotated[str, typer.Option(help="The field or column that holds the text.")] = "text",
+    batch: Annotated[int, typer.Option(min=1, help="Texts to compute at once.")] = 64,
+    normalise: Annotated[bool, typer.Option("--normalise", help="Bring every vector to length 1.")] = False,
+    checkpoint: Annotated[Which, typer.Option(help="Which checkpoint of a run.")] = Which.LAST,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
+) -> None:
+    """Turn texts into vectors: one row for each line of a .txt, each row of a .jsonl, .csv or .tsv, in order.
+
+    Examples:
+
+        unmask embed runs/tiny lines.txt --out vectors.npy
+
+        unmask embed exported/ reviews.csv --field review --pool cls --out vectors.npy --normalise
+
+        zcat lines.txt.gz | unmask embed runs/tiny - --layer 1 --out vectors.npy
+    """
+    from unmask.export.source import open_source
+    from unmask.train.run import choose_device
+    from unmask.use.embed import Pooling
+    from unmask.use.embed import embed as embed_texts
+    from unmask.use.texts import read_texts
+
+    _check_out(out)
+    total = _count(files, field)
+    opened = open_source(source, checkpoint)
+    model = opened.model.to(choose_device(device))
+    pooling = Pooling(_layer(layer, model), pool, normalise)
+    cut: list[int] = []
+    blocks = embed_texts(model, opened.tokenizer, read_texts(files, field), pooling, batch, cut.append)
+    rows = _write(out, blocks, model.shape.width, total)
+    _tell(out, rows, model, sum(cut))
+
+
+def _count(files: list[str], field: str) -> int:
+    """How many texts there are. Reading takes no time beside computing, and a bad row is found before the work."""
+    from unmask.use.texts import read_texts
+
+    return 0 if "-" in files else sum(1 for _ in read_texts(files, field))
+
+
+def _write(out: Path, blocks: Iterator[Vectors], width: int, total: int) -> int:
+    """Write what is computed, and show how it goes on; returns the number of rows."""
+    from unmask.cli.progress import progress
+    from unmask.use.vector_file import write_vectors
+
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with progress("embedding", total) as tick:
+
+        def shown() -> Iterator[Vectors]:
+            done = 0
+            for block in blocks:
+                yield block
+                done += len(block)
+                tick(done, f"{done:,} texts")
+
+        rows, _ = write_vectors(out, shown(), width)
+    return rows
+
+
+def _tell(out: Path, rows: int, model: Model, cut: int) -> None:
+    from unmask.cli.terminal import console
+
+    console().print(f"{out}: {rows:,} vectors of {model.shape.width} numbers, float32", markup=False, soft_wrap=True)
+    if cut:
+        console(stderr=True).print(
+            f"note: {cut:,} of {rows:,} texts are longer than the {model.positions} tokens that this network reads; "
+            "their ends were cut off.",
+            soft_wrap=True,
+        )
+
+
+def _check_out(out: Path) -> None:
+    """Refuse before the work what could not be written after it."""
+    from unmask.errors import InputError
+
+    if out.is_dir():
+        raise InputError(f"--out {out} is a folder. Name a file, such as {out / 'vectors.npy'}.")
+
+
+def _layer(written: str, model: Model) -> int:
+    from unmask.errors import InputError
+
+    if written == _LAST:
+        return model.shape.depth
+    if not written.isdecimal():
+        raise InputError(f"--layer needs 'last' or a number from 0 to {model.shape.depth}, found '{written}'.")
+    return int(written)

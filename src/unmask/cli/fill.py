@@ -1,0 +1,115 @@
+"""`fill`: what a network would put where a token is missing.
+
+What arrives: a network, and texts with `[MASK]` in them. What leaves: for each mask the likeliest tokens with their
+probabilities, as a table with bars or as JSON, a line for each text.
+What never happens here: guessing; see `unmask.use.fill`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unmask.use.choices import Which
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rich.table import Table
+
+    from unmask.use.fill import Filled, Guess
+
+_BAR = 40
+"""The columns of a bar that says: certain."""
+
+
+def fill(
+    source: Annotated[Path, typer.Argument(help="A run folder of pretrain, or a Hugging Face folder.")],
+    text: Annotated[
+        list[str] | None, typer.Argument(help="Texts with [MASK]; - or nothing: standard input.", show_default=False)
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many tokens to show for each mask.")] = 5,
+    checkpoint: Annotated[Which, typer.Option(help="Which checkpoint of a run.")] = Which.LAST,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, a line for each text.")] = False,
+) -> None:
+    """Fill the masks of a text: the likeliest tokens for each, with their probabilities.
+
+    Examples:
+
+        unmask fill runs/tiny "今天天气真[MASK]"
+
+        unmask fill runs/tiny "The [MASK] sat on the [MASK]." --top 3
+
+        cat lines.txt | unmask fill exported/ - --json
+    """
+    from unmask.export.source import open_source
+    from unmask.use.fill import fill as fill_masks
+
+    texts = _texts(text or ["-"])
+    opened = open_source(source, checkpoint)
+    filled = fill_masks(opened.model, opened.tokenizer, texts, top)
+    if json:
+        _print_json(filled)
+    else:
+        _print_tables(filled)
+
+
+def _texts(given: Sequence[str]) -> list[str]:
+    """The texts that were typed, with the lines of standard input where it was asked for."""
+    import sys
+
+    from unmask.errors import InputError
+    from unmask.use.texts import standard_lines, whole
+
+    if "-" in given and sys.stdin.isatty():
+        sys.stderr.write("Type a text with [MASK] on each line, and Ctrl-D at the end.\n")
+    texts = [text for one in given for text in (standard_lines() if one == "-" else (whole(one, "text"),))]
+    if not texts:
+        raise InputError('There is no text to fill. For example: unmask fill runs/tiny "今天天气真[MASK]"')
+    return texts
+
+
+def _print_json(filled: Iterable[Filled]) -> None:
+    import json
+    import sys
+    from dataclasses import asdict
+
+    for one in filled:
+        sys.stdout.write(json.dumps(asdict(one), ensure_ascii=False) + "\n")
+
+
+def _print_tables(filled: Iterable[Filled]) -> None:
+    from rich.text import Text
+
+    from unmask.cli.terminal import console
+    from unmask.use.fill import MASK
+
+    screen = console()
+    for number, one in enumerate(filled):
+        if number:
+            screen.print()
+        sentence = Text(one.text)
+        sentence.highlight_words([MASK], "bold magenta")
+        screen.print(sentence)
+        for place, guesses in enumerate(one.masks, start=1):
+            if len(one.masks) > 1:
+                screen.print(Text(f"mask {place} of {len(one.masks)}", style="bold"))
+            screen.print(_table(guesses))
+
+
+def _table(guesses: Sequence[Guess]) -> Table:
+    """A line for each token: how it is written, its probability, and a bar as long as that."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(min_width=8, max_width=24, overflow="ellipsis", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True)
+    for guess in guesses:
+        shown = guess.token if guess.token.isprintable() else repr(guess.token)
+        bar = "#" * round(_BAR * guess.probability)
+        table.add_row(Text(f"  {shown}"), f"{100 * guess.probability:.1f} %", Text(bar, style="cyan"))
+    return table

@@ -1,0 +1,86 @@
+"""`pretrain`: from a prepared corpus to a trained network.
+
+What arrives: a member, a prepared folder and a budget. What leaves: a run folder with checkpoints and a record.
+What never happens here: the work itself; see `unmask.train`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+
+def pretrain(
+    member: Annotated[str, typer.Argument(help="A member, or your_file.py:name.")],
+    data: Annotated[Path, typer.Option(help="A prepared folder.")],
+    out: Annotated[Path, typer.Option(help="The folder of the run; the same command goes on in it.")],
+    steps: Annotated[int | None, typer.Option(min=1, help="Train for this many steps,")] = None,
+    tokens: Annotated[int | None, typer.Option(min=1, help="or this many tokens,")] = None,
+    hours: Annotated[float | None, typer.Option(min=0, help="or this many hours.")] = None,
+    size: Annotated[str, typer.Option(help="tiny, mini, small, medium, base or large.")] = "",
+    from_: Annotated[
+        Path | None, typer.Option("--from", help="Begin with the weights of a run, an export or a Hugging Face folder.")
+    ] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Rows in a step, in every stage.")] = None,
+    rate: Annotated[float | None, typer.Option(help="The highest learning rate.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Change a value of the recipe: PATH=VALUE.")] = None,
+    seed: Annotated[int, typer.Option(help="The seed of all draws.")] = 0,
+    held_out: Annotated[float, typer.Option(min=0, max=0.5, help="The share of the text to judge by.")] = 0.01,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps, or auto.")] = "auto",
+    precision: Annotated[
+        Literal["auto", "float32", "bfloat16"], typer.Option(help="The numbers that the network computes in.")
+    ] = "auto",
+    micro_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens computed at once.")] = None,
+    compile_: Annotated[
+        bool, typer.Option("--compile", help="Compile the network first: slow start, faster steps.")
+    ] = False,
+    trials: Annotated[int, typer.Option(min=1, help="How often to judge on held-out text.")] = 20,
+    keep: Annotated[int, typer.Option(min=1, help="Checkpoints to keep, beside the best.")] = 2,
+    save_minutes: Annotated[float, typer.Option(min=0, help="Longest time between two checkpoints.")] = 10.0,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write for TensorBoard, into OUT.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what it would cost, and stop.")] = False,
+) -> None:
+    """Pre-train a member on a prepared corpus. Kill it at any moment: the same command goes on.
+
+    Examples:
+
+        unmask pretrain bert --size tiny --data data/ --out runs/bert --hours 0.1 --batch 32 --rate 5e-4
+
+        unmask pretrain bert --size mini --data data/ --out runs/mini --steps 2000 --dry-run
+
+        unmask pretrain wwm --data data/ --from exported/ --out runs/domain --tokens 100000000
+
+        torchrun --nproc-per-node 2 -m unmask pretrain bert --size small --data data/ --out runs/two --steps 1000
+    """
+    from unmask.cli.pretraining import Logistics, Wish, run
+
+    run(
+        Wish(
+            member=member,
+            size=size,
+            changes=tuple(set_ or ()),
+            batch=batch or 0,
+            rate=rate or 0.0,
+            data=data,
+            start=from_,
+            seed=seed,
+            held_out=held_out,
+            steps=steps,
+            tokens=tokens,
+            hours=hours,
+        ),
+        Logistics(
+            out=out,
+            device=device,
+            precision=precision,
+            micro=micro_tokens or 0,
+            compile=compile_,
+            trials=trials,
+            keep=keep,
+            save_minutes=save_minutes,
+            tensorboard=tensorboard,
+            dry_run=dry_run,
+        ),
+    )

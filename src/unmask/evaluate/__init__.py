@@ -1,0 +1,1 @@
+"""Answers and truths in, scores out."""

@@ -1,0 +1,34 @@
+"""The published sizes of BERT, by name.
+
+What arrives: nothing. What leaves: four numbers for each name, which a recipe turns into a trunk.
+What never happens here: the number of parameters; it follows from these and from the vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How deep and how wide a network is."""
+
+    depth: int
+    width: int
+    heads: int
+    inner: int
+    """Width between the two halves of a feed-forward layer: four times the width in all published sizes."""
+
+
+TINY = Size(depth=2, width=128, heads=2, inner=512)
+MINI = Size(depth=4, width=256, heads=4, inner=1024)
+SMALL = Size(depth=4, width=512, heads=8, inner=2048)
+MEDIUM = Size(depth=8, width=512, heads=8, inner=2048)
+BASE = Size(depth=12, width=768, heads=12, inner=3072)
+LARGE = Size(depth=24, width=1024, heads=16, inner=4096)
+SIZES: Mapping[str, Size] = MappingProxyType(
+    {"tiny": TINY, "mini": MINI, "small": SMALL, "medium": MEDIUM, "base": BASE, "large": LARGE}
+)
+"""Base and large are those of the paper (Devlin et al., 2018), the others of Turc et al. (2019)."""

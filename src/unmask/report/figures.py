@@ -1,0 +1,105 @@
+"""Numbers as a person reads them: counts, times, shares, and round ticks for an axis.
+
+What arrives: numbers. What leaves: short words. What never happens here: a number that looks more exact than it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from itertools import pairwise
+from math import ceil, floor, log10
+
+_LETTERS = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
+_ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
+_TINY = 1e-3
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+class Unit(StrEnum):
+    """How the numbers of a curve are read."""
+
+    PLAIN = "plain"
+    SHARE = "share"
+    COUNT = "count"
+
+
+def short(value: float) -> str:
+    """A count in a few letters: `950`, `1,200`, `12.5 k`, `3.4 M`."""
+    if abs(value) < 1e4:
+        return f"{value:,.0f}"
+    size, letter = next(pair for pair in _LETTERS if abs(value) >= pair[0] * 0.9995)
+    return f"{_digits(value / size, 3)} {letter}"
+
+
+def lasted(seconds: float) -> str:
+    """A stretch of time, by its two largest units: `42 s`, `12 min`, `3 h 05 min`, `2 d 4 h`."""
+    whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{_digits(seconds, 2) if seconds < 10 else whole} s"
+    if whole < 10 * _MINUTE:
+        return f"{whole // _MINUTE} min {whole % _MINUTE:02d} s"
+    if whole < _HOUR:
+        return f"{round(whole / _MINUTE)} min"
+    if whole < _DAY:
+        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE:02d} min"
+    return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"
+
+
+def rounded(value: float) -> str:
+    """A number of three digits: `12.4`, `0.87`."""
+    return _digits(value, 3)
+
+
+def shared(value: float) -> str:
+    """A share in percent: `15.0 %`, `0.31 %`."""
+    return f"{100 * value:.{1 if value >= 0.01 or not value else 2}f} %"
+
+
+def told(value: float, unit: Unit) -> str:
+    """One value of a curve."""
+    match unit:
+        case Unit.SHARE:
+            return shared(value)
+        case Unit.COUNT:
+            return short(value)
+        case Unit.PLAIN:
+            return _digits(value, 4)
+
+
+def ticks(low: float, high: float, about: int) -> tuple[float, ...]:
+    """Round numbers inside a range, about so many: steps of 1, 2, 2.5 or 5 times a power of ten."""
+    if not high > low:
+        return (low,)
+    rough = (high - low) / about
+    power = 10.0 ** floor(log10(rough))
+    step = next(power * size for size in _ROUND if power * size >= rough * (1 - 1e-9))
+    first, last = ceil(low / step - 1e-9), floor(high / step + 1e-9)
+    return tuple(round(number * step, 12 - floor(log10(step))) for number in range(first, last + 1))
+
+
+def tick_labels(values: Sequence[float], unit: Unit) -> tuple[str, ...]:
+    """The ticks of one axis, all with the same number of decimals."""
+    gap = min((b - a for a, b in pairwise(values)), default=abs(values[0]) or 1.0)
+    scale = 100 if unit is Unit.SHARE else 1
+    if unit is Unit.COUNT:
+        return tuple(map(short, values))
+    if unit is Unit.PLAIN and 0 < max(map(abs, values)) < _TINY * 10:
+        return tuple(_digits(value, 3) for value in values)
+    decimals = _decimals(gap * scale)
+    return tuple(f"{scale * value:.{decimals}f}{' %' if unit is Unit.SHARE else ''}" for value in values)
+
+
+def _decimals(gap: float) -> int:
+    """How many digits behind the point tell two neighbouring ticks apart."""
+    return next((n for n in range(9) if abs(gap * 10**n - round(gap * 10**n)) < 1e-6 * gap * 10**n), 9)
+
+
+def _digits(value: float, digits: int) -> str:
+    """So many significant digits, without zeros at the end; very small numbers as `2.5e-5`."""
+    if 0 < abs(value) < _TINY:
+        mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
+        return f"{mantissa.rstrip('0').rstrip('.')}e{int(power)}"
+    before = floor(log10(abs(value))) + 1 if value else 1
+    written = f"{value:,.{max(digits - max(before, 1), 0)}f}"
+    return written.rstrip("0").rstrip(".") if "." in written else written

@@ -1,0 +1,85 @@
+"""The audit of a run's corpus, if it is still where the run found it.
+
+What arrives: a run's recipe, and the folder that it names. What leaves: tables and bars, or the reason for their lack.
+What never happens here: an audit of something else. A corpus that was prepared anew is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from unmask.audit.finding import Findings, Histogram, Section, Verdict
+from unmask.audit.present import expected, heading, number, verdict
+from unmask.audit.run import ROWS, audit
+from unmask.errors import UserError
+from unmask.keys import Key
+from unmask.report.figures import shared
+from unmask.report.markup import Html, span, tag, text
+from unmask.report.run_about import Missing, recipe_of
+from unmask.report.run_record import RunRecord
+from unmask.shards.corpus import Corpus
+from unmask.shards.files import digest_of
+
+_CSS = {
+    Verdict.HOLDS: "yes",
+    Verdict.BROKEN: "no",
+    Verdict.REPORTED: "soft",
+    Verdict.TOO_FEW: "soft",
+}
+
+
+def audited(record: RunRecord, rows: int = ROWS) -> Findings | Missing:
+    """Audit what a run learned from, or say why that cannot be done."""
+    corpus, recipe = record.head.get("corpus"), recipe_of(record)
+    if isinstance(recipe, Missing):
+        return Missing(f"No audit. {recipe.why}")
+    if not isinstance(corpus, dict) or not corpus.get("folder"):
+        return Missing("No audit: the run does not name the corpus it learned from.")
+    folder = Path(corpus["folder"])
+    manifest = folder / "manifest.json"
+    if not manifest.is_file():
+        return Missing(
+            f"No audit: there is no prepared corpus in {folder} now; the run learned from one that was there."
+        )
+    if digest_of(manifest) != corpus.get("manifest"):
+        return Missing(f"No audit: the corpus in {folder} is another one than the run learned from.")
+    try:
+        return audit(recipe, Corpus.open(folder), Key.of(int(record.head.get("seed", 0))), rows)
+    except (UserError, OSError) as error:
+        return Missing(f"No audit: {error}")
+
+
+def audit_html(found: Findings | Missing) -> Iterator[Html]:
+    """One line of verdict, then every section folded."""
+    if isinstance(found, Missing):
+        yield tag("p", "about", text(found.why))
+        return
+    yield tag("p", "", span("yes" if found.holds else "no", verdict(found)))
+    for section in found.sections:
+        bars = (part for histogram in section.histograms for part in _bars(histogram))
+        yield tag("details", "fold", tag("summary", "", text(heading(section))), _table(section), *bars)
+
+
+def _table(section: Section) -> Html:
+    head = tag("tr", "", *(tag("th", "", text(name)) for name in ("", "measured", "rule", "verdict")))
+    rows = []
+    for finding in section.findings:
+        said = span(_CSS[finding.verdict], finding.verdict)
+        numbers = number(finding.measured, finding.unit), expected(finding)
+        cells = tag("td", "", text(finding.name)), *(tag("td", "number", text(one)) for one in numbers)
+        rows.append(tag("tr", "", *cells, tag("td", "", said)))
+    return tag("div", "wide", tag("table", "", tag("thead", "", head), tag("tbody", "", *rows)))
+
+
+def _bars(histogram: Histogram) -> Iterator[Html]:
+    """A bar for each length, with a tick where the law wants its end."""
+    top = max(*histogram.shares, *histogram.law, 1e-9)
+    yield tag("p", "about", text(f"{histogram.name}: measured, and the law as a tick"))
+    for place, (share, law) in enumerate(zip(histogram.shares, histogram.law, strict=True)):
+        if share or law > 1e-4:
+            bar = Html(
+                f'<span class="bar"><i style="width:{100 * share / top:.1f}%"></i>'
+                f'<b style="left:{100 * law / top:.1f}%"></b></span>'
+            )
+            yield tag("div", "length", span("soft", histogram.first + place), bar, span("number", shared(share)))

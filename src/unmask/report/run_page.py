@@ -1,0 +1,140 @@
+"""A run as one page, or several runs beside each other: a single file that opens in any browser, with no network.
+
+What arrives: records of runs. What leaves: HTML with its style and pictures inside, for any width, in light and dark.
+What never happens here: a request, text that was not escaped, or anything that only a script would show. The one
+script reads values off a curve under the pointer; without it the page is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from unmask.codec import describe
+from unmask.errors import InputError
+from unmask.report.curve_svg import COLOURS
+from unmask.report.markup import NOTHING, Html, span, tag, text
+from unmask.report.page import page
+from unmask.report.run_about import Missing, about_of, changes_of, facts_of, kind_of, recipe_of, state_of, title_of
+from unmask.report.run_audit import audit_html, audited
+from unmask.report.run_charts import Field, groups
+from unmask.report.run_figures import compared, figures
+from unmask.report.run_record import RunRecord
+from unmask.report.run_samples import samples_of
+
+
+def write_report(records: Sequence[RunRecord], path: Path) -> None:
+    """Write the page to a file."""
+    try:
+        path.write_text(run_page(records), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written ({error}). Choose another file with --out.") from error
+
+
+def run_page(records: Sequence[RunRecord]) -> str:
+    """The whole page: one run in full, or several compared, each to be opened."""
+    title = title_of(records[0]) if len(records) == 1 else f"{len(records)} runs"
+    parts = _alone(records[0]) if len(records) == 1 else _together(records)
+    footer = tag("footer", "", text("made by unmask report from the record of the run"))
+    body = tag("main", "run", *parts, footer)
+    return page(f"run: {title}", body, ("walk.css", "run.css"), "run.js")
+
+
+def labels_of(records: Sequence[RunRecord]) -> tuple[str, ...]:
+    """What each run is called: its folder's name, or the whole path where two have the same name."""
+    names = [record.folder.resolve().name for record in records]
+    several = zip(records, names, strict=True)
+    return tuple(name if names.count(name) == 1 else str(record.folder) for record, name in several)
+
+
+def _alone(record: RunRecord) -> Iterator[Html]:
+    english, chinese = kind_of(record)
+    head = tag("h1", "", text(title_of(record)), tag("small", "", text(f"{english} {chinese}")))
+    yield tag("header", "", head, tag("p", "", text(about_of(record))), _state(record))
+    yield from _sections(record)
+
+
+def _together(records: Sequence[RunRecord]) -> Iterator[Html]:
+    labels = labels_of(records)
+    head = tag("h1", "", text(f"{len(records)} runs"), tag("small", "", text("对比")))
+    says = tag("p", "soft", text("Lines are training, smoothed; dots are validation. Losses are the best validation."))
+    yield tag("header", "", head, says)
+    yield tag("section", "broad", _comparison(records, labels))
+    for english, chinese, charts in groups(Field(tuple(records), labels)):
+        yield _section(english, chinese, charts)
+    for number, (label, record) in enumerate(zip(labels, records, strict=True)):
+        title = tag("h2", "", _swatch(number), text(f"{label}: {title_of(record)}"))
+        yield tag("details", "", tag("summary", "", title, span("soft", f" {state_of(record)}")), *_sections(record))
+
+
+def _sections(record: RunRecord) -> Iterator[Html]:
+    """Everything about one run."""
+    yield _section("figures", "概览", _tiles(record))
+    for english, chinese, charts in groups(Field((record,), ("",))):
+        yield _section(english, chinese, charts)
+    if record.samples:
+        about = "Held-out rows: under a token that is asked for stands the truth; ✓ marks it among the guesses."
+        yield _section("filled masks", "填空", tag("p", "about", text(about)), *samples_of(record))
+    yield _section("run", "任务", _facts(record))
+    if record.head.get("recipe"):
+        yield _section("recipe", "配方", *_recipe(record))
+        yield _section("audit", "审计", *audit_html(audited(record)))
+
+
+def _section(english: str, chinese: str, *content: Html) -> Html:
+    name = tag("span", "", text(english), tag("small", "", text(chinese)))
+    return tag("section", "", tag("h2", "", name), tag("div", "", *content))
+
+
+def _state(record: RunRecord) -> Html:
+    return tag("p", "", span("yes" if record.finished else "stopped", state_of(record)))
+
+
+def _tiles(record: RunRecord) -> Html:
+    tiles = []
+    for figure in figures(record):
+        note = tag("small", "", text(figure.note)) if figure.note else NOTHING
+        tiles.append(tag("div", "tile", span("soft", figure.name), tag("b", "", text(figure.value)), note))
+    return tag("div", "tiles", *tiles)
+
+
+def _facts(record: RunRecord) -> Html:
+    facts = facts_of(record)
+    return tag("dl", "", *(part for k, v in facts for part in (tag("dt", "", text(k)), tag("dd", "", text(v)))))
+
+
+def _recipe(record: RunRecord) -> Iterator[Html]:
+    recipe = recipe_of(record)
+    if isinstance(recipe, Missing):
+        yield tag("p", "about", text(recipe.why))
+        return
+    yield tag("p", "", text(f"{recipe.title}, {recipe.year}"), span("soft", f" · {recipe.paper}"))
+    changes = changes_of(recipe)
+    if isinstance(changes, Missing):
+        yield tag("p", "about", text(changes.why))
+    elif not changes:
+        yield tag("p", "about", text("As published: nothing was changed."))
+    else:
+        yield _table(["changed here", "published", "this run"], [[text(word) for word in row] for row in changes])
+    lines = describe(recipe)
+    summary = tag("summary", "", text(f"the recipe in full, {len(lines)} lines"))
+    yield tag("details", "fold", summary, tag("pre", "", text("\n".join(lines))))
+
+
+def _comparison(records: Sequence[RunRecord], labels: Sequence[str]) -> Html:
+    columns, rows = compared(records)
+    cells = [[text(cell) for cell in row] for row in rows]
+    for number, (label, row) in enumerate(zip(labels, cells, strict=True)):
+        row[0] = Html(_swatch(number) + tag("b", "", text(label)) + span("soft", f" {rows[number][0]}"))
+    return _table(columns, cells)
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[Html]]) -> Html:
+    head = tag("tr", "", *(tag("th", "", text(name)) for name in columns))
+    body = (tag("tr", "", *(tag("td", "", cell) for cell in row)) for row in rows)
+    return tag("div", "wide", tag("table", "", tag("thead", "", head), tag("tbody", "", *body)))
+
+
+def _swatch(number: int) -> Html:
+    dashed = " dashed" if number >= COLOURS else ""
+    return tag("i", f"key line c{number % COLOURS}{dashed}")

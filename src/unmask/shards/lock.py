@@ -1,0 +1,44 @@
+"""One process at a time in a folder.
+
+What arrives: a folder. What leaves: the right to be the only one there, for the time of a block.
+What never happens here: a lock that outlives its process. The system gives it back, however the process ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from unmask.errors import CorpusError
+from unmask.shards.files import disk_space
+
+LOCK = ".lock"
+
+
+@contextlib.contextmanager
+def locked(folder: Path, doing: str) -> Iterator[None]:
+    """Keep every other process out of a folder, which is made if it is not there and removed if it stays empty."""
+    with disk_space(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / LOCK).open("w")
+    with lock:
+        if not _taken(lock.fileno(), folder):
+            raise CorpusError(f"Another process is {doing} {folder} right now. Wait for it, or stop it.")
+        try:
+            yield
+        finally:
+            (folder / LOCK).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                folder.rmdir()  # succeeds only when the folder is empty
+
+
+def _taken(lock: int, folder: Path) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Whoever held it before may have removed the file in between; then this lock is worth nothing.
+        return os.fstat(lock).st_ino == (folder / LOCK).stat().st_ino
+    except OSError:
+        return False

@@ -1,0 +1,86 @@
+"""How long a run lasts: in steps, in tokens or in hours.
+
+What arrives: how far a run has come. What leaves: the share of its budget that is used up.
+What never happens here: looking at a clock. The loop measures; a budget only divides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from unmask.errors import RecipeError
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run has come. With the weights and the optimiser's memory, this is all that a resume needs."""
+
+    step: int = 0
+    """Steps that are finished."""
+    tokens: int = 0
+    """Tokens that were learned from, over all processes."""
+    seconds: float = 0.0
+    """Time spent, that before a resume included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A number of steps."""
+
+    count: int
+
+    def __post_init__(self) -> None:
+        _need(self.count >= 1, f"at least one step, found {self.count}")
+
+    def share(self, progress: Progress) -> float:
+        """The share that is used up."""
+        return progress.step / self.count
+
+    def told(self) -> str:
+        """The budget in words."""
+        return f"{self.count:,} steps"
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A number of tokens."""
+
+    count: int
+
+    def __post_init__(self) -> None:
+        _need(self.count >= 1, f"at least one token, found {self.count}")
+
+    def share(self, progress: Progress) -> float:
+        """The share that is used up."""
+        return progress.tokens / self.count
+
+    def told(self) -> str:
+        """The budget in words."""
+        return f"{self.count:,} tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Hours:
+    """A time on the clock, validation and saving included, the start of the program not."""
+
+    count: float
+
+    def __post_init__(self) -> None:
+        _need(0 < self.count < float("inf"), f"a positive number of hours, found {self.count}")
+
+    def share(self, progress: Progress) -> float:
+        """The share that is used up."""
+        return progress.seconds / (3600 * self.count)
+
+    def told(self) -> str:
+        """The budget in words."""
+        return f"{self.count:g} hours"
+
+
+Budget: TypeAlias = Steps | Tokens | Hours
+
+
+def _need(holds: bool, what: str) -> None:
+    if not holds:
+        raise RecipeError(f"A budget needs {what}.")

@@ -1,0 +1,126 @@
+"""What a run will cost, from a short measured warm-up.
+
+What arrives: a training that has not begun. What leaves: tokens, steps, time, memory and disk.
+What never happens here: learning. The measured steps are taken at rate 0 with an optimiser that is thrown away.
+"""
+
+from __future__ import annotations
+
+import gc
+import resource
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from unmask.nets.transformer import count
+from unmask.train.budget import Budget, Hours, Steps
+from unmask.train.course import Lesson, Moment
+from unmask.train.loop import Training
+from unmask.train.optim import set_rate
+from unmask.train.processes import Processes
+from unmask.train.run import Run
+from unmask.train.step import Loaded, Worker, own_draws
+from unmask.train.worker import make_worker
+
+_BYTES = 4 * 3
+"""A checkpoint holds each parameter and two averages of it in float32."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A moment that stands for a share of the run."""
+
+    moment: Moment
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a run will cost. Steps, tokens and time are rounded guesses; one of them is the budget itself."""
+
+    parameters: int
+    steps: float
+    tokens: float
+    seconds: float
+    tokens_per_second: float
+    memory: float
+    """Bytes in use on the device, or of this process if that is a CPU."""
+    disk: float
+    """Bytes of all checkpoints that are kept."""
+
+
+def estimate(training: Training, run: Run, processes: Processes, probes: Sequence[Probe]) -> Estimate:
+    """Measure one step for each probe, and project the budget from it."""
+    alone = Processes(processes.rank, 1, processes.device)
+    worker = make_worker(training.learner, training.descent, False, training.seed, run, alone)
+    set_rate(worker.optimizer, 0.0)
+    with own_draws(run.device):
+        parts = [_Part.measured(worker, training, probe, processes, run) for probe in probes]
+    steps, tokens, seconds = (
+        sum(column) for column in zip(*(part.cost(training.budget) for part in parts), strict=True)
+    )
+    parameters = count(training.learner)
+    judged = run.trials * sum(lesson.tokens for lesson in training.course.trial()) * (seconds / tokens) / 3
+    if not isinstance(training.budget, Hours):
+        seconds += judged  # a forward pass is about a third of a step
+    memory = _memory(run.device)
+    del worker
+    gc.collect()
+    return Estimate(
+        parameters, steps, tokens, seconds, tokens / seconds, memory, parameters * _BYTES * (run.keep + 1.0)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one step costs in one part of the run."""
+
+    share: float
+    tokens: float
+    seconds: float
+
+    @staticmethod
+    def measured(worker: Worker, training: Training, probe: Probe, processes: Processes, run: Run) -> _Part:
+        lesson = training.course.lesson(probe.moment, processes.crew(run.micro))
+        piece = Lesson(lesson.instances[:1], lesson.objectives, lesson.apart, lesson.place, lesson.length)
+        loaded = Loaded.of(piece, run.device)
+        _timed(worker, loaded)
+        compute, move = _timed(worker, loaded)
+        whole = lesson.tokens / piece.tokens
+        return _Part(probe.share, lesson.tokens * processes.world, compute * whole + move)
+
+    def cost(self, budget: Budget) -> tuple[float, float, float]:
+        """Steps, tokens and seconds of this part under a budget."""
+        if isinstance(budget, Steps):
+            steps = budget.count * self.share
+        elif isinstance(budget, Hours):
+            steps = budget.count * 3600 * self.share / self.seconds
+        else:
+            steps = budget.count * self.share / self.tokens
+        return steps, steps * self.tokens, steps * self.seconds
+
+
+def _timed(worker: Worker, loaded: Loaded) -> tuple[float, float]:
+    """Seconds for the gradients of a micro-batch, and for a move."""
+    began = time.perf_counter()
+    sums = worker.backward(loaded, [max(one, 1) for one in loaded.lesson.asked()], 0)
+    _settle(worker.run.device)
+    between = time.perf_counter()
+    worker.move(sums)
+    _settle(worker.run.device)
+    return between - began, time.perf_counter() - between
+
+
+def _settle(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def _memory(device: torch.device) -> float:
+    if device.type == "cuda":
+        return float(torch.cuda.max_memory_allocated(device))
+    unit = 1 if sys.platform == "darwin" else 1024
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)

@@ -1,0 +1,111 @@
+"""The course of a recipe: which stage and which task a moment belongs to, and the rows of it.
+
+What arrives: a recipe, a corpus and a seed. What leaves: a lesson for any moment.
+What never happens here: state. Stage, task, rows and masks follow from the moment and the seed alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from unmask.errors import RecipeError
+from unmask.examples.visits import EveryVisit
+from unmask.feed import Feed
+from unmask.keys import Key, Lane, choose
+from unmask.objectives.part import Learnable, Objective
+from unmask.records import Ints
+from unmask.shards.corpus import Corpus
+from unmask.shards.split import split
+from unmask.tasks import Recipe, Stage
+from unmask.train.course import Crew, Lesson, Moment
+
+HELD_OUT = 0.01
+"""The share of a corpus that is never learned from, unless the user says otherwise."""
+_TRIAL_SEED = 0
+_TRIAL_ROWS = 256
+_TRIAL_TOKENS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Lessons:
+    """Lessons of a recipe on a corpus."""
+
+    recipe: Recipe
+    seed: int
+    feeds: Mapping[tuple[int, int], Feed]
+    """By stage and task."""
+    held_out: tuple[Feed, ...]
+    """What the run is judged on: the tasks of its longest-lasting stage, on held-out text."""
+
+    @staticmethod
+    def of(recipe: Recipe, corpus: Corpus, seed: int, held_out: float = HELD_OUT) -> Lessons:
+        """Plan every stage; refuses a corpus that was not segmented into what the recipe reads."""
+        recipe.check(corpus.layers, str(corpus.folder))
+        learn, judge = split(corpus, held_out)
+        feeds = {
+            (number, place): Feed.plan_for(task, learn, stage.length, recipe.renew, seed)
+            for number, stage in enumerate(recipe.stages)
+            for place, task in enumerate(stage.tasks)
+        }
+        stage = max(recipe.stages, key=lambda stage: stage.share)
+        # The same rows and masks for every seed, so that runs can be compared.
+        trial = tuple(Feed.plan_for(task, judge, stage.length, EveryVisit(), _TRIAL_SEED) for task in stage.tasks)
+        return Lessons(recipe, seed, feeds, trial)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether tasks differ in what they learn."""
+        return len({frozenset(one.name for one in task.learns) for task in self.recipe.tasks}) > 1
+
+    def lesson(self, moment: Moment, crew: Crew) -> Lesson:
+        """What this process learns from at this moment."""
+        number = self.stage_at(moment.share)
+        stage = self.recipe.stages[number]
+        place = int(choose(Key.of(self.seed, "task", moment.step).draws(Lane.MIX, 1), stage.shares)[0])
+        rows = moment.step * stage.batch + np.arange(stage.batch)
+        return self._lesson(self.feeds[number, place], stage, crew.shares(rows, stage.length))
+
+    def stage_at(self, share: float) -> int:
+        """The stage that a share of the budget falls into."""
+        ends = np.cumsum([stage.share for stage in self.recipe.stages])
+        # A step belongs to the next stage from its border on; rounding must not move the border.
+        return min(int(np.searchsorted(ends, share + 1e-12, side="right")), len(ends) - 1)
+
+    def trial(self) -> tuple[Lesson, ...]:
+        """Rows that are never learned from, in pieces that any machine can take at once."""
+        stage = max(self.recipe.stages, key=lambda stage: stage.share)
+        pieces: list[Lesson] = []
+        for feed in self.held_out:
+            rows = np.arange(min(len(feed.plan), _TRIAL_ROWS))
+            for part in Crew(micro=_TRIAL_TOKENS).shares(rows, stage.length):
+                pieces.append(self._lesson(feed, stage, (part,)))
+        return tuple(pieces)
+
+    def _lesson(self, feed: Feed, stage: Stage, parts: tuple[Ints, ...]) -> Lesson:
+        task = feed.task
+        return Lesson(
+            tuple(feed.at(part) for part in parts), learnable(task.learns), task.examples.apart, task.name, stage.length
+        )
+
+
+def learnable(objectives: Iterable[Objective]) -> tuple[Learnable, ...]:
+    """The objectives, if all of them have heads; refuses one that no network can learn yet."""
+    found: list[Learnable] = []
+    for objective in objectives:
+        if not isinstance(objective, Learnable):
+            raise RecipeError(
+                f"{type(objective).__name__} has no head yet, so no network can learn it. Its rows can be prepared, "
+                "walked and audited; to train, take a member without it."
+            )
+        found.append(objective)
+    return tuple(found)
+
+
+def unigram_entropy(corpus: Corpus) -> float:
+    """What a guesser that knows only how often each token occurs would lose on every token, in nats."""
+    counts = sum(np.bincount(np.asarray(shard.ids), minlength=corpus.vocab.size) for shard in corpus.shards)
+    shares = np.asarray(counts)[np.asarray(counts) > 0] / np.sum(counts)
+    return float(-(shares * np.log(shares)).sum())

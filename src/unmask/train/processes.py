@@ -1,0 +1,65 @@
+"""The processes that share a run.
+
+What arrives: the environment that `torchrun` sets. What leaves: who this process is, and sums over all of them.
+What never happens here: a second way of starting processes.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+
+from unmask.train.course import Crew
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """The processes that share a run, as `torchrun` started them; one alone if it did not."""
+
+    rank: int
+    world: int
+    device: torch.device
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes, prints and saves for all."""
+        return self.rank == 0
+
+    def crew(self, micro: int) -> Crew:
+        """What a course must know."""
+        return Crew(self.rank, self.world, micro)
+
+    def summed(self, numbers: list[float]) -> list[float]:
+        """Numbers added up over all processes, in float64."""
+        if self.world == 1:
+            return numbers
+        total = torch.tensor(numbers, dtype=torch.float64, device=self.device)
+        torch.distributed.all_reduce(total)
+        summed: list[float] = total.tolist()
+        return summed
+
+    def wait(self) -> None:
+        """Until all have come here."""
+        if self.world > 1:
+            torch.distributed.barrier()
+
+
+@contextmanager
+def joined(device: torch.device) -> Iterator[Processes]:
+    """Who this process is among those of a `torchrun`, for the time of a block."""
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    if world == 1:
+        yield Processes(0, 1, device)
+        return
+    torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    yield Processes(torch.distributed.get_rank(), world, device)
+    # Not in a `finally`: a process that failed must not wait for the others, which torchrun ends.
+    torch.distributed.barrier()
+    # What still holds on to the group must be gone before it is, or its threads may abort this process.
+    gc.collect()
+    torch.distributed.destroy_process_group()

@@ -1,0 +1,67 @@
+"""The record of a run: one JSON object a line, in the order of its steps.
+
+What arrives: what a step, a trial or a start has to say. What leaves: lines of `record.jsonl`, and the lines back.
+What never happens here: a line for a step that was undone. A resume cuts the record back to where it begins.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+from unmask.shards.files import disk_space, write_text
+
+NAME = "record.jsonl"
+
+
+class Record:
+    """A file that lines are added to. Open it with the step from which the run goes on."""
+
+    def __init__(self, folder: Path, step: int) -> None:
+        self.path = folder / NAME
+        with disk_space(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            cut_back(self.path, step)
+            self._file: TextIO = self.path.open("a", encoding="utf-8")
+
+    def add(self, line: Mapping[str, object]) -> None:
+        """One line; a reader sees it at once."""
+        with disk_space(self.path.parent):
+            self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            self._file.flush()
+
+    def secure(self) -> None:
+        """Make the lines so far survive whatever happens to the machine."""
+        with disk_space(self.path.parent):
+            os.fsync(self._file.fileno())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: type[BaseException] | BaseException | TracebackType | None) -> None:
+        with disk_space(self.path.parent):
+            self._file.close()
+
+
+def read_record(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a record, up to one that a kill or a full disk has torn."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for text in file:
+            try:
+                line: dict[str, Any] = json.loads(text)
+            except ValueError:
+                return
+            if text.endswith("\n"):
+                yield line
+
+
+def cut_back(path: Path, step: int) -> None:
+    """Remove the lines of steps that will be done again, and a torn one. Trials of the kept step stay."""
+    if not path.exists():
+        return
+    kept = [line for line in read_record(path) if line["step"] <= step]
+    write_text(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))

@@ -1,0 +1,84 @@
+"""The logistics of a run: where it is computed and how, and nothing that changes what is learned.
+
+What arrives: wishes, some of them left open. What leaves: a `Run` with nothing open, for the machine that is there.
+What never happens here: a number of the recipe.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+import torch
+
+from unmask.errors import UserError
+
+
+class Precision(StrEnum):
+    """In what numbers the network computes. Weights, sums and the optimiser are always in float32."""
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+    """Matrix products in bfloat16 (autocast)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """How a run is computed."""
+
+    device: torch.device
+    precision: Precision = Precision.FLOAT32
+    micro: int = 4096
+    """Most tokens in a micro-batch; larger steps are split and their gradients summed."""
+    compile: bool = False
+    """Whether blocks are compiled by torch before the first step."""
+    keep: int = 2
+    """Checkpoints to keep beside the best one."""
+    save_minutes: float = 10.0
+    """The longest time between two checkpoints."""
+    trials: int = 20
+    """How often the run is judged on held-out text, evenly over its budget."""
+
+    def __post_init__(self) -> None:
+        if self.micro < 1 or self.keep < 1 or self.trials < 1 or self.save_minutes < 0:
+            raise UserError(
+                f"A run needs at least 1 token in a micro-batch, 1 checkpoint to keep and 1 trial; found {self.micro}, "
+                f"{self.keep} and {self.trials}."
+            )
+
+    def autocast(self) -> AbstractContextManager[object]:
+        """The context in which the network computes."""
+        if self.precision is Precision.FLOAT32:
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=torch.bfloat16)
+
+
+def choose_device(wish: str = "auto") -> torch.device:
+    """The device that was wished for, or the fastest that is there; one GPU for each process of a machine."""
+    if wish == "auto":
+        wish = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        device = torch.device(wish)
+        if device.type == "cuda" and device.index is None:
+            device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise UserError(f"The device '{wish}' cannot be used here: {reason}. Take --device cpu, or auto.") from error
+    return device
+
+
+def choose_precision(device: torch.device, wish: Literal["auto", "float32", "bfloat16"] = "auto") -> Precision:
+    """bfloat16 on a GPU that computes in it, float32 elsewhere, unless something is wished for."""
+    if wish != "auto":
+        return Precision(wish)
+    able = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return Precision.BFLOAT16 if able else Precision.FLOAT32
+
+
+def choose_micro(device: torch.device) -> int:
+    """How many tokens are computed at once: on a CPU what stays near the cache, on a GPU what fills it."""
+    return 16_384 if device.type in ("cuda", "xpu") else 4096

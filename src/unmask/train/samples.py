@@ -1,0 +1,122 @@
+"""Sentences with holes, and what a network would put into them: the lines that a record shows on the way.
+
+What arrives: a learner, a held-out lesson, the tokenizer. What leaves: a few rows with their truth and the best
+guesses, as plain data for the record.
+What never happens here: a draw, a gradient, or a change of the learner. The same weights say the same.
+
+Shapes: P asked places, V vocabulary, K ids that the tokenizer knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias, TypedDict
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unmask.nets.batch import collate
+from unmask.nets.heads import TokenHead
+from unmask.objectives.heads import SayTokens
+from unmask.records import Cloze, Inputs, Instance, Ints
+from unmask.tokenize.tokenizer import Tokenizer
+from unmask.train.course import Lesson
+from unmask.train.learner import Learner
+from unmask.train.trial import still
+
+Guess: TypeAlias = list[str | float]
+"""A token and its probability, as JSON holds them."""
+
+
+class SampleLine(TypedDict):
+    """One row. Places are indices into `shown`, written as text."""
+
+    shown: list[str]
+    truth: dict[str, str]
+    guesses: dict[str, list[Guess]]
+    """The likeliest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """A stretch of a row, and the places in it that are asked for, both as places of the batch."""
+
+    begin: int
+    end: int
+    asked: Ints
+
+
+def fill_samples(
+    learner: Learner, lesson: Lesson, tokenizer: Tokenizer, rows: int = 4, top: int = 3, around: int = 24
+) -> list[SampleLine]:
+    """What the learner says in the first rows of a lesson, in a window of `around` tokens where each is first asked.
+
+    Nothing comes of a lesson without a cloze, or of a learner that has no head for tokens.
+    """
+    head = _token_head(learner, lesson)
+    for instance in lesson.instances:
+        for cloze in instance.targets:
+            if head is not None and isinstance(cloze, Cloze):
+                inputs = _first_rows(instance.inputs, rows)
+                windows = [one for one in _windows(inputs.rows, cloze.positions, around) if len(one.asked)]
+                said = _said(learner, head, inputs, lesson.apart, windows)
+                return list(_lines(windows, inputs, cloze, said, tokenizer, top))
+    return []
+
+
+def _token_head(learner: Learner, lesson: Lesson) -> TokenHead | None:
+    """The head that says tokens, of the objectives that this lesson asks."""
+    heads = (learner.heads[objective.name] for objective in lesson.objectives)
+    return next((head.tokens for head in heads if isinstance(head, SayTokens)), None)
+
+
+def _first_rows(inputs: Inputs, rows: int) -> Inputs:
+    kept = inputs.rows[: rows + 1]
+    end = int(kept[-1])
+    return Inputs(inputs.ids[:end], inputs.segment[:end], inputs.document[:end], inputs.position[:end], kept)
+
+
+def _windows(rows: Ints, positions: Ints, around: int) -> Iterator[_Window]:
+    """One window for each row. A third of it stands before the first asked place, if the row has so much."""
+    for begin, end in pairwise(rows.tolist()):
+        asked = positions[(positions >= begin) & (positions < end)]
+        first = int(asked.min(initial=end))
+        left = max(begin, min(first - around // 3, end - around))
+        right = min(left + around, end)
+        yield _Window(left, right, np.sort(asked[(asked >= left) & (asked < right)]))
+
+
+def _said(learner: Learner, head: TokenHead, inputs: Inputs, apart: bool, windows: list[_Window]) -> Tensor:
+    """Probabilities at every asked place, on the host."""
+    device = next(learner.parameters()).device
+    asked_P = torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *(window.asked for window in windows)]))
+    with still(learner):
+        states = learner.trunk(collate(Instance(inputs, ()), device, apart).tokens)
+        logits_PV: Tensor = head(states.last_TD[asked_P.to(device)])
+    return logits_PV.float().softmax(-1).cpu()
+
+
+def _lines(
+    windows: list[_Window], inputs: Inputs, cloze: Cloze, said_PV: Tensor, tokenizer: Tokenizer, top: int
+) -> Iterator[SampleLine]:
+    truth = dict(zip(cloze.positions.tolist(), tokenizer.tokens(cloze.answers), strict=True))
+    guesses = _guesses(said_PV, tokenizer, top)
+    for window in windows:
+        places = {str(place - window.begin): place for place in window.asked.tolist()}
+        yield SampleLine(
+            shown=tokenizer.tokens(inputs.ids[window.begin : window.end]),
+            truth={name: truth[place] for name, place in places.items()},
+            guesses={name: next(guesses) for name in places},
+        )
+
+
+def _guesses(said_PV: Tensor, tokenizer: Tokenizer, top: int) -> Iterator[list[Guess]]:
+    """The likeliest tokens at each place. A vocabulary may have gaps: rows of the embedding that name no token."""
+    known_K = torch.tensor(sorted(tokenizer.pipeline.get_vocab(with_added_tokens=True).values()))
+    best = said_PV[:, known_K].topk(min(top, len(known_K)))
+    for chances, places in zip(best.values.tolist(), best.indices, strict=True):
+        names = tokenizer.tokens(known_K[places].tolist())
+        yield [[name, round(chance, 4)] for name, chance in zip(names, chances, strict=True)]

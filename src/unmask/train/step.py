@@ -1,0 +1,128 @@
+"""One step: forward and backward for each micro-batch, one division, one clipping, one move.
+
+What arrives: batches and their objectives. What leaves: moved weights, and what the step has to say.
+What never happens here: knowing an objective. Every loss is a sum with a count; the counts of all micro-batches and all
+processes are known before the first forward pass, so each sum is divided by the right number once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim import Optimizer
+
+from unmask.keys import Key
+from unmask.nets.batch import Batch, collate
+from unmask.objectives.heads import Term
+from unmask.objectives.part import Learnable
+from unmask.train.course import Lesson
+from unmask.train.learner import Learner
+from unmask.train.optim import clip_gradients
+from unmask.train.processes import Processes
+from unmask.train.run import Run
+
+
+class NotFinite(Exception):
+    """A loss or a gradient is not a number; the weights have not been moved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A lesson with its tensors on the device."""
+
+    lesson: Lesson
+    batches: tuple[Batch, ...]
+
+    @staticmethod
+    def of(lesson: Lesson, device: torch.device) -> Loaded:
+        """Collate every micro-batch."""
+        return Loaded(lesson, tuple(collate(one, device, lesson.apart) for one in lesson.instances))
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Mean loss and share of right answers, for each objective, and of how many."""
+
+    loss: Mapping[str, float]
+    right: Mapping[str, float]
+    count: Mapping[str, int]
+
+    def summed(self, objectives: Sequence[Learnable]) -> float:
+        """The weighted sum of the losses: what is minimised."""
+        return sum(one.weight * self.loss[one.name] for one in objectives)
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """What a step is done with. `module` is the learner, or the learner as several processes share it."""
+
+    learner: Learner
+    module: Learner | DistributedDataParallel
+    optimizer: Optimizer
+    run: Run
+    processes: Processes
+    clip: float
+    seed: int
+
+    def backward(self, loaded: Loaded, counts: Sequence[float], step: int) -> Tensor:
+        """Gradients of a whole step; returns the sums of losses and of right answers, one column an objective."""
+        sums = torch.zeros(2, len(counts), device=self.run.device)
+        last = len(loaded.batches) - 1
+        for number, batch in enumerate(loaded.batches):
+            seed_dropout(self.seed, step, self.processes.rank, number)
+            with self._alone(number < last), self.run.autocast():
+                terms: tuple[Term, ...] = self.module(batch, loaded.lesson.objectives)
+                self._loss(terms, loaded.lesson.objectives, counts).backward()  # type: ignore[no-untyped-call]
+            sums += torch.stack([torch.stack([term.total.detach(), term.right.float()]) for term in terms], dim=1)
+        return sums
+
+    def move(self, sums: Tensor) -> float:
+        """Clip and step, unless something is not finite; returns the norm of the gradient."""
+        norm = float(clip_gradients(self.learner.parameters(), self.clip))
+        if not math.isfinite(norm) or not bool(sums.isfinite().all()):
+            raise NotFinite
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return norm
+
+    def _loss(self, terms: Sequence[Term], objectives: Sequence[Learnable], counts: Sequence[float]) -> Tensor:
+        # Processes average their gradients, so each counts for as many as there are.
+        scales = [
+            one.weight * self.processes.world / max(count, 1) for one, count in zip(objectives, counts, strict=True)
+        ]
+        return torch.stack([term.total * scale for term, scale in zip(terms, scales, strict=True)]).sum()
+
+    def _alone(self, waits: bool) -> AbstractContextManager[None]:
+        """Gradients cross to the other processes once a step, with the last micro-batch."""
+        if waits and isinstance(self.module, DistributedDataParallel):
+            return self.module.no_sync()
+        return contextlib.nullcontext()
+
+
+def seed_dropout(seed: int, *address: int) -> None:
+    """Dropout is drawn from an address too, so a resumed run drops what an undisturbed one would have dropped."""
+    torch.manual_seed(int(Key.of(seed, "dropout", *address).state) & 0x7FFFFFFFFFFFFFFF)
+
+
+def score(names: Sequence[str], losses: Sequence[float], rights: Sequence[float], counts: Sequence[float]) -> Score:
+    """Sums over everything, divided by counts over everything."""
+    held = list(zip(names, losses, rights, counts, strict=True))
+    return Score(
+        {name: total / count for name, total, _, count in held if count},
+        {name: right / count for name, _, right, count in held if count},
+        {name: int(count) for name, _, _, count in held if count},
+    )
+
+
+@contextlib.contextmanager
+def own_draws(device: torch.device) -> Iterator[None]:
+    """Leave the draws of whoever called us as they were."""
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        yield

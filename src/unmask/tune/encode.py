@@ -1,0 +1,130 @@
+"""Texts as rows of tokens: `[CLS] A [SEP]`, or `[CLS] A [SEP] B [SEP]`.
+
+What arrives: texts or pairs of texts, and a tokenizer. What leaves: `Encoded`, all rows flat in a few arrays.
+What never happens here: a row longer than it may be, or a special token that a text spelled out. What does not fit is
+cut from the end, of the longer text first, and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from unmask.errors import InputError
+from unmask.ragged import offsets, ranges, within
+from unmask.records import Bits, Ids, Inputs, Ints
+from unmask.tokenize.encode import Encoder
+from unmask.tokenize.tokenizer import Tokenizer
+from unmask.tokenize.vocab import Vocab
+
+_BATCH = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How long a row may be, and how many segments the network tells apart."""
+
+    length: int
+    segments: int = 2
+
+    def for_text(self, texts: int) -> int:
+        """The tokens that are left for text: [CLS] and a [SEP] after each text take the rest."""
+        left = self.length - 1 - texts
+        if left < texts:
+            raise InputError(f"Rows of {self.length} tokens are too short for {texts} texts; use --length 16 or more.")
+        return left
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Rows of tokens, one after another."""
+
+    ids: Ids
+    segment: Bits
+    rows: Ints
+    cut: int
+    """How many rows were longer than they may be."""
+
+    def __len__(self) -> int:
+        return len(self.rows) - 1
+
+    @property
+    def lengths(self) -> Ints:
+        """The number of tokens of each row."""
+        return np.diff(self.rows)
+
+    def take(self, chosen: Ints) -> Inputs:
+        """Some rows, as a network is shown them."""
+        length = self.lengths[chosen]
+        at, rows = ranges(self.rows[chosen], length), offsets(length)
+        return Inputs(self.ids[at], self.segment[at], np.zeros(len(at), dtype=np.int32), within(rows), rows)
+
+
+def encode(
+    texts: Sequence[Sequence[str]],
+    tokenizer: Tokenizer,
+    room: Room,
+    where: Sequence[str] = (),
+    tick: Callable[[int], None] = lambda done: None,
+) -> Encoded:
+    """Encode rows that all have equally many texts. `tick` hears how many rows are done."""
+    assert texts, "there are rows to encode"
+    pieces, lengths = _tokens(texts, tokenizer, where, tick)
+    lengths = lengths.reshape(len(texts), -1)
+    kept = cut_to(lengths, room.for_text(lengths.shape[1]))
+    cut = int((kept < lengths).any(axis=1).sum())
+    return _framed(pieces, lengths, kept, tokenizer.vocab, cut, room.segments)
+
+
+def cut_to(lengths_NK: Ints, room: int) -> Ints:
+    """How many tokens each text of a row keeps: the longer of two gives way until both are equally long."""
+    if lengths_NK.shape[1] == 1:
+        return np.minimum(lengths_NK, room)
+    longer = np.where(lengths_NK[:, 0] > lengths_NK[:, 1], 0, 1)[:, None]
+    short = np.minimum(np.take_along_axis(lengths_NK, 1 - longer, axis=1), room // 2)
+    long = np.minimum(np.take_along_axis(lengths_NK, longer, axis=1), room - short)
+    kept: Ints = np.where(np.arange(2) == longer, long, short)
+    return np.where(lengths_NK.sum(axis=1, keepdims=True) > room, kept, lengths_NK)
+
+
+def _tokens(
+    texts: Sequence[Sequence[str]], tokenizer: Tokenizer, where: Sequence[str], tick: Callable[[int], None]
+) -> tuple[Ids, Ints]:
+    """The tokens of all texts, flat, and how many each text has."""
+    encoder, parts, counts = Encoder(tokenizer), [], []
+    for first in range(0, len(texts), _BATCH):
+        some = list(chain.from_iterable(texts[first : first + _BATCH]))
+        try:
+            ids = encoder.ids(some)
+        except (TypeError, UnicodeEncodeError):
+            _refuse_surrogate(texts, where, first)
+            raise
+        counts.append(np.fromiter(map(len, ids), np.int64, len(ids)))
+        parts.append(np.fromiter(chain.from_iterable(ids), np.int32, int(counts[-1].sum())))
+        tick(min(first + _BATCH, len(texts)))
+    return np.concatenate(parts), np.concatenate(counts)
+
+
+def _framed(flat: Ids, lengths: Ints, kept: Ints, vocab: Vocab, cut: int, segments: int) -> Encoded:
+    """Place the special tokens around what is kept of each text."""
+    rows, texts = kept.shape
+    place = np.tile(np.arange(texts), rows)
+    opens = (place == 0).astype(np.int64)
+    begin = offsets(opens + kept.reshape(-1) + 1)
+    ids = np.full(int(begin[-1]), vocab.sep, dtype=np.int32)
+    ids[begin[:-1][opens > 0]] = vocab.cls
+    start = offsets(lengths.reshape(-1))[:-1]
+    ids[ranges(begin[:-1] + opens, kept.reshape(-1))] = flat[ranges(start, kept.reshape(-1))]
+    segment = np.minimum(place, max(segments - 1, 0)).astype(np.uint8)
+    return Encoded(ids, np.repeat(segment, np.diff(begin)), begin[::texts].copy(), cut)
+
+
+def _refuse_surrogate(texts: Sequence[Sequence[str]], where: Sequence[str], first: int) -> None:
+    """Find the text that is no text: half of a character that takes two code units."""
+    for number, row in enumerate(texts[first:], start=first):
+        if any("\ud800" <= character <= "\udfff" for text in row for character in text):
+            place = where[number] if where else f"row {number + 1}"
+            raise InputError(f"{place}: the text holds half of a surrogate pair, which is no text. Correct the line.")

@@ -1,0 +1,1 @@
+"""Using a network: holes are filled, texts become vectors."""

@@ -1,0 +1,102 @@
+"""Texts as vectors: one layer of a network, pooled over the tokens of each text.
+
+What arrives: a stream of texts. What leaves: blocks of vectors in the order of the texts, float32.
+What never happens here: a network that computes padding, or more than one window of texts in memory.
+
+Shapes: T tokens, B rows of a batch, L the longest of them, N rows of a window, D width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from unmask.errors import InputError
+from unmask.nets.layout import Borders, to_grid
+from unmask.nets.model import Model
+from unmask.tokenize.encode import Encoder
+from unmask.tokenize.tokenizer import Tokenizer
+from unmask.use.choices import Pool
+from unmask.use.rows import SPECIALS, device_of, flat, framed
+
+Vectors: TypeAlias = npt.NDArray[np.float32]
+_WINDOW = 32
+"""How many batches are sorted by length together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pooling:
+    """Where a vector is read off, and how."""
+
+    layer: int
+    """0 for the embeddings, then 1 for the first block and so on."""
+    pool: Pool = Pool.MEAN
+    normalise: bool = False
+    """Whether every vector is brought to length 1."""
+
+    def __call__(self, states_TD: Tensor, borders: Borders) -> Tensor:
+        """One vector for each row of a flat batch."""
+        vectors_BD = _pooled(self.pool, states_TD.float(), borders)
+        return F.normalize(vectors_BD, dim=-1) if self.normalise else vectors_BD
+
+
+def embed(
+    model: Model,
+    tokenizer: Tokenizer,
+    texts: Iterable[str],
+    pooling: Pooling,
+    batch: int = 64,
+    cut: Callable[[int], None] = lambda count: None,
+) -> Iterator[Vectors]:
+    """Vectors for a stream of texts, block after block, in order.
+
+    A text that is too long for the network is cut at its end; `cut` hears how many of a block were.
+    """
+    _check_layer(model, pooling.layer)
+    encoder, vocab, room = Encoder(tokenizer), tokenizer.vocab, model.positions - SPECIALS
+    stream = iter(texts)
+    while window := list(islice(stream, batch * _WINDOW)):
+        ids = encoder.ids(window)
+        if model.positions:
+            cut(sum(len(row) > room for row in ids))
+            ids = [row[:room] for row in ids]
+        yield _window(model, [framed(vocab, row) for row in ids], pooling, batch)
+
+
+def _window(model: Model, rows: Sequence[list[int]], pooling: Pooling, batch: int) -> Vectors:
+    """The vectors of some rows in their order; long rows go together, and short ones."""
+    order = sorted(range(len(rows)), key=lambda number: len(rows[number]), reverse=True)
+    vectors_ND = np.empty((len(rows), model.shape.width), np.float32)
+    model.eval()
+    with torch.inference_mode():
+        for start in range(0, len(order), batch):
+            chosen = order[start : start + batch]
+            tokens = flat([rows[number] for number in chosen], device_of(model))
+            states_TD = model.trunk(tokens).layers[pooling.layer]
+            vectors_ND[chosen] = pooling(states_TD, tokens.borders).cpu().numpy()
+    return vectors_ND
+
+
+def _pooled(pool: Pool, states_TD: Tensor, borders: Borders) -> Tensor:
+    if pool is Pool.CLS:
+        return states_TD[borders.offsets_S1[:-1].long()]
+    grid_BLD = to_grid(states_TD, borders)
+    if pool is Pool.MEAN:
+        return grid_BLD.sum(1) / borders.offsets_S1.diff()[:, None]
+    return grid_BLD.masked_fill(~borders.real_SL()[..., None], -torch.inf).amax(1)
+
+
+def _check_layer(model: Model, layer: int) -> None:
+    if not 0 <= layer <= model.shape.depth:
+        raise InputError(
+            f"This network has layers 0 (the embeddings) to {model.shape.depth}; there is no layer {layer}. Take one "
+            "of them, or last."
+        )

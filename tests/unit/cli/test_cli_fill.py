@@ -1,0 +1,64 @@
+"""`fill`: what is printed, what is read, and what is refused."""
+
+import json
+
+import pytest
+from rich.cells import cell_len
+from small_sources import run, write_run
+
+from unmask.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    return write_run(tmp_path_factory.mktemp("fill") / "r1")
+
+
+def test_each_mask_has_a_table_that_fits_80_columns(source):
+    result = run("fill", source, "今天天气真[MASK]，我们[MASK]公园", "the [MASK] fox", "--top", "4")
+    assert result.exit_code == 0
+    lines = result.output.splitlines()
+    assert lines[0] == "今天天气真[MASK]，我们[MASK]公园"
+    assert [line for line in lines if line.startswith("mask ")] == ["mask 1 of 2", "mask 2 of 2"]
+    assert len([line for line in lines if " %" in line]) == 12
+    assert max(map(cell_len, lines)) <= 80
+
+
+def test_percent_signs_stand_under_each_other_whatever_the_script(source):
+    rows = [line for line in run("fill", source, "今天[MASK]", "--top", "40").output.splitlines() if " %" in line]
+    assert len({cell_len(line[: line.index(" %")]) for line in rows}) == 1
+    assert len({cell_len(line) - len(line) for line in rows}) > 1  # wide and narrow tokens are both there
+
+
+def test_json_has_every_number(source):
+    result = run("fill", source, "the [MASK] fox", "[MASK]", "--top", "2", "--json")
+    first, second = map(json.loads, result.stdout.splitlines())
+    assert first["text"] == "the [MASK] fox"
+    assert {key for guesses in second["masks"] for guess in guesses for key in guess} == {"id", "probability", "token"}
+    assert 0 < first["masks"][0][1]["probability"] <= first["masks"][0][0]["probability"] < 1
+
+
+@pytest.mark.parametrize("words", [(), ("-",)])
+def test_lines_of_standard_input_are_filled(source, words):
+    result = run("fill", source, *words, "--json", given="天[MASK]\n\nthe [MASK]\n")
+    assert [json.loads(line)["text"] for line in result.stdout.splitlines()] == ["天[MASK]", "the [MASK]"]
+
+
+def test_another_checkpoint_says_something_else(source):
+    last, best = (run("fill", source, "天[MASK]", "--checkpoint", which).output for which in ("last", "best"))
+    assert last != best
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(("no hole",), "nothing to fill"), (("天" * 40 + "[MASK]",), "reads 24 at most"), (("-",), "There is no text")],
+)
+def test_a_mistake_is_told(source, words, said):
+    result = run("fill", source, *words)
+    assert isinstance(result.exception, InputError)
+    assert said in str(result.exception)
+
+
+def test_a_tuned_folder_is_told(tmp_path):
+    (tmp_path / "task.json").write_text("{}")
+    assert "tuned for a task" in str(run("fill", tmp_path, "[MASK]").exception)

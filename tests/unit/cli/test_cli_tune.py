@@ -1,0 +1,173 @@
+"""The command: from a folder and a task file to scores; and a sentence for everything that cannot work."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+import typer
+from safetensors.torch import save_file
+from typer.testing import CliRunner
+
+from unmask.cli.tune import tune
+from unmask.cli.tuning import Remark
+from unmask.errors import CorpusError, InputError, RecipeError, UserError
+from unmask.export.bert import Architecture
+from unmask.export.bert_config import write_config
+from unmask.export.write import their_weights
+from unmask.nets.model import Model
+from unmask.nets.transformer import draw_weights
+from unmask.nets.trunk import Trunk
+from unmask.shards.lock import locked
+from unmask.tokenize.train import train
+from unmask.tokenize.wordpiece import WordPiece
+from unmask.tune.saved import load_tuned, read_task
+
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(tune)
+GOOD, BAD = "房间很好，很干净", "又脏又吵，再也不来了"
+
+
+@pytest.fixture(autouse=True)
+def place(monkeypatch, tmp_path):
+    """A folder with a small network and two task files; one thread, because two are slower for so little."""
+    monkeypatch.chdir(tmp_path)
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    network(Path("net"))
+    lines("train.jsonl", [{"text": f"{(GOOD, BAD)[i % 2]}{i}", "label": "好坏"[i % 2]} for i in range(40)])
+    lines("dev.jsonl", [{"text": f"{(GOOD, BAD)[i % 2]}{i}", "label": "好坏"[i % 2]} for i in range(50, 60)])
+    yield
+    torch.set_num_threads(before)
+
+
+def network(folder: Path) -> None:
+    model = Model(Trunk(depth=1, width=16, heads=2, inner=32), 80, 32)
+    draw_weights(model, 0.1, torch.Generator().manual_seed(1))
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(write_config(model, 0, Architecture.PRE_TRAINING)))
+    save_file(their_weights(model, Architecture.PRE_TRAINING), folder / "model.safetensors")
+    train(WordPiece(80, min_count=1), (GOOD, BAD, "0123456789") * 2).save(folder / "tokenizer.json")
+
+
+def lines(name: str, rows: list[dict[str, object]]) -> None:
+    Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def run(*words: str):
+    quick = ["--rate", "3e-3", "--batch", "8", "--device", "cpu", "--out", "out"]
+    return CliRunner(env={"COLUMNS": "80"}).invoke(app, ["net", *quick, *words])
+
+
+def test_scores_answers_and_a_network_come_out():
+    result = run("--task", "train.jsonl", "--dev", "dev.jsonl", "--epochs", "12")
+    assert result.exit_code == 0, result.output
+    for said in (
+        "text from 'text', label from 'label'",
+        "accuracy",
+        "F1 of 好",
+        "Always saying",
+        "out/predictions.jsonl",
+    ):
+        assert said in result.output
+    told = read_task(Path("out"))
+    assert told["labels"] == ["坏", "好"]
+    assert told["source"] == "net"
+    assert told["metrics"]["accuracy"] > 0.8
+    tuned = load_tuned(Path("out"))
+    answers = [json.loads(line) for line in Path("out/predictions.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert list(tuned.predict([(answer["text"],) for answer in answers]).answers) == [one["said"] for one in answers]
+    right = sum(answer["said"] == answer["label"] for answer in answers)
+    assert right / 10 == told["metrics"]["accuracy"]
+    assert sorted(path.name for path in Path("out").iterdir()) == [
+        "finished.json",
+        "model.safetensors",
+        "predictions.jsonl",
+        "record.jsonl",
+        "run.json",
+        "task.json",
+        "tokenizer.json",
+    ]
+
+
+def test_the_same_command_again_only_tells_and_another_is_refused():
+    first = run("--task", "train.jsonl", "--epochs", "1")
+    assert "4 of its rows (1 text in 10) were set aside to judge by" in first.output
+    before = Path("out/model.safetensors").stat().st_mtime_ns
+    again = run("--task", "train.jsonl", "--epochs", "1")
+    assert again.exit_code == 0
+    assert "out is tuned already." in again.output
+    assert "accuracy" in again.output
+    assert Path("out/model.safetensors").stat().st_mtime_ns == before
+    other = run("--task", "train.jsonl", "--epochs", "1", "--seed", "1")
+    assert isinstance(other.exception, InputError)
+    assert "settings.seed was 0 and is now 1" in str(other.exception)
+
+
+def test_numbers_for_pairs_from_a_table_without_names():
+    rows = [f"{GOOD}\t{(GOOD, BAD)[i % 2]}\t{5 - 4 * (i % 2) + i / 100}" for i in range(30)]
+    Path("pairs.tsv").write_text("\n".join(rows), encoding="utf-8")
+    result = run("--task", "pairs.tsv", "--fields", "1,2", "--label", "3", "--epochs", "1", "--length", "16")
+    assert result.exit_code == 0, result.output
+    assert "Pearson correlation" in result.output
+    assert "30 of 30 rows have more than 16 tokens" in " ".join(result.output.split())
+    assert read_task(Path("out"))["kind"] == "regress"
+
+
+def test_from_scratch_differs_from_the_start_alone():
+    run("--task", "train.jsonl", "--epochs", "0.1", "--out", "known")
+    run("--task", "train.jsonl", "--epochs", "0.1", "--out", "drawn", "--from-scratch")
+    known, drawn = (load_tuned(Path(name)).learner.weights() for name in ("known", "drawn"))
+    assert known.keys() == drawn.keys()
+    assert {"heads.judge.row.pool.weight", "heads.judge.row.classify.bias"} < known.keys()
+    assert not torch.equal(known["trunk.embed.token.weight"], drawn["trunk.embed.token.weight"])
+    assert read_task(Path("drawn"))["settings"]["start"] == "from scratch"
+
+
+REFUSED = {
+    "no file": (["--task", "none.jsonl"], "there is no such file"),
+    "no field": (["--task", "train.jsonl", "--fields", "body"], "there is no field 'body'"),
+    "missing label": (["--task", "missing.jsonl"], "missing.jsonl:2: the label is missing"),
+    "unseen label": (
+        ["--task", "train.jsonl", "--dev", "unseen.jsonl"],
+        "unseen.jsonl:1: the label '中' does not occur",
+    ),
+    "too long": (["--task", "train.jsonl", "--length", "64"], "the network has 32 positions only"),
+    "no epochs": (["--task", "train.jsonl", "--epochs", "0"], "a positive number for --epochs, found 0.0"),
+    "words as numbers": (["--task", "train.jsonl", "--kind", "regress"], "train.jsonl:1: the score '好' is no number"),
+    "half a character": (["--task", "torn.jsonl"], "half of a surrogate pair"),
+    "no rate": (["--task", "train.jsonl", "--rate", "0"], "a positive number for --rate, found 0.0"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_mistake_is_a_sentence_and_leaves_no_folder(case):
+    lines("missing.jsonl", [{"text": "a", "label": 1}, {"text": "b"}])
+    lines("torn.jsonl", [{"text": "a", "label": 1}, {"text": "\ud800", "label": 2}] * 9)
+    lines("unseen.jsonl", [{"text": "a", "label": "中"}])
+    words, sentence = REFUSED[case]
+    result = run(*words)
+    assert isinstance(result.exception, UserError), result.output
+    assert sentence in str(result.exception)
+    assert not Path("out").exists()
+
+
+def test_a_folder_in_use_or_with_something_else_is_refused():
+    with locked(Path("out"), "training in"):
+        assert isinstance(run("--task", "train.jsonl").exception, CorpusError)
+    Path("out").mkdir()
+    Path("out/letters.txt").write_text("mine")
+    result = run("--task", "train.jsonl")
+    assert isinstance(result.exception, InputError | RecipeError)
+    assert "is not empty" in str(result.exception)
+    assert [path.name for path in Path("out").iterdir()] == ["letters.txt"]
+
+
+def test_a_remark_says_how_it_goes():
+    remark = Remark()
+    assert remark({"kind": "start", "step": 0}) == ""
+    assert remark({"kind": "trial", "step": 0, "loss": {"judge": 0.7}, "right": {"judge": 0.51}}) == "dev: 51.0% right"
+    assert remark({"kind": "step", "step": 1, "loss": {"judge": 0.69}}) == "loss 0.690, dev: 51.0% right"
+    assert remark({"kind": "trial", "step": 2, "loss": {"rate": 0.25}, "right": {"rate": 0.0}}) == "dev: loss 0.250"

@@ -1,0 +1,49 @@
+"""A run folder as `unmask pretrain` leaves it, with weights drawn by lot."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from small_bert import POSITIONS, TRUNK, small_tokenizer
+
+from unmask.codec import encode, fingerprint
+from unmask.family import member
+from unmask.train.budget import Progress
+from unmask.train.checkpoint import Best, State, save_checkpoint
+from unmask.train.learner import Learner
+
+
+def drawn(seed: int, name: str = "bert") -> Learner:
+    recipe = member(name)
+    learner = Learner(TRUNK, recipe.objectives, small_tokenizer().vocab.size, POSITIONS)
+    learner.draw(seed)
+    return learner
+
+
+def write_run(folder: Path, learners: dict[int, Learner], best: int = 0, name: str = "bert") -> Path:
+    """A run with a checkpoint for each step given, of which one was the best."""
+    recipe = replace(member(name), trunk=TRUNK)
+    tokenizer = small_tokenizer()
+    folder.mkdir()
+    said = {
+        "unmask": "0.1.0",
+        "kind": "pretrain",
+        "recipe": encode(recipe),
+        "fingerprint": fingerprint(recipe),
+        "budget": {"steps": 20},
+        "seed": 0,
+        "corpus": {"folder": "data", "manifest": "ab", "documents": 1234, "tokens": 5678},
+        "tokenizer": tokenizer.digest,
+        "from": "",
+        "parameters": 1,
+        "vocabulary": tokenizer.vocab.size,
+        "positions": POSITIONS,
+    }
+    (folder / "run.json").write_text(json.dumps(said))
+    tokenizer.save(folder / "tokenizer.json")
+    for step, learner in learners.items():
+        state = State(Progress(step, 10 * step, 1.0), Best(2.0, best) if best else Best())
+        save_checkpoint(folder / "checkpoints", learner.weights(), {}, state)
+    return folder

@@ -1,0 +1,90 @@
+"""Going on from a network: its own tokenizer or a longer one, and which heads of a learner it fills."""
+
+import json
+
+import pytest
+import torch
+from small_bert import POSITIONS, TRUNK, small_model, small_tokenizer, write_folder
+
+from unmask.errors import InputError
+from unmask.export.bert import Architecture
+from unmask.export.read import load
+from unmask.export.start import begin_from, fill_learner
+from unmask.nets.trunk import Trunk
+from unmask.objectives.mlm import MLM
+from unmask.objectives.pair import NSP, SayTruth, Truth
+from unmask.tokenize.extend import extend
+from unmask.tokenize.tokenizer import Tokenizer
+from unmask.train.learner import Learner
+
+
+def drawn(*objectives, trunk=TRUNK, vocabulary=120):
+    learner = Learner(trunk, objectives, vocabulary, POSITIONS)
+    learner.draw(9)
+    return learner
+
+
+def test_the_same_tokenizer_changes_nothing():
+    tokenizer, model = small_tokenizer(), small_model()
+    again = Tokenizer.parse(tokenizer.pipeline.to_str(pretty=True))
+    assert begin_from(model, tokenizer, again) is model
+
+
+def test_new_words_begin_as_the_mean_of_their_old_pieces():
+    tokenizer = small_tokenizer()
+    model = small_model(tokenizer.vocab.size)
+    longer = extend(tokenizer, ["天气", "foxes"])
+    begun = begin_from(model, tokenizer, Tokenizer.parse(longer.tokenizer.pipeline.to_str()))
+    old, new = model.trunk.embed.token.weight, begun.trunk.embed.token.weight
+    weather = [tokenizer.pipeline.token_to_id(sign) for sign in "天气"]
+    place = longer.tokenizer.pipeline.token_to_id("天气")
+    assert torch.equal(new[: len(old)], old)
+    assert torch.allclose(new[place], old[weather].mean(0))
+    assert len(new) == len(old) + 2
+
+
+def test_another_vocabulary_is_refused_with_the_id_and_the_way_out():
+    tokenizer = small_tokenizer()
+    content = tokenizer.content()
+    vocab = content["model"]["vocab"]
+    vocab["气"], vocab["天"] = vocab["天"], vocab["气"]
+    other = Tokenizer.parse(json.dumps(content))
+    with pytest.raises(InputError, match=rf"id {min(vocab['天'], vocab['气'])} was .*--tokenizer base/tokenizer\.json"):
+        begin_from(small_model(), tokenizer, other, "base")
+
+
+def test_a_learner_takes_the_trunk_and_every_head_that_fits():
+    model, learner = small_model(), drawn(MLM(), NSP)
+    assert fill_learner(learner, model) == ()
+    state = learner.state_dict()
+    for name, tensor in model.state_dict().items():
+        part, _, rest = name.partition(".")
+        ours = {"trunk": name, "tokens": f"heads.mlm.{name}", "row": f"heads.next.{name}"}[part]
+        assert torch.equal(state[ours], tensor), rest
+    assert learner.heads["mlm"].tokens.token is learner.trunk.embed.token
+
+
+def test_what_the_network_does_not_have_stays_drawn_and_is_named():
+    learner = drawn(MLM(), NSP, SayTruth(Truth.PAIR))
+    kept = learner.heads["pair"].row.classify.weight.clone()
+    assert fill_learner(learner, small_model(row=False)) == ("next", "pair")
+    assert fill_learner(learner, small_model(tokens=False)) == ("mlm", "pair")
+    assert torch.equal(learner.heads["pair"].row.classify.weight, kept)
+
+
+def test_a_bare_encoder_gives_its_pooler_and_leaves_the_classes_drawn(tmp_path):
+    model, _ = load(write_folder(tmp_path / "bare", small_model(), Architecture.ENCODER))
+    learner = drawn(MLM(), NSP)
+    assert fill_learner(learner, model) == ("mlm", "next")
+    row = learner.heads["next"].row
+    assert torch.equal(row.pool.weight, model.row.pool.weight)
+    assert row.classify.weight.any()
+
+
+def test_training_settings_may_differ_and_the_shape_may_not():
+    calm = Trunk(depth=2, width=16, heads=2, inner=32, dropout=0.0)
+    assert fill_learner(drawn(MLM(), trunk=calm), small_model()) == ()
+    with pytest.raises(InputError, match=r"trunk is Trunk.*depth=2.*needed is Trunk.*depth=1"):
+        fill_learner(drawn(MLM(), trunk=Trunk(depth=1, width=16, heads=2, inner=32)), small_model())
+    with pytest.raises(InputError, match=r"embed\.token\.weight is \(120, 16\), needed is \(121, 16\)"):
+        fill_learner(drawn(MLM(), vocabulary=121), small_model())

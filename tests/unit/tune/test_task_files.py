@@ -1,0 +1,219 @@
+"""Task files: what is read, what is guessed, and what is refused with its line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from little_task import reviews, write_lines
+
+from unmask.errors import InputError
+from unmask.tune.fields import NO_WISH, Fields, Wish, find_fields
+from unmask.tune.job import read_job
+from unmask.tune.row_task import Kind, guess_kind, learn_task
+from unmask.tune.sheet import Sheet, pick, set_aside
+from unmask.tune.table import read_table
+
+
+def sheet_of(path: Path, wish: Wish = NO_WISH):
+    table = read_table(path, wish.numbered)
+    return pick(table, find_fields(table, wish))
+
+
+@pytest.fixture
+def write(tmp_path):
+    def put(name: str, content: str) -> Path:
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(content.encode()) if name.endswith(".gz") else content.encode())
+        return path
+
+    return put
+
+
+FORMS = {
+    "a.jsonl": '{"text": "好，很好", "label": 1}\n\n{"text": "a \\"b\\"", "label": 0}\n',
+    "a.jsonl.gz": '{"text": "好，很好", "label": "1"}\n{"text": "a \\"b\\"", "label": 0.0}\n',
+    "a.csv": 'label,text\n1,"好，很好"\n0,"a ""b"""\n',
+    "a.csv.gz": '\ufefftext,label\r\n"好，很好",1\r\n"a ""b""", 0\r\n',
+    "a.tsv": 'id\ttext\tlabel\n7\t好，很好\t1\n8\ta "b"\t0\n',
+    "a.TSV.gz": 'text\tlabel\n好，很好\t1\na "b"\t0\n',
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_gives_the_same_rows(write, name):
+    sheet = sheet_of(write(name, FORMS[name]))
+    assert sheet.texts == (("好，很好",), ('a "b"',))
+    assert sheet.truths == ("1", "0")
+
+
+def test_a_quoted_cell_may_hold_lines_and_errors_still_name_the_right_one(write):
+    sheet = sheet_of(write("a.csv", 'text,label\n"one\ntwo",1\nthree,0\n'))
+    assert sheet.texts == (("one\ntwo",), ("three",))
+    assert sheet.where == ("a.csv:2", "a.csv:4")
+
+
+@pytest.mark.parametrize(
+    ("columns", "texts", "label"),
+    [
+        ("sentence,label,source", ("sentence",), "label"),
+        ("sentence1,sentence2,score,genre", ("sentence1", "sentence2"), "score"),
+        ("label,hypothesis,premise", ("premise", "hypothesis"), "label"),
+        ("question,sentence,label", ("question", "sentence"), "label"),
+        ("question,label,fine_label", ("question",), "label"),
+        ("Review,Rating", ("Review",), "Rating"),
+        ("query,title,label", ("query", "title"), "label"),
+        ("text,title,label", ("text",), "label"),
+    ],
+)
+def test_usual_names_are_found(write, columns, texts, label):
+    table = read_table(write("a.csv", f"{columns}\n{','.join('x' for _ in columns.split(','))}\n"))
+    assert find_fields(table) == Fields(texts, label)
+
+
+def test_names_and_numbers_can_be_given(write):
+    named = write("a.csv", "what,who,verdict\nabc,x,yes\ndef,y,no\n")
+    assert sheet_of(named, Wish(("what", "who"), "verdict")).texts == (("abc", "x"), ("def", "y"))
+    bare = write("b.tsv", "abc\tyes\ndef\tno\n")
+    assert sheet_of(bare, Wish(("1",), "2")).truths == ("yes", "no")
+
+
+REFUSED = {
+    "unknown field": ("a.csv", "text,label\na,1\n", Wish(("body",)), "a.csv:2: there is no field 'body'"),
+    "no usual text": ("a.csv", "foo,label\na,1\n", Wish(), "no field has a usual name for a text; it has 'foo'"),
+    "no usual label": ("a.jsonl", '{"text": "a"}\n', Wish(), "no field has a usual name for a label"),
+    "no header": ("a.tsv", "真好\t1\n真坏\t0\n", Wish(), "give column numbers: --fields 1 --label 2"),
+    "header by number": ("a.tsv", "text\tlabel\n真坏\t0\n", Wish(("1",), "2"), "the first line holds names"),
+    "label by name": ("a.tsv", "真好\t1\n", Wish(("1",)), "--label needs one too"),
+    "missing label": (
+        "a.jsonl",
+        '{"text": "a", "label": 1}\n{"text": "b"}\n',
+        Wish(),
+        "a.jsonl:2: the label is missing",
+    ),
+    "null label": ("a.jsonl", '{"text": "a", "label": null}\n', Wish(), "a.jsonl:1: the label is missing"),
+    "empty label": ("a.csv", "text,label\na,1\nb,\n", Wish(), "a.csv:3: the label is missing"),
+    "list label": ("a.jsonl", '{"text": "a", "label": [1]}\n', Wish(), "should be a word or a number and is a list"),
+    "no text": ("a.jsonl", '{"text": 7, "label": 1}\n', Wish(), "a.jsonl:1: the field 'text' should hold text"),
+    "bad JSON": ("a.jsonl", '{"text": "a", "label": 1}\n{"text": \n', Wish(), "a.jsonl:2: broken JSON"),
+    "JSON list": ("a.jsonl", "[1, 2]\n", Wish(), "a.jsonl:1: broken JSON"),
+    "short row": ("a.csv", "text,label\na,1\nb\n", Wish(), "a.csv:3: 1 cells, where the first line has 2"),
+    "open quote": ("a.csv", 'text,label\n"a,1\nb,0\n', Wish(), "a.csv:2: unexpected end of data"),
+    "two names": ("a.csv", "text,text\na,1\n", Wish(), "two columns have the name 'text'"),
+    "empty file": ("a.jsonl", "\n\n", Wish(), "holds no rows"),
+    "names alone": ("a.csv", "text,label\n", Wish(), "holds no rows"),
+    "other kind": ("a.xlsx", "x", Wish(), "is of no known kind"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_used_is_refused_with_its_place(write, case):
+    name, content, wish, sentence = REFUSED[case]
+    with pytest.raises(InputError) as error:
+        sheet_of(write(name, content), wish)
+    assert sentence in str(error.value)
+
+
+def test_damaged_bytes_are_refused_with_their_line(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"text,label\nabc,1\n\xff\xfe,0\n")
+    with pytest.raises(InputError, match=r"a\.csv:3: invalid UTF-8"):
+        read_table(path)
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"text": "a", "label": 1}\n' * 99)[:-20])
+    with pytest.raises(InputError, match="cut off"):
+        read_table(path)
+    with pytest.raises(InputError, match="no such file"):
+        read_table(tmp_path / "none.jsonl")
+
+
+def test_wishes_that_contradict_themselves_are_refused():
+    for texts, label in ((("a", "b", "c"), ""), (("a", "a"), ""), (("a",), "a"), (("1",), "label")):
+        with pytest.raises(InputError):
+            Wish(texts, label)
+
+
+def labels_of(write, *labels):
+    return sheet_of(write("a.jsonl", "".join(json.dumps({"text": "a", "label": one}) + "\n" for one in labels)))
+
+
+def test_the_labels_decide_what_is_asked(write):
+    assert guess_kind(labels_of(write, "yes", "no")) is Kind.CLASSIFY
+    assert guess_kind(labels_of(write, 0, 1, 2)) is Kind.CLASSIFY
+    assert guess_kind(labels_of(write, 0, 1.0)) is Kind.CLASSIFY
+    assert guess_kind(labels_of(write, 0, 1.5)) is Kind.REGRESS
+    assert guess_kind(labels_of(write, "0.5", "3")) is Kind.REGRESS
+
+
+def test_classes_are_sorted_numbers_by_size_and_words_by_letters(write):
+    assert learn_task(labels_of(write, 10, 9, 2, 9), Kind.CLASSIFY).labels == ("2", "9", "10")
+    assert learn_task(labels_of(write, "neutral", "entailment", 3), Kind.CLASSIFY).labels == (
+        "3",
+        "entailment",
+        "neutral",
+    )
+    assert learn_task(labels_of(write, True, False), Kind.CLASSIFY).labels == ("false", "true")
+
+
+def test_scores_are_learned_in_their_own_units(write):
+    task = learn_task(labels_of(write, 10.5, 30.5), Kind.REGRESS)
+    assert (task.mean, task.spread) == (20.5, 10.0)
+    assert task.truth(labels_of(write, 10.5, 20.5, 40.5)).value.tolist() == [-1.0, 0.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind", "sentence"),
+    [
+        ((1, 1, 1), Kind.CLASSIFY, "all 3 rows have the label '1'"),
+        ((2.5, 2.5), Kind.REGRESS, "all 2 rows have the score 2.5"),
+        ((2.5, float("nan")), Kind.REGRESS, "a.jsonl:2: the score 'nan' is not a finite number"),
+        ((2.5, float("inf")), Kind.REGRESS, "a.jsonl:2: the score 'inf' is not a finite number"),
+        ((2.5, "high"), Kind.REGRESS, "a.jsonl:2: the score 'high' is no number"),
+    ],
+)
+def test_labels_that_teach_nothing_are_refused(write, labels, kind, sentence):
+    with pytest.raises(InputError) as error:
+        learn_task(labels_of(write, *labels), kind)
+    assert sentence in str(error.value)
+
+
+def test_not_a_number_among_whole_scores_is_no_class(write):
+    sheet = labels_of(write, 1, 2, float("nan"))
+    with pytest.raises(InputError, match="not a finite number"):
+        learn_task(sheet, guess_kind(sheet))
+
+
+def test_a_label_that_training_never_saw_is_refused_with_its_line(tmp_path):
+    train = write_lines(tmp_path / "train.jsonl", reviews(4))
+    dev = write_lines(tmp_path / "dev.jsonl", [{"text": "a", "label": 0}, {"text": "b", "label": 2}])
+    with pytest.raises(InputError, match=r"dev\.jsonl:2: the label '2' does not occur .* which has 0, 1\."):
+        read_job(train, dev)
+    write_lines(dev, [{"sentence": "a", "label": 0}])
+    with pytest.raises(InputError, match=r"dev\.jsonl:1: there is no field 'text', which the training file has"):
+        read_job(train, dev)
+
+
+def test_one_text_in_ten_is_set_aside_and_never_on_both_sides(tmp_path):
+    rows = reviews(200)
+    path = write_lines(tmp_path / "train.jsonl", [*rows, *rows[:50]])
+    job = read_job(path, None, seed=3)
+    assert len(job.learned) + len(job.judged) == 250
+    assert 20 <= len(job.judged) <= 40
+    assert len(set(job.judged.texts)) == 20
+    assert not set(job.judged.texts) & set(job.learned.texts)
+    assert read_job(path, None, seed=3) == job
+    assert read_job(path, None, seed=4).judged != job.judged
+    with pytest.raises(InputError, match="one text only"):
+        set_aside(Sheet("a", (("x",),) * 2, ("1", "0"), ("a:1", "a:2")), 0.1, 0)
+
+
+def test_a_job_says_what_it_took_and_what_is_on_both_sides(tmp_path):
+    train = write_lines(tmp_path / "train.jsonl", reviews(8))
+    dev = write_lines(tmp_path / "dev.jsonl", reviews(4, first=6))
+    told = "\n".join(read_job(train, dev).told)
+    assert "8 rows to learn from; text from 'text', label from 'label'" in told
+    assert "2 classes: 0 (50%), 1 (50%)" in told
+    assert "dev.jsonl: 4 rows to judge by" in told
+    assert "note: 2 of the rows to judge by have a text that is also learned from" in told
