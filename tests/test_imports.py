@@ -12,9 +12,9 @@ from __future__ import annotations
 import ast
 import json
 import os
+import resource
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -23,6 +23,7 @@ from pathlib import Path
 import pytest
 
 import unmask
+from unmask.cli.main import app
 
 ROOT = Path(unmask.__file__).parent
 ORDER = (
@@ -66,6 +67,7 @@ NO_NETWORK = DATA_HALF | {
 """What prepares, shows and audits text. A task names objectives, but their heads are loaded with the network only."""
 BARRED = {("train", "recipes"), ("train", "report"), ("train", "rules"), ("train", "family"), ("recipes", "train")}
 HEAVY = frozenset({"torch", "transformers", "gensim", "pyarrow"})
+COMMANDS = tuple(command.name or command.callback.__name__ for command in app.registered_commands if command.callback)
 
 
 def module_name(path: Path) -> str:
@@ -181,23 +183,27 @@ except SystemExit as stop:
     assert not stop.code
 print("heavy:", sorted(set(sys.modules) & {set(HEAVY)!r}))
 """
-    began = time.perf_counter()
+    began = _children_seconds()
     said = _python("-c", script)
-    assert time.perf_counter() - began < 2.0  # half a second is the aim; machines vary
+    assert _children_seconds() - began < 0.5
     assert "Usage" in said
-    assert all(command in said for command in ("prepare", "walk", "audit", "family", "show", "diff"))
+    assert all(command in said for command in COMMANDS)
     assert said.splitlines()[-1] == "heavy: []"
 
 
-@pytest.mark.parametrize(
-    "command", ["prepare", "vectors", "walk", "audit", "family", "show", "diff", "demo", "fill", "embed", "export"]
-)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_of_a_command_loads_nothing_heavy(command: str) -> None:
     said = _python("-X", "importtime", "-m", "unmask", command, "--help")
     loaded = {line.rsplit("|", 1)[-1].strip() for line in said.splitlines()}
     assert "Usage" in said
     assert "unmask.cli.main" in loaded
     assert not loaded & HEAVY
+
+
+def _children_seconds() -> float:
+    """Processor time of all interpreters so far; unlike the clock it does not mind what else the machine does."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _python(*arguments: str) -> str:

@@ -22,6 +22,7 @@ from unmask.tokenize.chars import Characters
 from unmask.tokenize.encode import Encoder
 from unmask.tokenize.spec import Spec
 from unmask.tokenize.stand_ins import StandIns
+from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.train import train
 from unmask.tokenize.unigram import Unigram
 from unmask.tokenize.vocab import Vocab
@@ -88,6 +89,7 @@ def annotated(text: str) -> list[Document]:
 class Ground:
     """An encoder and its vocabulary, ready to turn texts into a corpus."""
 
+    tokenizer: Tokenizer
     encoder: Encoder
     vocab: Vocab
 
@@ -98,7 +100,7 @@ class Ground:
         encoder = Encoder(tokenizer)
         words = list(dict.fromkeys(tuple(encoder.tokens(word).ids.tolist()) for word in _SIMILAR))
         table = StandIns.of(words, [range(len(words))] * len(words))
-        return Ground(encoder, replace(tokenizer.vocab, stand_ins=table))
+        return Ground(tokenizer, encoder, replace(tokenizer.vocab, stand_ins=table))
 
     def corpus(self, written: Sequence[str]) -> Corpus:
         """A corpus in two shards: two plain documents, so that pairs always find a partner, and those written."""

@@ -12,7 +12,7 @@ from unmask.codec import describe, difference, override
 from unmask.corrupt.mask_out import MaskOut
 from unmask.corrupt.select import Units
 from unmask.errors import RecipeError
-from unmask.family import member, members
+from unmask.family import member, members, sizes
 
 MINE = """
 from dataclasses import replace
@@ -240,3 +240,48 @@ def test_what_whole_word_masking_changed_is_the_selection() -> None:
 def test_a_member_does_not_differ_from_itself() -> None:
     for recipe in members():
         assert difference(recipe, member(recipe.name)) == []
+
+
+SIZED = """
+from unmask.nets.sizes import Size
+from unmask.recipes.bert import bert
+
+SIZES = {"atom": Size(depth=1, width=8, heads=1, inner=16)}
+
+
+def mine(size=SIZES["atom"]):
+    return bert(size)
+
+
+def fixed():
+    return bert()
+"""
+
+
+def test_a_member_comes_in_sizes() -> None:
+    assert member("bert", "tiny").trunk.width == 128
+    assert member("bert", "tiny").stages == member("bert").stages
+    assert set(sizes("albert")) == {"base", "large", "xlarge", "xxlarge"}
+    assert member("roberta", "large").descent != member("roberta").descent, "the paper gave each size a rate of its own"
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "sentence"),
+    [
+        ("bert", "huge", "bert has no size 'huge'. It has: tiny, mini, small, medium, base, large."),
+        ("albert", "tiny", "albert has no size 'tiny'. It has: base, large, xlarge, xxlarge."),
+        ("{folder}/sized.py:mine", "tiny", "mine has no size 'tiny'. It has: atom."),
+        ("{folder}/sized.py:fixed", "atom", "fixed comes in one size only: its function takes no size."),
+        ("{folder}/my.py:ready", "tiny", "ready comes in one size only"),
+    ],
+)
+def test_a_size_that_is_not_there_is_refused_with_a_sentence(name: str, size: str, sentence: str, mine: Path) -> None:
+    (mine.parent / "sized.py").write_text(SIZED, encoding="utf-8")
+    with pytest.raises(RecipeError) as caught:
+        member(name.format(folder=mine.parent), size)
+    assert sentence in str(caught.value)
+
+
+def test_a_users_file_may_name_sizes_of_its_own(mine: Path) -> None:
+    (mine.parent / "sized.py").write_text(SIZED, encoding="utf-8")
+    assert member(f"{mine.parent}/sized.py:mine", "atom").trunk.width == 8

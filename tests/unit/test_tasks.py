@@ -164,3 +164,22 @@ def test_tasks_stages_and_recipes_compare_by_value() -> None:
     assert hash(replace(CLOZE)) == hash(CLOZE)
     assert replace(CLOZE, name="other") != CLOZE
     assert member("bert") == member("bert")
+
+
+def test_a_recipe_knows_all_that_it_learns_each_once_by_name() -> None:
+    other = replace(CLOZE, name="lighter", examples=Pairs(Negative.SWAPPED), learns=(MLM(weight=0.5), SOP))
+    stages = (replace(STAGE, tasks=(CLOZE, other), shares=(0.5, 0.5), share=0.9), replace(STAGE, length=512, share=0.1))
+    recipe = replace(member("bert"), stages=stages)
+    assert [objective.name for objective in recipe.objectives] == ["mlm", "next", "order"]
+    assert recipe.tasks == (CLOZE, other)
+    assert recipe.length == 512
+
+
+def test_a_recipe_says_how_wide_a_network_is_and_how_it_descends() -> None:
+    recipe = member("bert")
+    assert (recipe.trunk.depth, recipe.trunk.width) == (12, 768)
+    assert recipe.descent.clip == 1.0
+    for field in ("trunk", "descent"):
+        values = {name: getattr(recipe, name) for name in Recipe.__dataclass_fields__ if name != field}
+        with pytest.raises(TypeError, match=field):
+            Recipe(**values)

@@ -94,12 +94,12 @@ def _corpus(folder: Path, verify: bool) -> Corpus:
 def _print_note(subject: Recipe | Task, folder: Path, beside: bool) -> None:
     """Say that the corpus has another kind of vocabulary than the member; beside the output, if that is JSON."""
     from unmask.audit.vocabulary import other_kind
-    from unmask.cli.terminal import console
+    from unmask.cli.terminal import say
     from unmask.tasks import Recipe
 
     note = other_kind(subject, folder) if isinstance(subject, Recipe) else ""
     if note:
-        console(stderr=beside).print(f"note: {note}\n", markup=False, soft_wrap=True)
+        say(f"note: {note}\n", beside)
 
 
 def _print_json(findings: Findings) -> None:
@@ -115,7 +115,7 @@ def _print_tables(findings: Findings, folder: Path) -> None:
     from rich.text import Text
 
     from unmask.audit.present import bars, heading, verdict
-    from unmask.cli.terminal import console
+    from unmask.cli.terminal import console, say
 
     screen = console()
     for section in findings.sections:
@@ -127,7 +127,7 @@ def _print_tables(findings: Findings, folder: Path) -> None:
                 screen.print(Text(line), no_wrap=True)
         screen.print()
     for advice in dict.fromkeys(finding.advice for finding in findings.broken if finding.advice):
-        screen.print(advice.replace("FOLDER", str(folder)), markup=False, soft_wrap=True)
+        say(advice.replace("FOLDER", str(folder)))
     screen.print(Text(verdict(findings), style="green" if findings.holds else "bold red"))
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from unmask.nets.model import Model
-    from unmask.use.embed import Vectors
+    from unmask.records import Floats
 
 _LAST = "last"
 
@@ -68,7 +68,7 @@ def _count(files: list[str], field: str) -> int:
     return 0 if "-" in files else sum(1 for _ in read_texts(files, field))
 
 
-def _write(out: Path, blocks: Iterator[Vectors], width: int, total: int) -> int:
+def _write(out: Path, blocks: Iterator[Floats], width: int, total: int) -> int:
     """Write what is computed, and show how it goes on; returns the number of rows."""
     from unmask.cli.progress import progress
     from unmask.use.vector_file import write_vectors
@@ -76,7 +76,7 @@ def _write(out: Path, blocks: Iterator[Vectors], width: int, total: int) -> int:
     out.parent.mkdir(parents=True, exist_ok=True)
     with progress("embedding", total) as tick:
 
-        def shown() -> Iterator[Vectors]:
+        def shown() -> Iterator[Floats]:
             done = 0
             for block in blocks:
                 yield block
@@ -88,14 +88,14 @@ def _write(out: Path, blocks: Iterator[Vectors], width: int, total: int) -> int:
 
 
 def _tell(out: Path, rows: int, model: Model, cut: int) -> None:
-    from unmask.cli.terminal import console
+    from unmask.cli.terminal import say
 
-    console().print(f"{out}: {rows:,} vectors of {model.shape.width} numbers, float32", markup=False, soft_wrap=True)
+    say(f"{out}: {rows:,} vectors of {model.shape.width} numbers, float32")
     if cut:
-        console(stderr=True).print(
+        say(
             f"note: {cut:,} of {rows:,} texts are longer than the {model.positions} tokens that this network reads; "
             "their ends were cut off.",
-            soft_wrap=True,
+            beside=True,
         )
 
 

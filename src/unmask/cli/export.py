@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from unmask.nets.model import Model
 
 
-class Form(StrEnum):
+class Purpose(StrEnum):
     """What the exported network is for."""
 
     WHOLE = "whole"
@@ -34,7 +34,9 @@ class Form(StrEnum):
 def export(
     source: Annotated[Path, typer.Argument(help="A folder of pretrain or tune, or a Hugging Face folder.")],
     out: Annotated[Path, typer.Argument(help="The folder to write; it must not exist, or be empty.")],
-    form: Annotated[Form, typer.Option("--as", help="What to write; whole leaves nothing behind.")] = Form.WHOLE,
+    purpose: Annotated[
+        Purpose, typer.Option("--as", help="What to write; whole leaves nothing behind.")
+    ] = Purpose.WHOLE,
     checkpoint: Annotated[Which, typer.Option(help="Which checkpoint of a run.")] = Which.LAST,
 ) -> None:
     """Write a folder that transformers loads with no remote code, and prove that both read the same numbers.
@@ -51,57 +53,54 @@ def export(
     from unmask.export.write import export as write
 
     if is_tuned(source):
-        _export_tuned(source, out, form)
+        _export_tuned(source, out, purpose)
         return
     opened = open_source(source, checkpoint)
-    architecture = _architecture(form, opened.model)
+    architecture = _architecture(purpose, opened.model)
     proof = write(opened.model, opened.tokenizer, out, architecture, opened.about)
     _tell(out, architecture, proof)
 
 
-def _export_tuned(source: Path, out: Path, form: Form) -> None:
+def _export_tuned(source: Path, out: Path, purpose: Purpose) -> None:
     from unmask.errors import InputError
     from unmask.export.bert import Architecture
     from unmask.export.tuned import export_tuned
 
-    if form not in (Form.WHOLE, Form.CLASSIFIER):
-        raise InputError(f"{source} was tuned for a task and can be written as a classifier only, not --as {form}.")
+    if purpose not in (Purpose.WHOLE, Purpose.CLASSIFIER):
+        raise InputError(f"{source} was tuned for a task and can be written as a classifier only, not --as {purpose}.")
     _tell(out, Architecture.CLASSIFIER, export_tuned(source, out))
 
 
-def _architecture(form: Form, model: Model) -> Architecture:
+def _architecture(purpose: Purpose, model: Model) -> Architecture:
     """The class to write for; refuses one that needs a head which the network does not have."""
     from unmask.errors import InputError
     from unmask.export.bert import PARTS, Architecture, fitting
 
-    if form is Form.WHOLE:
+    if purpose is Purpose.WHOLE:
         return fitting(model)
-    if form is Form.CLASSIFIER:
+    if purpose is Purpose.CLASSIFIER:
         raise InputError("--as classifier needs a network that was tuned for a task: unmask tune makes one.")
     named = {
-        Form.PRETRAINING: Architecture.PRE_TRAINING,
-        Form.MASKED_LM: Architecture.MASKED_LM,
-        Form.ENCODER: Architecture.ENCODER,
-    }[form]
+        Purpose.PRETRAINING: Architecture.PRE_TRAINING,
+        Purpose.MASKED_LM: Architecture.MASKED_LM,
+        Purpose.ENCODER: Architecture.ENCODER,
+    }[purpose]
     needed = PARTS[named]
     missing = ["a head for tokens"] * (needed.tokens and model.tokens is None)
     missing += ["a head for rows"] * (needed.pool and model.row is None)
     if missing:
         raise InputError(
-            f"--as {form} writes a {named}, which needs {' and '.join(missing)}, and this network has none. "
+            f"--as {purpose} writes a {named}, which needs {' and '.join(missing)}, and this network has none. "
             f"It can be written as a {fitting(model)}: leave --as out."
         )
     return named
 
 
 def _tell(out: Path, architecture: Architecture, proof: Proof) -> None:
-    from unmask.cli.terminal import console
+    from unmask.cli.terminal import say
 
-    screen = console()
-    screen.print(f"{out}: a {architecture} with its tokenizer and a card", markup=False, soft_wrap=True)
-    screen.print(
+    say(f"{out}: a {architecture} with its tokenizer and a card")
+    say(
         f"proven: transformers {proof.version} and unmask agree on {proof.rows} rows of {proof.tokens:,} tokens; "
-        f"hidden states differ by at most {proof.hidden:.1e}, logits by {proof.logits:.1e}",
-        markup=False,
-        soft_wrap=True,
+        f"hidden states differ by at most {proof.hidden:.1e}, logits by {proof.logits:.1e}"
     )

@@ -76,14 +76,14 @@ def diff(
 
         unmask diff bert bert --set stages.0.tasks.0.corrupt.select.rate=0.4
     """
-    from unmask.cli.terminal import console, resolve
+    from unmask.cli.terminal import console, resolve, say
     from unmask.codec import difference
 
     changes = set_ or []
     found = difference(resolve(other, []), resolve(member, changes))
     rows = [row for row in found if _place(row.path)[1] not in _LABELS]
     if not rows:
-        console().print(f"{member} and {other} are the same.", markup=False)
+        say(f"{member} and {other} are the same.")
         return
     console().print(_table(rows, other, f"{member} (changed)" if changes else member))
 

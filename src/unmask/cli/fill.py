@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from unmask.use.fill import Filled, Guess
+    from unmask.train.guesses import Guess
+    from unmask.use.fill import Filled
 
 _BAR = 40
 """The columns of a bar that says: certain."""
@@ -61,7 +62,8 @@ def _texts(given: Sequence[str]) -> list[str]:
     import sys
 
     from unmask.errors import InputError
-    from unmask.use.texts import standard_lines, whole
+    from unmask.text.plain import whole
+    from unmask.use.texts import standard_lines
 
     if "-" in given and sys.stdin.isatty():
         sys.stderr.write("Type a text with [MASK] on each line, and Ctrl-D at the end.\n")

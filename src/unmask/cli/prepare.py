@@ -6,8 +6,6 @@ What never happens here: the work itself; see `shards/prepare.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -87,39 +85,24 @@ def run(corpus: list[str], out: Path, wishes: Wishes, processes: int) -> Manifes
     """Prepare, with progress and a summary."""
     from unmask.cli.inputs import spelled_out, stored
     from unmask.cli.summary import summary
+    from unmask.cli.terminal import interruptible, say
     from unmask.shards.claim import begin, begun, hold
     from unmask.shards.manifest import Manifest
     from unmask.shards.prepare import require_text
 
     settings = wishes.describe()
     named = spelled_out(corpus, out)
-    with hold(out), _interrupted(out):
+    with hold(out), interruptible(out):
         sources = stored(named, out)
         if not begun(out):
             require_text(sources, wishes.collecting)
         if begin(out, sources, settings):
-            _say(f"{out} is prepared already.")
+            say(f"{out} is prepared already.", beside=True)
             manifest = Manifest.load(out)
         else:
             manifest = _work(sources, out, wishes, processes)
     summary(manifest, out, 0 if wishes.tokenizer else wishes.spec.size)
     return manifest
-
-
-@contextmanager
-def _interrupted(out: Path) -> Iterator[None]:
-    """Say what Ctrl-C means for the work."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        _say(f"\nunmask: stopped. What was finished is kept in {out}; the same command goes on from there.")
-        raise
-
-
-def _say(message: str) -> None:
-    from unmask.cli.terminal import console
-
-    console(stderr=True).print(message, markup=False, soft_wrap=True)
 
 
 def _work(sources: list[str], out: Path, wishes: Wishes, processes: int) -> Manifest:

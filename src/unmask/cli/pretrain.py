@@ -54,15 +54,16 @@ def pretrain(
 
         torchrun --nproc-per-node 2 -m unmask pretrain bert --size small --data data/ --out runs/two --steps 1000
     """
-    from unmask.cli.pretraining import Logistics, Wish, run
+    from unmask.cli.pretrain_parts import Wish
+    from unmask.cli.pretraining import Logistics, run
 
     run(
         Wish(
             member=member,
             size=size,
             changes=tuple(set_ or ()),
-            batch=batch or 0,
-            rate=rate or 0.0,
+            batch=batch,
+            rate=rate,
             data=data,
             start=from_,
             seed=seed,

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from unmask.cli.terminal import console
+from unmask.cli.terminal import console, say
+from unmask.report.figures import lasted
 
 _EVERY = 5.0
 
@@ -25,13 +26,12 @@ class Tick(Protocol):
 @contextmanager
 def progress(title: str, total: float) -> Iterator[Tick]:
     """Show how a piece of work goes on. Messages go to standard error, so that results can be piped."""
-    screen = console(stderr=True)
-    if screen.is_terminal:
+    if console(stderr=True).is_terminal:
         with _bar(title, total) as tick:
             yield tick
         return
     began = last = time.monotonic()
-    screen.print(f"{title} ...")
+    say(f"{title} ...", beside=True)
 
     def line(done: float, remark: str = "") -> None:
         nonlocal last
@@ -39,10 +39,10 @@ def progress(title: str, total: float) -> Iterator[Tick]:
         if now - last >= _EVERY:
             last = now
             said = f"{title}: {_percent(done, total)} {remark} {time_left(done, total, now - began)}".rstrip()
-            screen.print(said, markup=False, soft_wrap=True)
+            say(said, beside=True)
 
     yield line
-    screen.print(f"{title}: done in {duration(time.monotonic() - began)}")
+    say(f"{title}: done in {duration(time.monotonic() - began)}", beside=True)
 
 
 @contextmanager
@@ -70,13 +70,8 @@ def time_left(done: float, total: float, seconds: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a person says them: 42 s, 3 min 05 s, 2 h 10 min."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    """Seconds as a person says them, the same in a terminal as on a page."""
+    return lasted(seconds)
 
 
 def _percent(done: float, total: float) -> str:

@@ -1,4 +1,4 @@
-"""What every command shares: the console, and recipes named on the command line.
+"""What every command shares: ways to speak, and recipes named on the command line.
 
 What arrives: words from the shell. What leaves: rich output in a terminal, plain lines elsewhere.
 What never happens here: anything that one command alone needs.
@@ -6,6 +6,9 @@ What never happens here: anything that one command alone needs.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
     from unmask.tasks import Recipe
 
 T = TypeVar("T")
+_NAME = 10
+"""The width of the names before facts."""
 
 
 def console(stderr: bool = False) -> Console:
@@ -21,6 +26,40 @@ def console(stderr: bool = False) -> Console:
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False, soft_wrap=False)
+
+
+def say(sentence: str, beside: bool = False) -> None:
+    """Print a sentence as it stands; `beside` the output, on standard error, where results may be piped."""
+    console(stderr=beside).print(sentence, markup=False, soft_wrap=True)
+
+
+def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+    """Names with their values below each other."""
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold", min_width=_NAME)
+    table.add_column(overflow="fold")
+    for name, value in facts:
+        table.add_row(name, value)
+    console().print(table)
+
+
+def print_place(what: str, where: Path) -> None:
+    """One more fact: where the thing itself lies. The path is not broken, so that it can be copied."""
+    from rich.text import Text
+
+    console().print(Text.assemble((f"{what:{_NAME}}  ", "bold"), str(where)), soft_wrap=True)
+
+
+@contextmanager
+def interruptible(out: Path) -> Iterator[None]:
+    """Say what Ctrl-C means for the work in a folder."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(f"\nunmask: stopped. What was finished is kept in {out}; the same command goes on from there.", beside=True)
+        raise
 
 
 def resolve(name: str, changes: list[str], size: str = "") -> Recipe:

@@ -46,20 +46,20 @@ def tune(
 
         unmask tune runs/m --task pairs.tsv --fields question1,question2 --label same --out tuned/ --from-scratch
     """
-    from unmask.tune.fields import Wish
+    from unmask.tune.fields import Choice
     from unmask.tune.job import read_job
     from unmask.tune.row_task import Kind
 
     texts = tuple(name.strip() for name in fields.split(",") if name.strip())
     wanted = None if kind == "auto" else Kind(kind)
-    job = read_job(task, dev, Wish(texts, label.strip()), wanted, seed)
+    job = read_job(task, dev, Choice(texts, label.strip()), wanted, seed)
 
     from unmask.cli.tuning import work
     from unmask.export.source import open_source
     from unmask.train.processes import joined
     from unmask.train.run import Run, choose_device, choose_micro, choose_precision
     from unmask.tune.full import FullTune, Settings, fitting_length
-    from unmask.tune.start import Start
+    from unmask.tune.start import Origin
 
     opened, where = open_source(source), choose_device(device)
     how = Settings(
@@ -68,7 +68,7 @@ def tune(
         batch=batch,
         length=fitting_length(opened.model, length),
         seed=seed,
-        start=Start.SCRATCH if from_scratch else Start.PRETRAINED,
+        start=Origin.SCRATCH if from_scratch else Origin.PRETRAINED,
     )
     run = Run(
         device=where,

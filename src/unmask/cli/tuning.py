@@ -7,25 +7,23 @@ What never happens here: learning or judging; see `unmask.tune`, `unmask.train` 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 
 from unmask.cli.progress import progress
-from unmask.cli.terminal import console
+from unmask.cli.terminal import console, interruptible, say
 from unmask.evaluate.metrics import Scores, classification, regression, told
 from unmask.records import Fact
-from unmask.train.checkpoint import discard
-from unmask.train.folder import begin, finish, finished, hold
-from unmask.train.keeping import FOLDER
+from unmask.train.checkpoint import CHECKPOINTS, discard
+from unmask.train.folder import begin, check, finish, finished, hold
 from unmask.train.processes import Processes
+from unmask.train.record import Line
 from unmask.train.run import Run
 from unmask.tune.course import Labelled
 from unmask.tune.full import FullTune
 from unmask.tune.job import Job
-from unmask.tune.predict import Said, say
+from unmask.tune.predict import Said, answer
 from unmask.tune.row_task import amounts
 from unmask.tune.saved import PREDICTIONS, finite, read_task, save_tuned
 
@@ -35,13 +33,14 @@ def work(full: FullTune, run: Run, processes: Processes, out: Path) -> None:
     if not processes.leads:
         _follow(full, run, processes, out)
         return
-    with hold(out):
+    with hold(out), interruptible(out):
+        description = full.describe()
+        check(out, description)
         if finished(out):
-            begin(out, full.describe())
-            _say(f"{out} is tuned already.")
+            say(f"{out} is tuned already.", beside=True)
         else:
             course = _lay_out(full)
-            begin(out, full.describe())  # only now: a row that cannot be encoded leaves no folder behind
+            begin(out, description)  # only now: a row that cannot be encoded leaves no folder behind
             processes.wait()
             _train(full, course, run, processes, out)
         _clear(out)
@@ -59,8 +58,8 @@ def _follow(full: FullTune, run: Run, processes: Processes, out: Path) -> None:
 def _train(full: FullTune, course: Labelled, run: Run, processes: Processes, out: Path) -> None:
     with progress(f"tuning {full.source} ({full.settings.start})", course.steps(full.settings.epochs)) as tick:
         remark = Remark()
-        tuned = full.train(course, run, processes, out, [lambda line: tick(float(str(line["step"])), remark(line))])
-    said = say(tuned.learner, tuned.task, course.judged.rows)
+        tuned = full.train(course, run, processes, out, [lambda line: tick(line["step"], remark(line))])
+    said = answer(tuned.learner, tuned.task, course.judged.rows)
     facts = {
         "metrics": finite(scores(full.job, said)),
         "source": full.source,
@@ -74,12 +73,13 @@ def _train(full: FullTune, course: Labelled, run: Run, processes: Processes, out
 def _lay_out(full: FullTune) -> Labelled:
     """Say what was read, encode the rows, and say how many were too long."""
     for sentence in full.job.told:
-        _say(sentence)
+        say(sentence, beside=True)
     rows = len(full.job.learned) + len(full.job.judged)
     with progress("encoding", rows) as tick:
         course = full.lay_out(tick)
     if _cut(course):
-        _say(f"{_cut(course):,} of {rows:,} rows have more than {course.length} tokens; their ends were cut off")
+        long = f"{_cut(course):,} of {rows:,} rows have more than {course.length} tokens; their ends were cut off"
+        say(long, beside=True)
     return course
 
 
@@ -93,7 +93,7 @@ class Remark:
     def __init__(self) -> None:
         self.judged = ""
 
-    def __call__(self, line: Mapping[str, Any]) -> str:
+    def __call__(self, line: Line) -> str:
         """Hear a line."""
         loss = ", ".join(f"loss {value:.3f}" for value in line.get("loss", {}).values())
         if line["kind"] == "trial":
@@ -123,19 +123,11 @@ def show(out: Path, job: Job) -> None:
     console().print(table)
     if job.task.labels:
         label, often = Counter(job.judged.truths).most_common(1)[0]
-        _print(f"Always saying {label} would have an accuracy of {often / len(job.judged):.4f}.")
-    _print(f"The tuned network is in {out}, its answers in {out / PREDICTIONS}.")
+        say(f"Always saying {label} would have an accuracy of {often / len(job.judged):.4f}.")
+    say(f"The tuned network is in {out}, its answers in {out / PREDICTIONS}.")
 
 
 def _clear(out: Path) -> None:
     """Checkpoints are for going on. What is finished is in its own files."""
-    if (out / FOLDER).is_dir():
-        discard(out / FOLDER)
-
-
-def _print(sentence: str) -> None:
-    console().print(sentence, markup=False, soft_wrap=True)
-
-
-def _say(sentence: str) -> None:
-    console(stderr=True).print(sentence, markup=False, soft_wrap=True)
+    if (out / CHECKPOINTS).is_dir():
+        discard(out / CHECKPOINTS)

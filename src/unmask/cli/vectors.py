@@ -53,11 +53,13 @@ def vectors(
 
         unmask vectors --data data/ --method none --synonyms cilin.txt.gz
     """
+    from unmask.cli.terminal import say
+
     training = Training(method, dim, epochs, window, seed)
     try:
         run(data, training, Choosing(min_count, neighbours, at_least), synonyms, processes)
     except KeyboardInterrupt:
-        _say(f"\nunmask: stopped. Nothing in {data} was changed; the same command begins anew.")
+        say(f"\nunmask: stopped. Nothing in {data} was changed; the same command begins anew.", beside=True)
         raise typer.Exit(130) from None
 
 
@@ -93,12 +95,13 @@ def _train(corpus: Corpus, vocabulary: Vocabulary, how: Training, threads: int) 
     import time
 
     from unmask.cli.progress import progress
+    from unmask.cli.terminal import say
     from unmask.vectors.train import NO_VECTORS, train
 
     if how.method is Method.NONE:
         return NO_VECTORS
     if threads == 1 and vocabulary.running > _MANY:
-        _say("One thread trains on many words: -j 4 would be faster, with a result that varies slightly.")
+        say("One thread trains on many words: -j 4 would be faster, with a result that varies slightly.", beside=True)
     with progress(f"training ({how.method})", vocabulary.running * how.epochs) as tick:
         began = time.monotonic()
 
@@ -109,34 +112,28 @@ def _train(corpus: Corpus, vocabulary: Vocabulary, how: Training, threads: int) 
         return train(corpus, vocabulary, how, threads, tell)
 
 
-def _say(message: str) -> None:
-    from unmask.cli.terminal import console
-
-    console(stderr=True).print(message, markup=False, soft_wrap=True)
-
-
 def _report(vocabulary: Vocabulary, table: StandIns, place: Path) -> None:
     from rich.table import Table
 
-    from unmask.cli.terminal import console
+    from unmask.cli.terminal import console, say
     from unmask.vectors.table import coverage, look
 
-    screen = console()
     words = Table(box=None, pad_edge=False, header_style="bold")
     words.add_column("frequent word", no_wrap=True)
     words.add_column("may be replaced by")
     for word, others in look(vocabulary, table, _LOOK):
         words.add_row(word, " ".join(others) or "(nothing near enough)")
-    screen.print(words)
+    console().print(words)
     found = coverage(vocabulary, table)
-    screen.print(
+    console().print(
         f"\nOf {vocabulary.running:,} running words {found.near:.1%} have a stand-in; "
         f"{found.alone:.1%} have none near enough, {found.function:.1%} are function words, "
         f"{found.marks:.1%} are punctuation and numbers, {found.rare:.1%} are too rare.\n"
         f"{len(table):,} words are in the table: {place}"
     )
     if not len(table.neighbours):
-        _say(
+        say(
             "Warning: no word has a stand-in, so a member that draws similar words finds none. "
-            "Lower --at-least, give --synonyms FILE, or prepare more text."
+            "Lower --at-least, give --synonyms FILE, or prepare more text.",
+            beside=True,
         )

@@ -68,7 +68,7 @@ def _walks(
     subjects: list[Subject], documents: tuple[Document, Document], ground: Ground, seed: int, visits: range, exact: bool
 ) -> list[Walk]:
     """A walk of each subject. Of several, those that cannot work on this ground are named and left out."""
-    from unmask.cli.terminal import console
+    from unmask.cli.terminal import say
     from unmask.errors import RecipeError
     from unmask.walk.run import walk as take
 
@@ -79,7 +79,7 @@ def _walks(
         except RecipeError as error:
             if len(subjects) == 1:
                 raise
-            console(stderr=True).print(f"{subject.name} is left out: {error}", markup=False)
+            say(f"{subject.name} is left out: {error}", beside=True)
     return walks
 
 
@@ -101,17 +101,17 @@ def _subjects(member: str, rule: str, changes: list[str]) -> list[Subject]:
 
 
 def _show(walks: list[Walk], html: Path | None) -> None:
-    from unmask.cli.terminal import console
+    from unmask.cli.terminal import console, say
 
-    screen = console()
     if html is not None:
         from unmask.report.walk_page import write_page
 
         write_page(walks, html)
-        screen.print(f"{html} is written; open it in any browser.", markup=False)
+        say(f"{html} is written; open it in any browser.")
         return
     from unmask.report.walk_text import summary_lines, walk_lines
 
+    screen = console()
     width = min(screen.width, _WIDEST)
     lines = walk_lines(walks[0], width) if len(walks) == 1 else summary_lines(walks, width)
     screen.print(*lines, sep="\n", soft_wrap=True)

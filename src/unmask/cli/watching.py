@@ -7,26 +7,21 @@ What never happens here: slowing the training down, or a number that is not in t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from unmask.cli.progress import Tick, duration, progress
-from unmask.cli.terminal import console
+from unmask.cli.terminal import print_facts, print_place, say
 from unmask.errors import UserError
 from unmask.shards.corpus import Corpus
-from unmask.shards.files import read_json
 from unmask.tasks import Recipe
 from unmask.train.budget import Budget, Hours, Steps, Tokens
 from unmask.train.estimate import Estimate
-from unmask.train.folder import FINISHED
+from unmask.train.folder import read_finished
 from unmask.train.lessons import unigram_entropy
-from unmask.train.loop import Line, Listener
-from unmask.train.record import NAME, read_record
+from unmask.train.record import RECORD, Line, Listener, read_record
 from unmask.train.run import Run
 
 if TYPE_CHECKING:
@@ -36,40 +31,50 @@ _GIGA = 1e9
 
 
 def show_estimate(found: Estimate, run: Run, budget: Budget) -> None:
-    """What the run will cost."""
-    about = "" if isinstance(budget, Steps) else "about "
-    spent = "" if isinstance(budget, Hours) else "about "
-    counted = "" if isinstance(budget, Tokens) else "about "
-    _table(
-        ("parameters", f"{found.parameters:,}"),
-        ("device", f"{run.device}, {run.precision}{', compiled' if run.compile else ''}"),
-        ("steps", f"{about}{_round(found.steps, about):,}"),
-        ("tokens", f"{counted}{_round(found.tokens, counted):,} ({found.tokens_per_second:,.0f} a second)"),
-        ("time", f"{spent}{duration(found.seconds)}"),
-        ("memory", f"{found.memory / _GIGA:.1f} GB"),
-        ("disk", f"up to {found.disk / _GIGA:.2g} GB of checkpoints"),
+    """What the run will cost. Of steps, tokens and time one is the budget, and no guess."""
+    steps, tokens = _count(found.steps, isinstance(budget, Steps)), _count(found.tokens, isinstance(budget, Tokens))
+    about = "" if isinstance(budget, Hours) else "about "
+    print_facts(
+        (
+            ("parameters", f"{found.parameters:,}"),
+            ("device", f"{run.device}, {run.precision}{', compiled' if run.compile else ''}"),
+            ("steps", steps),
+            ("tokens", f"{tokens} ({found.tokens_per_second:,.0f} a second)"),
+            ("time", f"{about}{duration(found.seconds)}"),
+            ("memory", f"{found.memory / _GIGA:.1f} GB"),
+            ("disk", f"up to {found.disk / _GIGA:.2g} GB of checkpoints"),
+        )
     )
 
 
-def show_start(recipe: Recipe, corpus: Corpus, budget: str) -> None:
-    """What is begun."""
-    counts = corpus.manifest.counts
-    console().print(
-        f"{recipe.name}: {recipe.trunk.depth} layers, width {recipe.trunk.width}, for {budget} on {counts.tokens:,} "
-        f"tokens. A guesser that knows only how often each token occurs loses {unigram_entropy(corpus):.3f}.",
-        markup=False,
-        soft_wrap=True,
+def show_start(recipe: Recipe, corpus: Corpus, budget: Budget) -> None:
+    """What is begun, and what loss says that nothing was learned but frequencies."""
+    say(
+        f"{recipe.name}: {recipe.trunk.depth} layers, width {recipe.trunk.width}, for {budget.told()} on "
+        f"{corpus.manifest.counts.tokens:,} tokens. A guesser that knows only how often each token occurs loses "
+        f"{unigram_entropy(corpus):.3f}."
     )
+
+
+def show_summary(out: Path) -> None:
+    """How the run ended."""
+    finished = read_finished(out)
+    facts = [
+        ("steps", f"{finished['step']:,}"),
+        ("tokens", f"{finished['tokens']:,}"),
+        ("time", duration(finished["seconds"])),
+    ]
+    print_facts([*facts, *_scores([line for line in read_record(out / RECORD) if line["kind"] == "trial"])])
+    print_place("run", out)
 
 
 @contextmanager
-def watching(out: Path, budget: Budget, tensorboard: bool) -> Iterator[Sequence[Listener]]:
+def watching(out: Path, tensorboard: bool) -> Iterator[Sequence[Listener]]:
     """Listeners for the lines of a record: a bar with the time left, a line for each trial, TensorBoard if wished."""
-    boards = [_Board(_writer(out))] if tensorboard else []
-    with progress("training", 1.0) as tick:
-        yield [_Bar(tick), *boards]
-    for board in boards:
-        board.writer.close()
+    with ExitStack() as stack:
+        boards = [stack.enter_context(_writer(out))] if tensorboard else []
+        tick = stack.enter_context(progress("training", 1.0))
+        yield [_Bar(tick), *map(_Board, boards)]
 
 
 class _Bar:
@@ -80,12 +85,14 @@ class _Bar:
 
     def __call__(self, line: Line) -> None:
         if line["kind"] == "step":
-            share, speed = line["share"], line["tokens_per_second"]
-            assert isinstance(share, float)
-            assert isinstance(speed, float)
-            self.tick(min(share, 1.0), f"step {line['step']:,} {_short(line)}, {speed / 1000:,.1f} k/s")
+            # The losses alone, so that a bar fits into 80 columns.
+            losses = ", ".join(f"{name} {loss:.2f}" for name, loss in line["loss"].items())
+            speed = f"{line['tokens_per_second'] / 1000:,.1f} k/s"
+            self.tick(min(line["share"], 1.0), f"step {line['step']:,} {losses}, {speed}")
         elif line["kind"] == "trial":
-            console(stderr=True).print(f"step {line['step']:,}: held out {_losses(line)}", markup=False, soft_wrap=True)
+            rights = line["right"]
+            losses = ", ".join(f"{name} {loss:.3f} ({100 * rights[name]:.0f} %)" for name, loss in line["loss"].items())
+            say(f"step {line['step']:,}: held out {losses}", beside=True)
 
 
 class _Board:
@@ -95,17 +102,14 @@ class _Board:
         self.writer = writer
 
     def __call__(self, line: Line) -> None:
-        step = line["step"]
-        assert isinstance(step, int)
         for group in ("loss", "right"):
-            numbers = line.get(group)
-            for name, value in numbers.items() if isinstance(numbers, Mapping) else ():
-                self._add(f"{group}/{name}/{line['kind']}", value, step)
+            for name, value in line.get(group, {}).items():
+                self._add(f"{group}/{name}/{line['kind']}", value, line["step"])
         for name in ("rate", "norm", "tokens_per_second"):
             if name in line:
-                self._add(f"run/{name}", line[name], step)
+                self._add(f"run/{name}", line[name], line["step"])
 
-    def _add(self, name: str, value: object, step: int) -> None:
+    def _add(self, name: str, value: float, step: int) -> None:
         self.writer.add_scalar(name, value, step)
 
 
@@ -117,60 +121,16 @@ def _writer(out: Path) -> SummaryWriter:
     return SummaryWriter(str(out / "tensorboard"))
 
 
-def show_summary(out: Path, already: bool) -> None:
-    """How the run ended."""
-    finished = read_json(out / FINISHED)
-    trials = [line for line in read_record(out / NAME) if line["kind"] == "trial"]
-    if already:
-        console().print(
-            f"{out} is finished already. To train further: --from {out} and a new --out.", markup=False, soft_wrap=True
-        )
-    rows = [
-        ("steps", f"{finished['step']:,}"),
-        ("tokens", f"{finished['tokens']:,}"),
-        ("time", duration(finished["seconds"])),
-        *_scores(trials),
-    ]
-    _table(*rows)
-    console().print(Text.assemble(("run         ", "bold"), str(out)), soft_wrap=True)
-
-
-def _scores(trials: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+def _scores(trials: Sequence[Line]) -> Iterator[tuple[str, str]]:
     """Held-out losses at the end, and at the beginning."""
-    if not trials:
-        return
-    first, last = trials[0], trials[-1]
-    for name, loss in last["loss"].items():
-        right = 100 * last["right"][name]
-        yield name, f"loss {loss:.3f} (began at {first['loss'][name]:.3f}), {right:.1f} % right, held out"
+    for name, loss in trials[-1]["loss"].items() if trials else ():
+        began, right = trials[0]["loss"][name], 100 * trials[-1]["right"][name]
+        yield name, f"loss {loss:.3f} (began at {began:.3f}), {right:.1f} % right, held out"
 
 
-def _short(line: Line) -> str:
-    """The losses alone, so that a bar fits into 80 columns."""
-    losses = line["loss"]
-    assert isinstance(losses, Mapping)
-    return ", ".join(f"{name} {value:.2f}" for name, value in losses.items())
-
-
-def _losses(line: Line) -> str:
-    losses, rights = line["loss"], line["right"]
-    assert isinstance(losses, Mapping)
-    assert isinstance(rights, Mapping)
-    return ", ".join(f"{name} {value:.3f} ({100 * rights[name]:.0f} %)" for name, value in losses.items())
-
-
-def _table(*rows: tuple[str, str]) -> None:
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold", min_width=11)
-    table.add_column(overflow="fold")
-    for name, value in rows:
-        table.add_row(name, value)
-    console().print(table)
-
-
-def _round(value: float, about: str) -> int:
-    """Three digits of a guess; all digits of a budget."""
-    if not about or value < 1000:
-        return round(value)
-    scale: int = 10 ** (math.floor(math.log10(value)) - 2)
-    return round(value / scale) * scale
+def _count(value: float, exact: bool) -> str:
+    """A number in words: all digits of a budget, three digits of a guess."""
+    if exact:
+        return f"{round(value):,}"
+    scale = 10 ** max(math.floor(math.log10(max(value, 1.0))) - 2, 0)
+    return f"about {round(value / scale) * scale:,}"

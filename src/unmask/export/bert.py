@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from torch import Tensor
 
-from unmask.export.table import Entry, Left, Same, Stacked, Table, Weights
+from unmask.export.table import Entry, Left, NameTable, Same, Stacked, Weights
 from unmask.nets.model import Model
 
 PREFIX = "bert."
@@ -62,15 +62,15 @@ def fitting(model: Model) -> Architecture:
     return Architecture.MASKED_LM if model.row is None else Architecture.PRE_TRAINING
 
 
-def table_of(architecture: Architecture, depth: int) -> Table:
+def table_of(architecture: Architecture, depth: int) -> NameTable:
     """The table that a folder of this architecture is written with."""
     prefix = "" if architecture is Architecture.ENCODER else PREFIX
-    return Table(architecture.value, tuple(_entries(PARTS[architecture], depth, prefix)))
+    return NameTable(architecture.value, tuple(_entries(PARTS[architecture], depth, prefix)))
 
 
-def table_for(parts: Parts, depth: int) -> Table:
+def table_for(parts: Parts, depth: int) -> NameTable:
     """The table for weights with these parts, in canonical names, whatever the folder calls itself."""
-    return Table("BERT", tuple(_entries(parts, depth, PREFIX)))
+    return NameTable("BERT", tuple(_entries(parts, depth, PREFIX)))
 
 
 def canonical(state: Mapping[str, Tensor]) -> Weights:

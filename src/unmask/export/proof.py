@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,6 +26,7 @@ from unmask.nets.layout import Borders, from_grid, to_grid
 from unmask.nets.model import Model
 from unmask.nets.transformer import Tokens
 from unmask.tokenize.tokenizer import Tokenizer
+from unmask.use.rows import flat
 
 Row = tuple[list[int], list[int]]
 """Ids and segments."""
@@ -141,13 +142,8 @@ def _their_network(kind: Any, folder: Path) -> Any:  # noqa: ANN401
 
 
 def _batch(rows: Sequence[Row]) -> Tokens:
-    lengths = torch.tensor([0, *(len(ids) for ids, _ in rows)])
-    return Tokens(
-        ids_T=torch.tensor([number for ids, _ in rows for number in ids]),
-        position_T=torch.cat([torch.arange(len(ids)) for ids, _ in rows]),
-        segment_T=torch.tensor([number for _, segment in rows for number in segment]),
-        borders=Borders.of(lengths.cumsum(0)),
-    )
+    segment_T = torch.tensor([number for _, segment in rows for number in segment])
+    return replace(flat([ids for ids, _ in rows]), segment_T=segment_T)
 
 
 def _padded(tokens: Tokens) -> dict[str, Tensor]:

@@ -19,7 +19,7 @@ from unmask.errors import InputError
 from unmask.export.bert import canonical, parts_in, table_for
 from unmask.export.bert_config import read_config
 from unmask.export.table import Weights, some
-from unmask.export.tokenizer_files import read_json, read_tokenizer
+from unmask.export.tokenizer_files import read_settings, read_tokenizer
 from unmask.nets.heads import RowHead
 from unmask.nets.model import Model
 from unmask.tokenize.tokenizer import Tokenizer
@@ -34,7 +34,7 @@ def load(folder: Path) -> tuple[Model, Tokenizer]:
     folder = Path(folder)
     if not (folder / "config.json").is_file():
         raise InputError(f"{folder} is no Hugging Face folder: it has no config.json. Give the folder of a BERT.")
-    sizes = read_config(read_json(folder / "config.json"))
+    sizes = read_config(read_settings(folder / "config.json"))
     theirs = canonical(read_weights(folder))
     parts = parts_in(theirs)
     weights = table_for(parts, sizes.trunk.depth).to_ours(theirs)
@@ -56,7 +56,7 @@ def read_weights(folder: Path) -> Weights:
     if single.is_file():
         return _tensors(single)
     if index.is_file():
-        names = sorted({str(name) for name in read_json(index).get("weight_map", {}).values()})
+        names = sorted({str(name) for name in read_settings(index).get("weight_map", {}).values()})
         if any(Path(name).name != name for name in names):
             raise InputError(f"{index} points outside of its folder; take the folder from its source again.")
         return {name: tensor for file in names for name, tensor in _tensors(folder / file).items()}

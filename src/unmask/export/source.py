@@ -1,12 +1,11 @@
 """A network to use, wherever it lies: a run of `unmask pretrain`, or a Hugging Face folder.
 
-What arrives: a folder. What leaves: a `Source`: the network, its tokenizer, and what is known about it.
+What arrives: a folder. What leaves: a `Network`: the network, its tokenizer, and what is known about it.
 What never happens here: a change of the folder, or weights that are not what was written.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,17 +18,21 @@ from unmask.errors import InputError
 from unmask.export.bert import Architecture
 from unmask.export.card import About
 from unmask.export.read import check_room, load
-from unmask.export.tokenizer_files import read_json
+from unmask.export.tokenizer_files import read_settings
 from unmask.nets.model import ROW_CLASSES, Model
 from unmask.nets.trunk import Trunk
+from unmask.shards.files import read_json
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.train.checkpoint import MODEL, checkpoints, name_of, read_state, read_tensors
+from unmask.train.checkpoint import CHECKPOINTS, MODEL, checkpoints, name_of, read_state, read_tensors
+from unmask.train.folder import RUN, begun
+from unmask.train.learner import take_weights
+from unmask.tune.saved import TASK
 from unmask.use.choices import Which
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Source:
-    """A network that can be used, with everything that comes along."""
+class Network:
+    """A network with everything that comes along."""
 
     model: Model
     tokenizer: Tokenizer
@@ -37,7 +40,7 @@ class Source:
     about: About
 
 
-def open_source(folder: Path, which: Which = Which.LAST) -> Source:
+def open_source(folder: Path, which: Which = Which.LAST) -> Network:
     """Open a run folder or a Hugging Face folder. The network is on the CPU, in float32, and at rest."""
     folder = Path(folder)
     if is_tuned(folder) or _gives_labels(folder / "config.json"):
@@ -45,23 +48,23 @@ def open_source(folder: Path, which: Which = Which.LAST) -> Source:
             f"{folder} holds a network that was tuned for a task: it gives answers to that task, and its head for "
             "tokens is gone. Name the run or the folder that it was tuned from."
         )
-    if (folder / "run.json").is_file():
+    if begun(folder):
         return _open_run(folder, which)
     if (folder / "config.json").is_file():
         model, tokenizer = load(folder)
         name = folder.resolve().name
-        return Source(model, tokenizer, name, About(name=name))
+        return Network(model, tokenizer, name, About(name=name))
     raise InputError(_nothing_in(folder))
 
 
 def is_tuned(folder: Path) -> bool:
     """Whether a folder is one that `unmask tune` has finished."""
-    return (folder / "task.json").is_file()
+    return (folder / TASK).is_file()
 
 
 def _gives_labels(config: Path) -> bool:
     """Whether a Hugging Face folder holds a network that was tuned for a task."""
-    return config.is_file() and Architecture.CLASSIFIER in (read_json(config).get("architectures") or ())
+    return config.is_file() and Architecture.CLASSIFIER in (read_settings(config).get("architectures") or ())
 
 
 def _nothing_in(folder: Path) -> str:
@@ -83,8 +86,8 @@ def _nothing_in(folder: Path) -> str:
     return f"{folder} {what}. {looked_for}"
 
 
-def _open_run(folder: Path, which: Which) -> Source:
-    said = _read_run(folder / "run.json")
+def _open_run(folder: Path, which: Which) -> Network:
+    said = _read_run(folder / RUN)
     checkpoint = _checkpoint(folder, which)
     try:
         trunk = decode(said["recipe"]["trunk"], Trunk)
@@ -92,27 +95,24 @@ def _open_run(folder: Path, which: Which) -> Source:
         about = _about(folder, said, int(checkpoint.name.removeprefix("step-")))
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"{folder / 'run.json'} does not describe a run of unmask pretrain ({error!r} is missing or odd). Name the "
+            f"{folder / RUN} does not describe a run of unmask pretrain ({error!r} is missing or odd). Name the "
             "folder that was given to pretrain as --out."
         ) from error
     model = model_of(read_tensors(checkpoint, MODEL), trunk, *sizes)
     tokenizer = Tokenizer.load(folder / "tokenizer.json")
     check_room(model, tokenizer)
-    return Source(model, tokenizer, about.name, about)
+    return Network(model, tokenizer, about.name, about)
 
 
 def _read_run(path: Path) -> dict[str, Any]:
-    try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read ({error}). Name another run.") from error
-    if not isinstance(said, dict) or said.get("kind") != "pretrain":
+    said = read_json(path, "Name another run.", InputError)
+    if said.get("kind") != "pretrain":
         raise InputError(f"{path} does not describe a run of unmask pretrain. Name the folder of such a run.")
     return said
 
 
 def _checkpoint(folder: Path, which: Which) -> Path:
-    found = checkpoints(folder / "checkpoints")
+    found = checkpoints(folder / CHECKPOINTS)
     if not found:
         raise InputError(f"The run in {folder} has saved no checkpoint yet. Wait for the first, or start it again.")
     if which is Which.BEST:
@@ -141,19 +141,16 @@ def model_of(state: Mapping[str, Tensor], trunk: Trunk, vocabulary: int, positio
     tokens = _first(state, ".tokens.bias", vocabulary)
     row = _first(state, ".row.classify.bias", ROW_CLASSES)
     model = Model(trunk, vocabulary, positions, bool(tokens), bool(row))
-    # The output matrix is the token embedding; a checkpoint holds it once.
-    tied = {f"{tokens}tokens.token.weight": state["trunk.embed.token.weight"]} if tokens else {}
     weights = {
-        name.removeprefix(prefix): tensor.float()
-        for name, tensor in {**tied, **state}.items()
+        name.removeprefix(prefix): tensor
+        for name, tensor in state.items()
         for prefix, part in (("", "trunk."), (tokens, "tokens."), (row, "row."))
         if name.startswith(prefix + part)
     }
     try:
-        model.load_state_dict(weights)
-    except RuntimeError as error:
-        reason = str(error).splitlines()[-1].strip()
-        raise InputError(f"The checkpoint does not fit what run.json says of the network: {reason}") from error
+        take_weights(model, weights)
+    except InputError as error:
+        raise InputError(f"The checkpoint does not fit what run.json says of the network. {error}") from error
     return model.eval()
 
 

@@ -106,7 +106,7 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class NameTable:
     """All entries of one architecture; `name` is what messages call it."""
 
     name: str

@@ -16,6 +16,7 @@ from typing import Any
 from tokenizers import processors
 
 from unmask.errors import InputError
+from unmask.shards.files import read_json
 from unmask.tokenize.roles import special_entry
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.wordpiece import WordPiece
@@ -23,18 +24,22 @@ from unmask.tokenize.wordpiece import WordPiece
 _FLAGS = ("content", "single_word", "lstrip", "rstrip", "normalized", "special")
 
 
-def with_template(tokenizer: Tokenizer) -> Tokenizer:
-    """The same tokenizer, adding `[CLS]` and `[SEP]` by itself. One that adds them already is left alone."""
-    if tokenizer.pipeline.num_special_tokens_to_add(is_pair=False):
+def with_template(tokenizer: Tokenizer, segments: int = 2) -> Tokenizer:
+    """The same tokenizer, adding `[CLS]` and `[SEP]` by itself. One that adds them already is left alone.
+
+    A network that knows one segment only (RoBERTa) is told of no second one.
+    """
+    adds = tokenizer.pipeline.num_special_tokens_to_add(is_pair=False) > 0
+    if adds and _last_segment(tokenizer) < segments:
         return tokenizer
-    roles, vocab = tokenizer.roles, tokenizer.vocab
+    roles, vocab, second = tokenizer.roles, tokenizer.vocab, min(segments - 1, 1)
     made = Tokenizer.parse(json.dumps(tokenizer.content(), ensure_ascii=False))
     template = processors.TemplateProcessing(
         single=f"{roles.cls} $A {roles.sep}",
-        pair=f"{roles.cls} $A {roles.sep} $B:1 {roles.sep}:1",
+        pair=f"{roles.cls} $A {roles.sep} $B:{second} {roles.sep}:{second}",
         special_tokens=[(roles.cls, vocab.cls), (roles.sep, vocab.sep)],
     )
-    before = made.pipeline.post_processor
+    before = None if adds else made.pipeline.post_processor
     made.pipeline.post_processor = template if before is None else processors.Sequence([before, template])
     return made
 
@@ -58,7 +63,7 @@ def tokenizer_config(tokenizer: Tokenizer, positions: int) -> dict[str, Any]:
         "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
         "model_max_length": positions,
     }
-    if not _is_berts(content):
+    if not (_is_berts(content) and _last_segment(tokenizer) == 1):
         return {**common, "tokenizer_class": "PreTrainedTokenizerFast"}
     rules = content["normalizer"]
     return {
@@ -68,6 +73,11 @@ def tokenizer_config(tokenizer: Tokenizer, positions: int) -> dict[str, Any]:
         "strip_accents": rules["strip_accents"],
         "tokenize_chinese_chars": rules["handle_chinese_chars"],
     }
+
+
+def _last_segment(tokenizer: Tokenizer) -> int:
+    """The number that the second text of a pair gets; 0 where nothing marks it."""
+    return max(tokenizer.pipeline.encode("", "").type_ids, default=0)
 
 
 def _is_berts(content: Mapping[str, Any]) -> bool:
@@ -98,7 +108,7 @@ def _from_list(folder: Path) -> Tokenizer:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the vocabulary {path}: {error}") from error
     settings = folder / "tokenizer_config.json"
-    given = read_json(settings) if settings.is_file() else {}
+    given = read_settings(settings) if settings.is_file() else {}
     lowercase = bool(given.get("do_lower_case", True))
     accents = given.get("strip_accents")
     spec = WordPiece(lowercase=lowercase, strip_accents=lowercase if accents is None else bool(accents))
@@ -117,12 +127,6 @@ def _assembled(spec: WordPiece, entries: list[str], path: Path) -> Tokenizer:
     return with_template(Tokenizer.parse(json.dumps(content, ensure_ascii=False), str(path)))
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_settings(path: Path) -> dict[str, Any]:
     """A JSON object that another program wrote."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as JSON ({error}); take the folder from its source again.") from error
-    if not isinstance(value, dict):
-        raise InputError(f"{path} should hold a JSON object; take the folder from its source again.")
-    return value
+    return read_json(path, "Take the folder from its source again.", InputError)

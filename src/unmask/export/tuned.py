@@ -29,10 +29,9 @@ def export_tuned(source: Path, folder: Path, lines: Sequence[str] = SENTENCES) -
 
 def model_of_tuned(tuned: Tuned) -> Model:
     """The trunk with the head for rows that answers the task; the weights are shared, not copied."""
-    network = tuned.learner.trunk
-    position = int(getattr(network.embed.position, "num_embeddings", 0))
-    model = Model(network.trunk, network.embed.token.num_embeddings, position, tokens=False, row=False)
-    model.trunk, model.row = network, row_head(tuned.learner, tuned.task)
+    learner = tuned.learner
+    model = Model(learner.trunk.trunk, learner.vocabulary, learner.positions, tokens=False, row=False)
+    model.trunk, model.row = learner.trunk, row_head(learner, tuned.task)
     return model.eval()
 
 

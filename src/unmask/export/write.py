@@ -41,7 +41,7 @@ def export(
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} exists already and is not empty; choose another folder for the export.")
     check_room(model, tokenizer)
-    tokenizer = with_template(tokenizer)
+    tokenizer = with_template(tokenizer, model.shape.segments)
     config = write_config(model, tokenizer.vocab.pad, architecture, labels)
     weights = their_weights(model, architecture)
     need_transformers()

@@ -45,7 +45,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Event:
     """Something that happened at one place of the horizontal axis; without words it is explained by the legend."""
 
     x: float
@@ -76,14 +76,14 @@ class Chart:
     from_zero: bool = False
 
 
-def draw(chart: Chart, across: Across, marks: Sequence[Mark] = ()) -> Html:
+def draw(chart: Chart, across: Across, events: Sequence[Event] = ()) -> Html:
     """The whole figure."""
     low, high = bounds(chart)
     at = ticks(low, high, 4)
     up = [_SIDE - _SIDE * (value - low) / (high - low) for value in at]
     right = [_SIDE * place / across.high for place in across.at]
     lines = "".join(f'<path class="rule" d="M0 {y:.0f}H{_SIDE}"/>' for y in up)
-    lines += "".join(_upright(mark, across.high) for mark in marks)
+    lines += "".join(_upright(event, across.high) for event in events)
     lines += "".join(_paths(curve, across.high, low, high) for curve in _back_to_front(chart.curves))
     scale = f'data-across="{across.high:.8g}" data-low="{low:.8g}" data-high="{high:.8g}" data-unit="{chart.unit}"'
     scale += f' data-axis="{across.name}"'
@@ -93,7 +93,7 @@ def draw(chart: Chart, across: Across, marks: Sequence[Mark] = ()) -> Html:
     )
     caption = tag("figcaption", "", tag("b", "", text(chart.title)), span("soft", f" {chart.about}"))
     side = tag("div", "up", *(_at("top", y, label) for y, label in zip(up, tick_labels(at, chart.unit), strict=True)))
-    words = (_at("left", _SIDE * mark.x / across.high, mark.words) for mark in marks if mark.words)
+    words = (_at("left", _SIDE * event.x / across.high, event.words) for event in events if event.words)
     area = tag("div", "area", svg, *words)
     return tag("figure", "chart", caption, tag("div", "plot", side, area, _below(across, right)))
 
@@ -158,8 +158,8 @@ def _labels(labels: Sequence[str], right: Sequence[float]) -> Iterator[Html]:
     return (_at("left", place, label) for place, label in zip(right, labels, strict=True))
 
 
-def _upright(mark: Mark, width: float) -> str:
-    return f'<path class="{"change" if mark.words else "mark"}" d="M{_SIDE * mark.x / width:.0f} 0V{_SIDE}"/>'
+def _upright(event: Event, width: float) -> str:
+    return f'<path class="{"change" if event.words else "mark"}" d="M{_SIDE * event.x / width:.0f} 0V{_SIDE}"/>'
 
 
 def _at(edge: str, place: float, words: str) -> Html:

@@ -15,7 +15,7 @@ from unmask.audit.run import ROWS, audit
 from unmask.errors import UserError
 from unmask.keys import Key
 from unmask.report.figures import shared
-from unmask.report.markup import Html, span, tag, text
+from unmask.report.markup import Html, span, table, tag, text
 from unmask.report.run_about import Missing, recipe_of
 from unmask.report.run_record import RunRecord
 from unmask.shards.corpus import Corpus
@@ -62,14 +62,13 @@ def audit_html(found: Findings | Missing) -> Iterator[Html]:
 
 
 def _table(section: Section) -> Html:
-    head = tag("tr", "", *(tag("th", "", text(name)) for name in ("", "measured", "rule", "verdict")))
     rows = []
     for finding in section.findings:
         said = span(_CSS[finding.verdict], finding.verdict)
         numbers = number(finding.measured, finding.unit), expected(finding)
         cells = tag("td", "", text(finding.name)), *(tag("td", "number", text(one)) for one in numbers)
-        rows.append(tag("tr", "", *cells, tag("td", "", said)))
-    return tag("div", "wide", tag("table", "", tag("thead", "", head), tag("tbody", "", *rows)))
+        rows.append((*cells, tag("td", "", said)))
+    return table(("", "measured", "rule", "verdict"), rows)
 
 
 def _bars(histogram: Histogram) -> Iterator[Html]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unmask.report.curve_svg import Across, Chart, Curve, Look, Mark, draw, legend, steps_across
+from unmask.report.curve_svg import Across, Chart, Curve, Event, Look, draw, legend, steps_across
 from unmask.report.figures import Unit, short, tick_labels, ticks
 from unmask.report.markup import Html, tag
 from unmask.report.run_figures import is_metric
@@ -19,7 +19,7 @@ from unmask.report.run_reading import Reals, Series
 from unmask.report.run_record import RunRecord
 from unmask.report.run_series import smoothed, thinned, tokens_at
 
-_MOST_MARKS = 12
+_MOST_EVENTS = 12
 _RESUMED = "taken up again"
 
 
@@ -60,13 +60,13 @@ class Field:
         longest = max((*run.training.values(), *run.trials.values()), key=len)
         return tuple(map(short, tokens_at(longest, np.array(ticks(0.0, max(high, 1.0), 5)))))
 
-    def marks(self) -> tuple[Mark, ...]:
+    def events(self) -> tuple[Event, ...]:
         """Where a single run was taken up again, and where its rows changed their length."""
         if not self.alone:
             return ()
-        resumes = [Mark(step, "") for step in self.runs[0].resumes]
-        grown = [Mark(step - 1, f"rows of {length}") for step, length in self.runs[0].lengths[1:]]
-        return tuple(resumes[:_MOST_MARKS] + (grown if len(grown) <= 3 else []))
+        resumes = [Event(step, "") for step in self.runs[0].resumes]
+        grown = [Event(step - 1, f"rows of {length}") for step, length in self.runs[0].lengths[1:]]
+        return tuple(resumes[:_MOST_EVENTS] + (grown if len(grown) <= 3 else []))
 
 
 def groups(field: Field) -> Iterator[tuple[str, str, Html]]:
@@ -87,11 +87,11 @@ def groups(field: Field) -> Iterator[tuple[str, str, Html]]:
 
 
 def _figures(field: Field, charts: Sequence[Chart]) -> Html:
-    across, marks = field.across(), field.marks()
+    across, events = field.across(), field.events()
     curves = [curve for chart in charts for curve in chart.curves]
     extra = [_RESUMED] if field.alone and field.runs[0].resumes else []
     shown = curves if field.alone else [_entry(curve) for curve in curves]
-    pictures = (draw(chart, across, marks) for chart in charts)
+    pictures = (draw(chart, across, events) for chart in charts)
     return Html(legend(shown, extra) + tag("div", "charts", *pictures))
 
 

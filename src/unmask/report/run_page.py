@@ -13,7 +13,7 @@ from pathlib import Path
 from unmask.codec import describe
 from unmask.errors import InputError
 from unmask.report.curve_svg import COLOURS
-from unmask.report.markup import NOTHING, Html, span, tag, text
+from unmask.report.markup import NOTHING, Html, span, table, tag, text
 from unmask.report.page import page
 from unmask.report.run_about import Missing, about_of, changes_of, facts_of, kind_of, recipe_of, state_of, title_of
 from unmask.report.run_audit import audit_html, audited
@@ -115,7 +115,7 @@ def _recipe(record: RunRecord) -> Iterator[Html]:
     elif not changes:
         yield tag("p", "about", text("As published: nothing was changed."))
     else:
-        yield _table(["changed here", "published", "this run"], [[text(word) for word in row] for row in changes])
+        yield table(("changed here", "published", "this run"), ([_cell(text(word)) for word in row] for row in changes))
     lines = describe(recipe)
     summary = tag("summary", "", text(f"the recipe in full, {len(lines)} lines"))
     yield tag("details", "fold", summary, tag("pre", "", text("\n".join(lines))))
@@ -126,13 +126,11 @@ def _comparison(records: Sequence[RunRecord], labels: Sequence[str]) -> Html:
     cells = [[text(cell) for cell in row] for row in rows]
     for number, (label, row) in enumerate(zip(labels, cells, strict=True)):
         row[0] = Html(_swatch(number) + tag("b", "", text(label)) + span("soft", f" {rows[number][0]}"))
-    return _table(columns, cells)
+    return table(columns, (map(_cell, row) for row in cells))
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[Html]]) -> Html:
-    head = tag("tr", "", *(tag("th", "", text(name)) for name in columns))
-    body = (tag("tr", "", *(tag("td", "", cell) for cell in row)) for row in rows)
-    return tag("div", "wide", tag("table", "", tag("thead", "", head), tag("tbody", "", *body)))
+def _cell(content: Html) -> Html:
+    return tag("td", "", content)
 
 
 def _swatch(number: int) -> Html:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from unmask.errors import InputError
 from unmask.report.run_reading import Json, Reading, Series
+from unmask.shards.files import read_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +103,7 @@ def _object(path: Path) -> Json:
         raise InputError(
             f"{path.parent} holds no run: there is no {path.name}. Give a folder that pretrain or tune wrote to."
         )
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read ({error}). Give a run folder whose files are whole.") from error
-    if not isinstance(value, dict):
-        raise InputError(f"{path} should hold a JSON object, found {type(value).__name__}. Is this a run of unmask?")
-    return value
+    return read_json(path, "Give a run folder whose files are whole.", InputError)
 
 
 def _lines(folder: Path) -> Iterator[tuple[str, Json]]:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import CorpusError
-from unmask.shards.files import disk_space, is_part, read_json, sweep, write_json
-from unmask.shards.lock import LOCK, locked
+from unmask.shards.files import disk_space, read_json, sweep, write_json
+from unmask.shards.lock import check_ours, locked
 from unmask.text.sources import find_sources
 
 STORED = ("stdin.txt", "stdin.jsonl")
@@ -27,8 +27,8 @@ STORED = ("stdin.txt", "stdin.jsonl")
 @contextlib.contextmanager
 def hold(folder: Path) -> Iterator[None]:
     """Keep every other process out of a folder, which is made if it is not there; it vanishes if nothing is begun."""
-    with disk_space(folder):
-        _check_ours(folder)
+    if not begun(folder):
+        check_ours(folder, "corpus", besides=STORED)
     with locked(folder, "preparing"):
         try:
             yield
@@ -40,7 +40,8 @@ def hold(folder: Path) -> Iterator[None]:
 
 def begun(folder: Path) -> bool:
     """Whether preparing was begun in this folder."""
-    return (folder / "work.json").exists()
+    with disk_space(folder):
+        return (folder / "work.json").exists()
 
 
 def begin(folder: Path, sources: Sequence[str], settings: dict[str, Any]) -> bool:
@@ -62,20 +63,6 @@ def begin(folder: Path, sources: Sequence[str], settings: dict[str, Any]) -> boo
         return True
     sweep(folder)
     return False
-
-
-def _check_ours(folder: Path) -> None:
-    """Refuse a path that is a file, and a folder with anything in it that preparing does not begin with."""
-    if folder.exists() and not folder.is_dir():
-        raise CorpusError(f"{folder} is a file, and --out needs a folder. Choose a new folder.")
-    if not folder.exists() or begun(folder):
-        return
-    for path in folder.iterdir():
-        if path.name not in (LOCK, *STORED) and not is_part(path):
-            raise CorpusError(
-                f"{folder} is not empty and holds no corpus of unmask (it holds {path.name}). "
-                "Choose a new folder for --out."
-            )
 
 
 def _check_same(folder: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> None:

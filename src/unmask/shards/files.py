@@ -23,6 +23,7 @@ import numpy.typing as npt
 from unmask.errors import CorpusError, UserError
 
 _PART = re.compile(r"\..+\.\d+")
+_PREPARE = "Prepare the corpus again into an empty folder."
 
 
 def write_text(path: Path, text: str) -> None:
@@ -53,14 +54,14 @@ def write_json(path: Path, value: object) -> None:
     write_text(path, json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n")
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object that this package wrote."""
+def read_json(path: Path, advice: str = _PREPARE, refusal: type[UserError] = CorpusError) -> dict[str, Any]:
+    """Read a JSON object. What is none is refused with advice, which depends on who wrote the file."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise CorpusError(f"{path} cannot be read ({error}). Prepare the corpus again into an empty folder.") from error
+        raise refusal(f"{path} cannot be read ({error}). {advice}") from error
     if not isinstance(value, dict):
-        raise CorpusError(f"{path} should hold a JSON object. Prepare the corpus again into an empty folder.")
+        raise refusal(f"{path} should hold a JSON object. {advice}")
     return value
 
 
@@ -86,6 +87,11 @@ class _Digesting:
     def write(self, data: bytes) -> int:
         self.state.update(data)
         return self.file.write(data)
+
+
+def digest_of_bytes(data: bytes) -> str:
+    """The BLAKE2 digest of some bytes."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 def digest_of(path: Path) -> str:

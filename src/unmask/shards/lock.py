@@ -1,4 +1,4 @@
-"""One process at a time in a folder.
+"""One process at a time in a folder, and only in one of ours.
 
 What arrives: a folder. What leaves: the right to be the only one there, for the time of a block.
 What never happens here: a lock that outlives its process. The system gives it back, however the process ends.
@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
-from unmask.errors import CorpusError
-from unmask.shards.files import disk_space
+from unmask.errors import CorpusError, InputError
+from unmask.shards.files import disk_space, is_part
 
 LOCK = ".lock"
 
@@ -33,6 +33,23 @@ def locked(folder: Path, doing: str) -> Iterator[None]:
             (folder / LOCK).unlink(missing_ok=True)
             with contextlib.suppress(OSError):
                 folder.rmdir()  # succeeds only when the folder is empty
+
+
+def check_ours(folder: Path, what: str, besides: Container[str] = ()) -> None:
+    """Refuse a file, and a folder that holds anything but a lock, what a kill left unfinished, and `besides`.
+
+    `what` the folder is for: "run".
+    """
+    with disk_space(folder):
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is a file, and a {what} needs a folder. Choose a new folder for --out.")
+        there = list(folder.iterdir()) if folder.exists() else []
+    for path in there:
+        if path.name != LOCK and path.name not in besides and not is_part(path):
+            raise InputError(
+                f"{folder} is not empty and holds no {what} of unmask (it holds {path.name}). Choose a new folder for "
+                "--out."
+            )
 
 
 def _taken(lock: int, folder: Path) -> bool:

@@ -7,7 +7,6 @@ again, the same command goes on where it was, and ends with the same bytes whate
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +20,7 @@ from unmask.records import Layer
 from unmask.shards.batch import Batch
 from unmask.shards.collect import Collecting, Tally, batches, collect
 from unmask.shards.engine import run
-from unmask.shards.files import read_json, write_text
+from unmask.shards.files import digest_of_bytes, read_json, write_text
 from unmask.shards.manifest import Counts, Manifest, ShardInfo, shard_folder, shard_info
 from unmask.shards.writer import ShardWriter
 from unmask.text.part import Annotate
@@ -130,7 +129,7 @@ def _finished(folder: Path, batch: Batch) -> ShardInfo | None:
 
 
 def _finish(folder: Path, how: Preparing, tokenizer: Tokenizer, infos: list[ShardInfo], tally: Tally) -> Manifest:
-    corpus = hashlib.blake2b("".join(info.source for info in infos).encode(), digest_size=16).hexdigest()
+    corpus = digest_of_bytes("".join(info.source for info in infos).encode())
     listed = [{"reason": piece.reason, "where": piece.where, "detail": piece.detail} for piece in tally.listed]
     write_text(folder / "dropped.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in listed))
     counts = sum((info.counts for info in infos), Counts())

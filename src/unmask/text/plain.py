@@ -1,4 +1,4 @@
-"""Small files that people write, line by line; and what to say when bytes are not UTF-8.
+"""Small files that people write, line by line; and what to say when bytes or characters are no text.
 
 What arrives: a path, and what the file is called in a sentence. What leaves: its lines with their numbers.
 What never happens here: guessing an encoding. It is only named, so that a person can convert the file.
@@ -34,6 +34,13 @@ def numbered_lines(path: Path, what: str) -> Iterator[tuple[int, str]]:
             yield number, raw.decode().removesuffix("\r")
         except UnicodeDecodeError as error:
             raise InputError(f"{path}:{number}: the {what} must be UTF-8, but {not_utf8(error)}.") from error
+
+
+def whole(text: str, where: str) -> str:
+    """The same text, unless it is none: JSON and shells can hold half of a character that takes two code units."""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise InputError(f"{where}: the text holds half of a surrogate pair, which is no character. Correct the line.")
+    return text
 
 
 def not_utf8(error: UnicodeDecodeError) -> str:

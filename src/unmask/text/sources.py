@@ -172,10 +172,16 @@ def _file(path: Path, name: str) -> Source:
     return Source(path, name, *kind)
 
 
-def _kind(path: Path) -> tuple[Format, Packing] | tuple[()]:
-    lower = path.name.lower()
+def unpacked_name(name: str) -> tuple[str, Packing]:
+    """What a file would be called without its packing, in small letters, and that packing."""
+    lower = name.lower()
     packing = next((p for p in (Packing.GZIP, Packing.ZSTANDARD) if lower.endswith(p)), Packing.PLAIN)
-    suffix = Path(lower.removesuffix(packing)).suffix
+    return lower.removesuffix(packing), packing
+
+
+def _kind(path: Path) -> tuple[Format, Packing] | tuple[()]:
+    name, packing = unpacked_name(path.name)
+    suffix = Path(name).suffix
     return (_KINDS[suffix], packing) if suffix in _KINDS else ()
 
 

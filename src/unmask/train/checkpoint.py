@@ -7,11 +7,11 @@ What never happens here: pickle, a half-written folder under its final name, or 
 
 from __future__ import annotations
 
-import hashlib
 import json
+import math
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,11 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from unmask.errors import InputError
-from unmask.shards.files import digest_of, is_part, new_file, new_folder, part_of, write_json
+from unmask.shards.files import digest_of, digest_of_bytes, is_part, new_file, new_folder, part_of, write_json
 from unmask.train.budget import Progress
 
+CHECKPOINTS = "checkpoints"
+"""What the folder that they lie in is called, inside the folder of a run."""
 MODEL, OPTIMISER, STATE = "model.safetensors", "optimiser.safetensors", "state.json"
 
 
@@ -40,6 +42,10 @@ class State:
 
     progress: Progress = Progress()
     best: Best = Best()
+
+    def describe(self) -> dict[str, Any]:
+        """The state as plain data. JSON has no infinity: before the first trial there is no best."""
+        return {**asdict(self.progress), "best": asdict(self.best) if math.isfinite(self.best.loss) else {}}
 
 
 def save_checkpoint(folder: Path, model: Mapping[str, Tensor], optimiser: Mapping[str, Tensor], state: State) -> Path:
@@ -59,15 +65,7 @@ def write_checkpoint(final: Path, model: Mapping[str, Tensor], optimiser: Mappin
             with new_file(part / name) as file:
                 file.write(save({key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}))
             digests[name] = digest_of(part / name)
-        progress = state.progress
-        content = {
-            "step": progress.step,
-            "tokens": progress.tokens,
-            "seconds": progress.seconds,
-            # JSON has no infinity: before the first trial there is no best.
-            "best": {"loss": state.best.loss, "step": state.best.step} if state.best.loss < float("inf") else {},
-            "files": digests,
-        }
+        content = {**state.describe(), "files": digests}
         write_json(part / STATE, {**content, "digest": _digest(content)})
 
 
@@ -83,8 +81,8 @@ def read_state(checkpoint: Path) -> State:
 
 def read_tensors(checkpoint: Path, name: str) -> dict[str, Tensor]:
     """The tensors of one file, compared with its digest."""
-    data = (checkpoint / name).read_bytes()
-    if hashlib.blake2b(data, digest_size=16).hexdigest() != _content(checkpoint)["files"][name]:
+    data = (checkpoint / name).read_bytes() if (checkpoint / name).is_file() else b""
+    if digest_of_bytes(data) != _content(checkpoint)["files"][name]:
         raise _damaged(checkpoint, f"{name} is not what was written")
     try:
         return dict(load(data))
@@ -136,7 +134,7 @@ def _content(checkpoint: Path) -> dict[str, Any]:
 
 
 def _digest(content: Mapping[str, Any]) -> str:
-    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()
+    return digest_of_bytes(json.dumps(content, sort_keys=True).encode())
 
 
 def _damaged(checkpoint: Path, what: str) -> InputError:

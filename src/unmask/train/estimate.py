@@ -11,6 +11,7 @@ import resource
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
@@ -22,7 +23,7 @@ from unmask.train.loop import Training
 from unmask.train.optim import set_rate
 from unmask.train.processes import Processes
 from unmask.train.run import Run
-from unmask.train.step import Loaded, Worker, own_draws
+from unmask.train.step import Loaded, NotFinite, Worker, own_draws
 from unmask.train.worker import make_worker
 
 _BYTES = 4 * 3
@@ -58,19 +59,22 @@ def estimate(training: Training, run: Run, processes: Processes, probes: Sequenc
     worker = make_worker(training.learner, training.descent, False, training.seed, run, alone)
     set_rate(worker.optimizer, 0.0)
     with own_draws(run.device):
-        parts = [_Part.measured(worker, training, probe, processes, run) for probe in probes]
-    steps, tokens, seconds = (
-        sum(column) for column in zip(*(part.cost(training.budget) for part in parts), strict=True)
-    )
-    parameters = count(training.learner)
-    judged = run.trials * sum(lesson.tokens for lesson in training.course.trial()) * (seconds / tokens) / 3
+        costs = [_Part.measured(worker, training, probe, processes).cost(training.budget) for probe in probes]
+    steps, tokens, seconds = (sum(column) for column in zip(*costs, strict=True))
     if not isinstance(training.budget, Hours):
-        seconds += judged  # a forward pass is about a third of a step
-    memory = _memory(run.device)
+        judged = run.trials * sum(lesson.tokens for lesson in training.course.trial())
+        seconds += judged * seconds / tokens / 3  # a forward pass is about a third of a step
+    memory, parameters = _memory(run.device), count(training.learner)
     del worker
     gc.collect()
     return Estimate(
-        parameters, steps, tokens, seconds, tokens / seconds, memory, parameters * _BYTES * (run.keep + 1.0)
+        parameters=parameters,
+        steps=steps,
+        tokens=tokens,
+        seconds=seconds,
+        tokens_per_second=tokens / seconds,
+        memory=memory,
+        disk=parameters * _BYTES * (run.keep + 1.0),  # and the best one
     )
 
 
@@ -83,7 +87,9 @@ class _Part:
     seconds: float
 
     @staticmethod
-    def measured(worker: Worker, training: Training, probe: Probe, processes: Processes, run: Run) -> _Part:
+    def measured(worker: Worker, training: Training, probe: Probe, processes: Processes) -> _Part:
+        """One micro-batch, twice: what the first run of anything costs is not what a run costs."""
+        run = worker.run
         lesson = training.course.lesson(probe.moment, processes.crew(run.micro))
         piece = Lesson(lesson.instances[:1], lesson.objectives, lesson.apart, lesson.place, lesson.length)
         loaded = Loaded.of(piece, run.device)
@@ -109,7 +115,9 @@ def _timed(worker: Worker, loaded: Loaded) -> tuple[float, float]:
     sums = worker.backward(loaded, [max(one, 1) for one in loaded.lesson.asked()], 0)
     _settle(worker.run.device)
     between = time.perf_counter()
-    worker.move(sums)
+    with suppress(NotFinite):  # the first step of the run will say so, and keep what led to it
+        worker.move(sums)
+    worker.optimizer.zero_grad(set_to_none=True)
     _settle(worker.run.device)
     return between - began, time.perf_counter() - between
 

@@ -13,27 +13,22 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from unmask.errors import InputError
-from unmask.shards.files import is_part, read_json, sweep, write_json
-from unmask.shards.lock import LOCK, locked
+from unmask.errors import CorpusError, InputError
+from unmask.shards.files import disk_space, read_json, sweep, write_json
+from unmask.shards.lock import check_ours, locked
 
 RUN, FINISHED = "run.json", "finished.json"
-_LABELS = frozenset({"unmask", "folder", "parameters", "fingerprint"})
+NEW = "choose a new folder for --out"
+"""What to do for something new."""
+_LABELS = frozenset({"unmask", "folder", "parameters", "fingerprint", "year", "paper", "title", "changed", "parent"})
 """What may differ between two starts of the same run: it follows from the rest, or changes nothing."""
 
 
 @contextlib.contextmanager
 def hold(folder: Path) -> Iterator[None]:
     """Keep every other process out of the folder of a run, for the time of a block."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file, and a run needs a folder. Choose a new folder for --out.")
-    if folder.is_dir() and not begun(folder):
-        for path in folder.iterdir():
-            if path.name != LOCK and not is_part(path):
-                raise InputError(
-                    f"{folder} is not empty and holds no run of unmask (it holds {path.name}). Choose a new folder "
-                    "for --out."
-                )
+    if not begun(folder):
+        check_ours(folder, "run")
     with locked(folder, "training in"):
         sweep(folder)
         yield
@@ -41,7 +36,8 @@ def hold(folder: Path) -> Iterator[None]:
 
 def begun(folder: Path) -> bool:
     """Whether a run was begun in this folder."""
-    return (folder / RUN).is_file()
+    with disk_space(folder):
+        return (folder / RUN).is_file()
 
 
 def finished(folder: Path) -> bool:
@@ -49,17 +45,31 @@ def finished(folder: Path) -> bool:
     return (folder / FINISHED).is_file()
 
 
-def begin(folder: Path, description: Mapping[str, Any]) -> None:
+def check(folder: Path, description: Mapping[str, Any], instead: str = NEW) -> None:
+    """Refuse a file, a folder that holds something else, and a folder of another run. Nothing is written.
+
+    `instead` says what to do for something new.
+    """
+    if begun(folder):
+        _check_same(folder, description, instead)
+    else:
+        check_ours(folder, "run")
+
+
+def begin(folder: Path, description: Mapping[str, Any], instead: str = NEW) -> None:
     """Begin a run in a held folder, or go on with the same one; a folder of another run is refused."""
+    if begun(folder):
+        _check_same(folder, description, instead)
+    else:
+        write_json(folder / RUN, dict(description))
+
+
+def _check_same(folder: Path, description: Mapping[str, Any], instead: str) -> None:
     mine = json.loads(json.dumps(description))
-    if not begun(folder):
-        write_json(folder / RUN, mine)
-        return
-    found = read_run(folder)
-    for path, was, now in _differences(found, mine, ""):
+    for path, was, now in _differences(read_run(folder), mine, ""):
         raise InputError(
             f"{folder} holds another run: {path} was {was} and is now {now}. To go on with it, start it as it was "
-            "begun; for something new, choose a new folder for --out (and --from to begin with its weights)."
+            f"begun; for something new, {instead}."
         )
 
 
@@ -68,17 +78,28 @@ def finish(folder: Path, summary: Mapping[str, Any]) -> None:
     write_json(folder / FINISHED, dict(summary))
 
 
+def read_finished(folder: Path) -> dict[str, Any]:
+    """With what a run came to its end."""
+    return read_json(folder / FINISHED, "Remove that file and start the same command again.", InputError)
+
+
 def read_run(folder: Path) -> dict[str, Any]:
     """What was begun in a folder."""
     if not begun(folder):
         raise InputError(f"{folder} holds no run: it has no {RUN}. Give the folder that was --out of a training.")
-    return read_json(folder / RUN)
+    try:
+        return read_json(folder / RUN)
+    except CorpusError as error:
+        raise InputError(
+            f"{folder / RUN} cannot be read, so nobody knows which run this is. Put the file back, or choose a new "
+            "folder for --out."
+        ) from error
 
 
 def _differences(was: object, now: object, path: str) -> Iterator[tuple[str, str, str]]:
     """Where two descriptions differ, in words."""
     if isinstance(was, dict) and isinstance(now, dict):
-        for name in [name for name in {**was, **now} if name not in _LABELS]:
+        for name in [name for name in {**now, **was} if name not in _LABELS]:
             yield from _differences(was.get(name), now.get(name), f"{path}.{name}".lstrip("."))
     elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
         for number, (old, new) in enumerate(zip(was, now, strict=True)):

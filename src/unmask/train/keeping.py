@@ -7,19 +7,19 @@ What never happens here: writing by any process but the first.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from safetensors.torch import save
 
+from unmask.records import Inputs
 from unmask.shards.files import new_file
 from unmask.train.checkpoint import (
+    CHECKPOINTS,
     MODEL,
     OPTIMISER,
     State,
@@ -33,10 +33,9 @@ from unmask.train.checkpoint import (
     write_checkpoint,
 )
 from unmask.train.optim_state import load_state_tensors, state_tensors
-from unmask.train.record import Record
+from unmask.train.record import Line, Listener, Record
 from unmask.train.step import Loaded, Worker
 
-FOLDER = "checkpoints"
 _NEVER = -1
 """The step from which a record is kept when nothing is resumed: none of its lines stays."""
 
@@ -47,7 +46,7 @@ class Keeping:
 
     folder: Path
     worker: Worker
-    listeners: Sequence[Callable[[Mapping[str, object]], None]]
+    listeners: Sequence[Listener]
     records: Sequence[Record]
     """The record; empty for all processes but the first."""
     state: State
@@ -57,15 +56,13 @@ class Keeping:
 
     @staticmethod
     @contextmanager
-    def open(
-        folder: Path, worker: Worker, listeners: Sequence[Callable[[Mapping[str, object]], None]]
-    ) -> Iterator[Keeping]:
+    def open(folder: Path, worker: Worker, listeners: Sequence[Listener]) -> Iterator[Keeping]:
         """Read the last checkpoint into the worker, if there is one, and begin or go on with the record."""
         leads = worker.processes.leads
         if leads:
-            sweep_checkpoints(folder / FOLDER)
+            sweep_checkpoints(folder / CHECKPOINTS)
         worker.processes.wait()
-        found = checkpoints(folder / FOLDER)[-1:]
+        found = checkpoints(folder / CHECKPOINTS)[-1:]
         state = _read(found[0], worker) if found else State()
         with ExitStack() as stack:
             step = state.progress.step if found else _NEVER
@@ -74,7 +71,7 @@ class Keeping:
             keeping.add(_start(worker, state))
             yield keeping
 
-    def add(self, line: Mapping[str, object]) -> None:
+    def add(self, line: Line) -> None:
         """A line for the record, and for whoever listens."""
         for record in self.records:
             record.add(line)
@@ -85,8 +82,8 @@ class Keeping:
         """A checkpoint, after the lines that led to it; older ones are removed."""
         for record in self.records:
             record.secure()
-            save_checkpoint(self.folder / FOLDER, *_tensors(self.worker), state)
-            prune(self.folder / FOLDER, self.worker.run.keep, state.best.step)
+            save_checkpoint(self.folder / CHECKPOINTS, *_tensors(self.worker), state)
+            prune(self.folder / CHECKPOINTS, self.worker.run.keep, state.best.step)
         self.saved_at = time.monotonic()
 
     def is_late(self) -> bool:
@@ -101,16 +98,15 @@ class Keeping:
                 discard(where)
             write_checkpoint(where, *_tensors(self.worker), state)
             for number, instance in enumerate(loaded.lesson.instances):
-                inputs = instance.inputs
-                arrays: dict[str, npt.NDArray[np.integer]] = {
-                    "ids": inputs.ids,
-                    "segment": inputs.segment,
-                    "position": inputs.position,
-                    "rows": inputs.rows,
-                }
-                with new_file(where / f"batch-{number}.safetensors") as file:
-                    file.write(save({name: torch.from_numpy(array.copy()) for name, array in arrays.items()}))
+                _write_inputs(where / f"batch-{number}.safetensors", instance.inputs)
         return where
+
+
+def _write_inputs(path: Path, inputs: Inputs) -> None:
+    """What the network was shown."""
+    shown = {name: torch.tensor(getattr(inputs, name)) for name in ("ids", "segment", "position", "rows")}
+    with new_file(path) as file:
+        file.write(save(shown))
 
 
 def _tensors(worker: Worker) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:

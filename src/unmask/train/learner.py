@@ -33,6 +33,17 @@ class Learner(nn.Module):
         states = self.trunk(batch.tokens)
         return tuple(self.heads[objective.name](states, batch) for objective in objectives)
 
+    @property
+    def vocabulary(self) -> int:
+        """The number of rows of the token embedding."""
+        return self.trunk.embed.token.num_embeddings
+
+    @property
+    def positions(self) -> int:
+        """The longest row that the position embedding has a place for; 0 where positions are not learned."""
+        position = self.trunk.embed.position
+        return position.num_embeddings if isinstance(position, nn.Embedding) else 0
+
     def draw(self, seed: int) -> None:
         """Initial weights, the same for the same seed everywhere."""
         draw_weights(self, self.trunk.trunk.spread, torch.Generator().manual_seed(seed))
@@ -48,18 +59,23 @@ class Learner(nn.Module):
         """Every parameter once, by the first of its names. These are the live tensors, not copies."""
         return {name: parameter.detach() for name, parameter in self.named_parameters()}
 
-    @torch.no_grad()
     def take_weights(self, saved: Mapping[str, Tensor]) -> None:
         """Copy saved parameters in; refuses what does not fit this network in name or shape."""
-        ours = dict(self.named_parameters())
-        wrong = [name for name in sorted(ours.keys() | saved.keys()) if not _fits(name, ours, saved)]
-        if wrong:
-            raise InputError(
-                f"The saved network does not fit this recipe: {len(wrong)} of its {len(ours)} parameters are missing, "
-                f"left over or of another shape, the first being '{wrong[0]}'. Use the recipe that it was trained with."
-            )
-        for name, parameter in ours.items():
-            parameter.copy_(saved[name])
+        take_weights(self, saved)
+
+
+@torch.no_grad()
+def take_weights(network: nn.Module, saved: Mapping[str, Tensor]) -> None:
+    """Copy saved parameters into a network, shared ones once; refuses what does not fit it in name or shape."""
+    ours = dict(network.named_parameters())
+    wrong = [name for name in sorted(ours.keys() | saved.keys()) if not _fits(name, ours, saved)]
+    if wrong:
+        raise InputError(
+            f"The saved network does not fit this recipe: {len(wrong)} of its {len(ours)} parameters are missing, "
+            f"left over or of another shape, the first being '{wrong[0]}'. Use the recipe that it was trained with."
+        )
+    for name, parameter in ours.items():
+        parameter.copy_(saved[name])
 
 
 def _fits(name: str, ours: Mapping[str, Tensor], saved: Mapping[str, Tensor]) -> bool:

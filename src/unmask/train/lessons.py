@@ -11,15 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unmask.errors import RecipeError
-from unmask.examples.visits import EveryVisit
+from unmask.corrupt.mask_out import MaskOut
+from unmask.errors import CorpusError, RecipeError
+from unmask.examples.visits import EveryVisit, Renew
 from unmask.feed import Feed
 from unmask.keys import Key, Lane, choose
 from unmask.objectives.part import Learnable, Objective
 from unmask.records import Ints
 from unmask.shards.corpus import Corpus
 from unmask.shards.split import split
-from unmask.tasks import Recipe, Stage
+from unmask.tasks import Recipe, Stage, Task
 from unmask.train.course import Crew, Lesson, Moment
 
 HELD_OUT = 0.01
@@ -46,13 +47,13 @@ class Lessons:
         recipe.check(corpus.layers, str(corpus.folder))
         learn, judge = split(corpus, held_out)
         feeds = {
-            (number, place): Feed.plan_for(task, learn, stage.length, recipe.renew, seed)
+            (number, place): _planned(task, learn, stage.length, recipe.renew, seed)
             for number, stage in enumerate(recipe.stages)
             for place, task in enumerate(stage.tasks)
         }
         stage = max(recipe.stages, key=lambda stage: stage.share)
         # The same rows and masks for every seed, so that runs can be compared.
-        trial = tuple(Feed.plan_for(task, judge, stage.length, EveryVisit(), _TRIAL_SEED) for task in stage.tasks)
+        trial = tuple(_planned(task, judge, stage.length, EveryVisit(), _TRIAL_SEED) for task in stage.tasks)
         return Lessons(recipe, seed, feeds, trial)
 
     @property
@@ -67,6 +68,11 @@ class Lessons:
         place = int(choose(Key.of(self.seed, "task", moment.step).draws(Lane.MIX, 1), stage.shares)[0])
         rows = moment.step * stage.batch + np.arange(stage.batch)
         return self._lesson(self.feeds[number, place], stage, crew.shares(rows, stage.length))
+
+    def check(self, crew: Crew) -> None:
+        """Refuse a crew that is too large for the batch of some stage."""
+        for stage in self.recipe.stages:
+            crew.shares(np.arange(stage.batch), stage.length)
 
     def stage_at(self, share: float) -> int:
         """The stage that a share of the budget falls into."""
@@ -89,6 +95,22 @@ class Lessons:
         return Lesson(
             tuple(feed.at(part) for part in parts), learnable(task.learns), task.examples.apart, task.name, stage.length
         )
+
+
+def _planned(task: Task, corpus: Corpus, length: int, renew: Renew, seed: int) -> Feed:
+    """The feed of a task; refuses text that gives no row, and one without the similar words that the task shows."""
+    if isinstance(task.corrupt, MaskOut) and task.corrupt.replace.similar and not len(corpus.vocab.stand_ins):
+        raise CorpusError(
+            f"Task '{task.name}' shows similar words, but {corpus.folder} has no table of them, so random ones would "
+            f"stand in. Make the table with: unmask vectors --data {corpus.folder}"
+        )
+    feed = Feed.plan_for(task, corpus, length, renew, seed)
+    if not len(feed.plan):
+        raise CorpusError(
+            f"A part of {corpus.folder} with {corpus.manifest.counts.tokens:,} tokens gives task '{task.name}' no row "
+            "at all. Prepare more text, or longer documents."
+        )
+    return feed
 
 
 def learnable(objectives: Iterable[Objective]) -> tuple[Learnable, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,16 +24,16 @@ from unmask.train.keeping import Keeping
 from unmask.train.learner import Learner
 from unmask.train.optim import set_rate
 from unmask.train.processes import Processes
+from unmask.train.record import Line, Listener
 from unmask.train.run import Run
 from unmask.train.schedule import multiplier
 from unmask.train.step import Loaded, NotFinite, Score, Worker, own_draws, score
 from unmask.train.trial import judge
 from unmask.train.worker import make_worker
 
-Line: TypeAlias = Mapping[str, object]
-Listener: TypeAlias = Callable[[Line], None]
 Observer: TypeAlias = Callable[[Learner, Sequence[Lesson]], Line]
 """Looks at the learner after a trial, with the lessons of that trial; what it returns is a line of the record."""
+_USUAL_REASONS = "Usual reasons: a rate that is too high, too short a warm-up, or broken weights to start from."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +65,8 @@ def train(
 
 @dataclass(slots=True)
 class _Loop:
+    """A run in progress."""
+
     training: Training
     worker: Worker
     keeping: Keeping
@@ -89,6 +91,7 @@ class _Loop:
         return state
 
     def _step(self, state: State, loaded: Loaded) -> tuple[State, Future[Loaded]]:
+        """One step, and the lesson of the next one, which is fetched while this one is computed."""
         training, lesson = self.training, loaded.lesson
         *counts, tokens, rows, predicted, clock = self.worker.processes.summed(
             [*lesson.asked(), lesson.tokens, lesson.rows, lesson.predicted, self._clock()]
@@ -98,14 +101,23 @@ class _Loop:
         coming = self._fetch(after)
         rate = multiplier(training.descent.schedule, before.step, self._share(before))
         set_rate(self.worker.optimizer, rate)
-        sums, norm = self._move(state, loaded, counts)
-        names = [one.name for one in lesson.objectives]
-        found = score(names, sums[: len(names)], sums[len(names) :], counts)
-        line: dict[str, object] = {"kind": "step", "step": after.step, "share": round(self._share(after), 6)}
-        line |= {"place": lesson.place, "length": lesson.length, **told(found)}
-        line |= {"rate": training.descent.optimiser.rate * rate, "norm": round(norm, 4)}
-        line |= {"padding": round(1 - tokens / (rows * lesson.length), 4), "predicted": round(predicted / tokens, 4)}
-        self.keeping.add(line | self._pace(after, tokens))
+        found, norm, clock = self._move(state, loaded, counts)
+        after = replace(after, seconds=clock)
+        self.keeping.add(
+            {
+                "kind": "step",
+                "step": after.step,
+                "share": round(self._share(after), 6),
+                "place": lesson.place,
+                "length": lesson.length,
+                **found.told(),
+                "rate": training.descent.optimiser.rate * rate,
+                "norm": round(norm, 4),
+                "padding": round(1 - tokens / (rows * lesson.length), 4),
+                "predicted": round(predicted / tokens, 4),
+                **self._pace(after, tokens),
+            }
+        )
         return self._after(state, after), coming
 
     def _pace(self, after: Progress, tokens: float) -> dict[str, object]:
@@ -115,8 +127,8 @@ class _Loop:
         speed = round(tokens / spent, 1)
         return {"tokens": after.tokens, "tokens_per_second": speed, "seconds": round(now, 3)}
 
-    def _move(self, state: State, loaded: Loaded, counts: Sequence[float]) -> tuple[list[float], float]:
-        """Gradients and a move; the sums of losses and of right answers over all processes."""
+    def _move(self, state: State, loaded: Loaded, counts: Sequence[float]) -> tuple[Score, float, float]:
+        """Gradients and a move: how well all processes did, the norm of the gradient, and the time now."""
         try:
             sums = self.worker.backward(loaded, counts, state.progress.step)
             norm = self.worker.move(sums)
@@ -124,10 +136,11 @@ class _Loop:
             where = self.keeping.keep_broken(state, loaded)
             raise UserError(
                 f"The loss or its gradient is not finite in step {state.progress.step + 1}, so the run stops. The "
-                f"batch and the state before it are in {where}. Usual reasons: a rate that is too high, too short a "
-                "warm-up, or broken weights to start from."
+                f"batch and the state before it are in {where}. {_USUAL_REASONS}"
             ) from error
-        return self.worker.processes.summed(sums.flatten().tolist()), norm
+        *total, clock = self.worker.processes.summed([*sums.flatten().tolist(), self._clock()])
+        names = [one.name for one in loaded.lesson.objectives]
+        return score(names, total[: len(names)], total[len(names) :], counts), norm, clock
 
     def _after(self, state: State, after: Progress) -> State:
         """What is due when a step is over: a trial, a checkpoint, both or nothing."""
@@ -144,13 +157,16 @@ class _Loop:
     def _judge(self, state: State) -> State:
         """A trial, then a checkpoint that knows its result."""
         found = judge(self.worker.learner, self.trial, self.worker.run, self.worker.processes)
-        weights = {one.name: one.weight for lesson in self.trial for one in lesson.objectives}
-        loss = sum(weights[name] * value for name, value in found.loss.items())
+        loss = found.summed({one.name: one for lesson in self.trial for one in lesson.objectives}.values())
+        if not math.isfinite(loss):
+            raise UserError(
+                f"The loss on held-out text is not finite after step {state.progress.step}, so the run stops without "
+                f"saving these weights. {_USUAL_REASONS}"
+            )
         if loss < state.best.loss:
             state = replace(state, best=Best(loss, state.progress.step))
-        line: dict[str, object] = {"kind": "trial", "step": state.progress.step, **told(found)}
-        line |= {"tokens": state.progress.tokens, "seconds": round(state.progress.seconds, 3)}
-        self.keeping.add(line)
+        spent = {"tokens": state.progress.tokens, "seconds": round(state.progress.seconds, 3)}
+        self.keeping.add({"kind": "trial", "step": state.progress.step, **found.told(), **spent})
         for observer in self.observers if self.worker.processes.leads else ():
             self.keeping.add({**observer(self.worker.learner, self.trial), "step": state.progress.step})
         if state.progress.step:
@@ -170,12 +186,3 @@ class _Loop:
     def _clock(self) -> float:
         """The time of the run; 0 for all processes but the first, so that their sum is its time."""
         return time.monotonic() - self.zero if self.worker.processes.leads else 0.0
-
-
-def told(found: Score) -> dict[str, object]:
-    """A score as a line of the record says it."""
-    return {
-        "loss": {name: round(value, 6) for name, value in found.loss.items()},
-        "right": {name: round(value, 4) for name, value in found.right.items()},
-        "count": dict(found.count),
-    }

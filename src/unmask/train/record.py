@@ -8,27 +8,31 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TextIO
+from typing import Any, Self, TextIO, TypeAlias
 
 from unmask.shards.files import disk_space, write_text
 
-NAME = "record.jsonl"
+RECORD = "record.jsonl"
+Line: TypeAlias = Mapping[str, Any]
+"""What is said once, as plain data: its `kind`, its `step`, and what belongs to that kind."""
+Listener: TypeAlias = Callable[[Line], None]
+"""Hears every line as it is written."""
 
 
 class Record:
     """A file that lines are added to. Open it with the step from which the run goes on."""
 
     def __init__(self, folder: Path, step: int) -> None:
-        self.path = folder / NAME
+        self.path = folder / RECORD
         with disk_space(folder):
             folder.mkdir(parents=True, exist_ok=True)
             cut_back(self.path, step)
             self._file: TextIO = self.path.open("a", encoding="utf-8")
 
-    def add(self, line: Mapping[str, object]) -> None:
+    def add(self, line: Line) -> None:
         """One line; a reader sees it at once."""
         with disk_space(self.path.parent):
             self._file.write(json.dumps(line, ensure_ascii=False) + "\n")

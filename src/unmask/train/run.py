@@ -64,7 +64,7 @@ def choose_device(wish: str = "auto") -> torch.device:
         device = torch.device(wish)
         if device.type == "cuda" and device.index is None:
             device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
-        torch.empty(1, device=device)
+        torch.zeros(1, device=device).item()  # a device may be known and still be unable to hold a number
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise UserError(f"The device '{wish}' cannot be used here: {reason}. Take --device cpu, or auto.") from error

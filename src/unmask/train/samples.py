@@ -4,7 +4,7 @@ What arrives: a learner, a held-out lesson, the tokenizer. What leaves: a few ro
 guesses, as plain data for the record.
 What never happens here: a draw, a gradient, or a change of the learner. The same weights say the same.
 
-Shapes: P asked places, V vocabulary, K ids that the tokenizer knows.
+Shapes: P asked places, V vocabulary.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias, TypedDict
+from typing import TypedDict
 
 import numpy as np
 import torch
@@ -24,11 +24,9 @@ from unmask.objectives.heads import SayTokens
 from unmask.records import Cloze, Inputs, Instance, Ints
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.train.course import Lesson
+from unmask.train.guesses import likeliest
 from unmask.train.learner import Learner
 from unmask.train.trial import still
-
-Guess: TypeAlias = list[str | float]
-"""A token and its probability, as JSON holds them."""
 
 
 class SampleLine(TypedDict):
@@ -36,8 +34,8 @@ class SampleLine(TypedDict):
 
     shown: list[str]
     truth: dict[str, str]
-    guesses: dict[str, list[Guess]]
-    """The likeliest first."""
+    guesses: dict[str, list[list[str | float]]]
+    """Tokens with their probabilities, the likeliest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +101,11 @@ def _lines(
     windows: list[_Window], inputs: Inputs, cloze: Cloze, said_PV: Tensor, tokenizer: Tokenizer, top: int
 ) -> Iterator[SampleLine]:
     truth = dict(zip(cloze.positions.tolist(), tokenizer.tokens(cloze.answers), strict=True))
-    guesses = _guesses(said_PV, tokenizer, top)
+    guesses = likeliest(said_PV, tokenizer, top)
     for window in windows:
         places = {str(place - window.begin): place for place in window.asked.tolist()}
         yield SampleLine(
             shown=tokenizer.tokens(inputs.ids[window.begin : window.end]),
             truth={name: truth[place] for name, place in places.items()},
-            guesses={name: next(guesses) for name in places},
+            guesses={name: [[one.token, round(one.probability, 4)] for one in next(guesses)] for name in places},
         )
-
-
-def _guesses(said_PV: Tensor, tokenizer: Tokenizer, top: int) -> Iterator[list[Guess]]:
-    """The likeliest tokens at each place. A vocabulary may have gaps: rows of the embedding that name no token."""
-    known_K = torch.tensor(sorted(tokenizer.pipeline.get_vocab(with_added_tokens=True).values()))
-    best = said_PV[:, known_K].topk(min(top, len(known_K)))
-    for chances, places in zip(best.values.tolist(), best.indices, strict=True):
-        names = tokenizer.tokens(known_K[places].tolist())
-        yield [[name, round(chance, 4)] for name, chance in zip(names, chances, strict=True)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -48,15 +48,23 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Mean loss and share of right answers, for each objective, and of how many."""
+    """Mean loss and share of right answers, for each objective that was asked anything, and of how many."""
 
     loss: Mapping[str, float]
     right: Mapping[str, float]
     count: Mapping[str, int]
 
-    def summed(self, objectives: Sequence[Learnable]) -> float:
+    def summed(self, objectives: Iterable[Learnable]) -> float:
         """The weighted sum of the losses: what is minimised."""
-        return sum(one.weight * self.loss[one.name] for one in objectives)
+        return sum(one.weight * self.loss[one.name] for one in objectives if one.name in self.loss)
+
+    def told(self) -> dict[str, object]:
+        """The score as a line of the record says it."""
+        return {
+            "loss": {name: round(value, 6) for name, value in self.loss.items()},
+            "right": {name: round(value, 4) for name, value in self.right.items()},
+            "count": dict(self.count),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +107,9 @@ class Worker:
         ]
         return torch.stack([term.total * scale for term, scale in zip(terms, scales, strict=True)]).sum()
 
-    def _alone(self, waits: bool) -> AbstractContextManager[None]:
-        """Gradients cross to the other processes once a step, with the last micro-batch."""
-        if waits and isinstance(self.module, DistributedDataParallel):
+    def _alone(self, more: bool) -> AbstractContextManager[None]:
+        """Gradients cross to the other processes once a step, with the last micro-batch; not while there are more."""
+        if more and isinstance(self.module, DistributedDataParallel):
             return self.module.no_sync()
         return contextlib.nullcontext()
 

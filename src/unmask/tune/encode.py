@@ -16,6 +16,7 @@ import numpy as np
 from unmask.errors import InputError
 from unmask.ragged import offsets, ranges, within
 from unmask.records import Bits, Ids, Inputs, Ints
+from unmask.text.plain import whole
 from unmask.tokenize.encode import Encoder
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.vocab import Vocab
@@ -100,7 +101,7 @@ def _tokens(
         try:
             ids = encoder.ids(some)
         except (TypeError, UnicodeEncodeError):
-            _refuse_surrogate(texts, where, first)
+            _refuse_halves(texts, where, first)
             raise
         counts.append(np.fromiter(map(len, ids), np.int64, len(ids)))
         parts.append(np.fromiter(chain.from_iterable(ids), np.int32, int(counts[-1].sum())))
@@ -122,9 +123,8 @@ def _framed(flat: Ids, lengths: Ints, kept: Ints, vocab: Vocab, cut: int, segmen
     return Encoded(ids, np.repeat(segment, np.diff(begin)), begin[::texts].copy(), cut)
 
 
-def _refuse_surrogate(texts: Sequence[Sequence[str]], where: Sequence[str], first: int) -> None:
-    """Find the text that is no text: half of a character that takes two code units."""
+def _refuse_halves(texts: Sequence[Sequence[str]], where: Sequence[str], first: int) -> None:
+    """Find the text that is no text: one that holds half of a character."""
     for number, row in enumerate(texts[first:], start=first):
-        if any("\ud800" <= character <= "\udfff" for text in row for character in text):
-            place = where[number] if where else f"row {number + 1}"
-            raise InputError(f"{place}: the text holds half of a surrogate pair, which is no text. Correct the line.")
+        for text in row:
+            whole(text, where[number] if where else f"row {number + 1}")

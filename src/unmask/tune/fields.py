@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unmask.errors import InputError
-from unmask.tune.table import Form, Table
+from unmask.text.table import Form
+from unmask.tune.task_file import TaskFile
 
 PAIRS = (
     ("sentence1", "sentence2"),
@@ -43,8 +44,8 @@ class Fields:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What the user said; nothing where nothing was said."""
+class Choice:
+    """Which fields the user named; nothing where nothing was said."""
 
     texts: tuple[str, ...] = ()
     label: str = ""
@@ -65,19 +66,19 @@ class Wish:
         return bool(self.texts) and all(name.isdecimal() for name in self.texts)
 
 
-NO_WISH = Wish()
+NO_CHOICE = Choice()
 
 
-def find_fields(table: Table, wish: Wish = NO_WISH) -> Fields:
-    """What was wished for, and for the rest the usual names."""
-    if wish.numbered and table.form is not Form.JSON:
-        return _by_number(table, wish)
-    texts = _known(table, wish.texts) if wish.texts else _guess_texts(table, wish.label)
-    label = _known(table, (wish.label,))[0] if wish.label else _guess_label(table, texts)
+def find_fields(table: TaskFile, choice: Choice = NO_CHOICE) -> Fields:
+    """What was chosen, and for the rest the usual names."""
+    if choice.numbered and table.form is not Form.JSON_LINES:
+        return _by_number(table, choice)
+    texts = _known(table, choice.texts) if choice.texts else _guess_texts(table, choice.label)
+    label = _known(table, (choice.label,))[0] if choice.label else _guess_label(table, texts)
     return Fields(texts, label)
 
 
-def _by_number(table: Table, wish: Wish) -> Fields:
+def _by_number(table: TaskFile, choice: Choice) -> Fields:
     """Numbered columns. A first row of usual names was meant as names, and would become a class of its own."""
     first = [str(cell).strip().lower() for cell in table.rows[0].fields.values()]
     if set(first) & set(LABELS) and set(first) & {*TEXTS, *(name for pair in PAIRS for name in pair)}:
@@ -85,19 +86,19 @@ def _by_number(table: Table, wish: Wish) -> Fields:
             f"{table.name}: the first line holds names ({', '.join(first)}), so columns cannot be given by number. "
             "Name them: --fields and --label."
         )
-    if not wish.label:
+    if not choice.label:
         raise InputError(f"{table.name}: --fields gives column numbers, so --label needs one too, such as --label 2.")
-    return Fields(_known(table, wish.texts), _known(table, (wish.label,))[0])
+    return Fields(_known(table, choice.texts), _known(table, (choice.label,))[0])
 
 
-def _known(table: Table, names: Sequence[str]) -> tuple[str, ...]:
+def _known(table: TaskFile, names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         if name not in table.columns:
             raise InputError(f"{table.rows[0].where}: there is no field {name!r}; {_there(table)}.")
     return tuple(names)
 
 
-def _guess_texts(table: Table, label: str) -> tuple[str, ...]:
+def _guess_texts(table: TaskFile, label: str) -> tuple[str, ...]:
     have = {name.lower(): name for name in table.columns if name != label}
     for names in (*PAIRS, *((name,) for name in TEXTS)):
         if all(name in have for name in names):
@@ -105,7 +106,7 @@ def _guess_texts(table: Table, label: str) -> tuple[str, ...]:
     raise InputError(f"{table.name}: no field has a usual name for a text; {_there(table)}. {_advice(table)}")
 
 
-def _guess_label(table: Table, texts: tuple[str, ...]) -> str:
+def _guess_label(table: TaskFile, texts: tuple[str, ...]) -> str:
     have = {name.lower(): name for name in table.columns if name not in texts}
     found = next((have[name] for name in LABELS if name in have), "")
     if not found:
@@ -113,13 +114,13 @@ def _guess_label(table: Table, texts: tuple[str, ...]) -> str:
     return found
 
 
-def _there(table: Table) -> str:
+def _there(table: TaskFile) -> str:
     some = ", ".join(repr(name if len(name) <= 30 else name[:29] + "…") for name in table.columns[:12])
     return f"it has {some}{' and more' if len(table.columns) > 12 else ''}"
 
 
-def _advice(table: Table) -> str:
+def _advice(table: TaskFile) -> str:
     named = "Name them: --fields TEXT (or TEXT1,TEXT2 for a pair) --label LABEL."
-    if table.form is Form.JSON:
+    if table.form is Form.JSON_LINES:
         return named
     return f"{named} If the first line holds no names but a first row, give column numbers: --fields 1 --label 2."

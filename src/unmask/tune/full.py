@@ -19,15 +19,16 @@ from unmask.nets.model import Model
 from unmask.optimising import AdamW, Descent, Linear, WarmupShare
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.train.budget import Steps
-from unmask.train.loop import Listener, Training, train
+from unmask.train.loop import Training, train
 from unmask.train.processes import Processes
+from unmask.train.record import Listener
 from unmask.train.run import Run
 from unmask.tune.course import Answered, Labelled
 from unmask.tune.encode import Room, encode
 from unmask.tune.job import Job
 from unmask.tune.saved import Tuned
 from unmask.tune.sheet import Sheet
-from unmask.tune.start import Start, new_learner, settle
+from unmask.tune.start import Origin, new_learner, settle
 
 LENGTH = 128
 """The longest row, unless something else is said or the network has room for less."""
@@ -42,7 +43,7 @@ class Settings:
     batch: int = 32
     length: int = LENGTH
     seed: int = 0
-    start: Start = Start.PRETRAINED
+    start: Origin = Origin.PRETRAINED
 
     def __post_init__(self) -> None:
         numbers = {"--epochs": self.epochs, "--rate": self.rate, "--batch": self.batch, "--length": self.length}

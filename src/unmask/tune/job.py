@@ -1,6 +1,7 @@
 """A task as a user gives it: one file to learn from, perhaps one to be judged by, and what is read from them.
 
-What arrives: paths and wishes. What leaves: a `Job`, which every check that needs no network has passed.
+What arrives: paths, and which fields the user named. What leaves: a `Job` that has passed every check which needs no
+network.
 What never happens here: torch. A wrong label is found before a network is opened.
 """
 
@@ -12,10 +13,10 @@ from pathlib import Path
 
 from unmask.errors import InputError
 from unmask.shards.files import digest_of
-from unmask.tune.fields import NO_WISH, Fields, Wish, find_fields
+from unmask.tune.fields import NO_CHOICE, Choice, Fields, find_fields
 from unmask.tune.row_task import Kind, RowTask, guess_kind, learn_task, shares
 from unmask.tune.sheet import Sheet, pick, set_aside
-from unmask.tune.table import read_table
+from unmask.tune.task_file import read_task_file
 
 ASIDE = 0.1
 """The share of the texts that is judged by where no second file is given."""
@@ -49,24 +50,24 @@ class Job:
             yield f"note: {both:,} of the rows to judge by have a text that is also learned from"
 
 
-def read_job(train: Path, dev: Path | None, wish: Wish = NO_WISH, kind: Kind | None = None, seed: int = 0) -> Job:
+def read_job(train: Path, dev: Path | None, choice: Choice = NO_CHOICE, kind: Kind | None = None, seed: int = 0) -> Job:
     """Read a task. Without a file to judge by, one text in ten is set aside; without a kind, the labels decide."""
-    table = read_table(train, wish.numbered)
-    fields = find_fields(table, wish)
+    table = read_task_file(train, choice.numbered)
+    fields = find_fields(table, choice)
     whole = pick(table, fields)
     task = learn_task(whole, kind or guess_kind(whole))
     if dev is None:
         learned, judged = set_aside(whole, ASIDE, seed)
     else:
-        learned, judged = whole, _judged(dev, wish, fields)
+        learned, judged = whole, _judged(dev, choice, fields)
     task.truth(judged)  # an unknown label is refused now, before anything is opened or made
     files = tuple((path.name, digest_of(path)) for path in (train, dev) if path is not None)
     return Job(fields, task, learned, judged, files)
 
 
-def _judged(dev: Path, wish: Wish, fields: Fields) -> Sheet:
+def _judged(dev: Path, choice: Choice, fields: Fields) -> Sheet:
     """The rows to judge by, from the same fields."""
-    table = read_table(dev, wish.numbered)
+    table = read_task_file(dev, choice.numbered)
     missing = [name for name in (*fields.texts, fields.label) if name not in table.columns]
     if missing:
         raise InputError(

@@ -60,7 +60,7 @@ class Said:
         return shares
 
 
-def say(learner: Learner, task: RowTask, rows: Encoded) -> Said:
+def answer(learner: Learner, task: RowTask, rows: Encoded) -> Said:
     """Run all rows through the network, those of like length together."""
     head, device = row_head(learner, task), next(learner.parameters()).device
     scores_NC = np.zeros((len(rows), head.classify.out_features), dtype=np.float32)

@@ -22,12 +22,12 @@ from unmask.codec import decode
 from unmask.codec import encode as encode_value
 from unmask.errors import InputError, UserError
 from unmask.nets.trunk import Trunk
-from unmask.shards.files import digest_of, new_file, write_json, write_text
+from unmask.shards.files import digest_of, new_file, read_json, write_json, write_text
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.train.learner import Learner
 from unmask.tune.encode import Encoded, Room, encode
 from unmask.tune.fields import Fields
-from unmask.tune.predict import Said, say
+from unmask.tune.predict import Said, answer
 from unmask.tune.row_task import Kind, RowTask
 from unmask.tune.sheet import Sheet
 
@@ -54,7 +54,7 @@ class Tuned:
                 f"This network answers rows of {len(self.fields.texts)} texts ({', '.join(self.fields.texts)}); "
                 f"found {str(wrong)[:60]!r}. Give each row as a tuple of its texts."
             )
-        return say(self.learner, self.task, self.encode(rows))
+        return answer(self.learner, self.task, self.encode(rows))
 
     def encode(self, rows: Sequence[Sequence[str]]) -> Encoded:
         """Rows of text as rows of tokens."""
@@ -94,13 +94,7 @@ def read_task(folder: Path) -> dict[str, Any]:
     path = folder / TASK
     if not path.is_file():
         raise InputError(f"{folder} holds no tuned network: it has no {TASK}. Make one with: unmask tune")
-    try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read ({error}). Tune again.") from error
-    if not isinstance(said, dict):
-        raise InputError(f"{path} should hold a JSON object. Tune again.")
-    return said
+    return read_json(path, "Tune again.", InputError)
 
 
 def finite(scores: Mapping[str, float]) -> dict[str, float | None]:
@@ -109,16 +103,15 @@ def finite(scores: Mapping[str, float]) -> dict[str, float | None]:
 
 
 def _describe(tuned: Tuned) -> dict[str, object]:
-    network = tuned.learner.trunk
     return {
         "unmask": __version__,
         "kind": tuned.task.kind.value,
         "labels": list(tuned.task.labels),
         "fields": {"texts": list(tuned.fields.texts), "label": tuned.fields.label},
         "length": tuned.length,
-        "trunk": encode_value(network.trunk),
-        "vocabulary": network.embed.token.num_embeddings,
-        "positions": int(getattr(network.embed.position, "num_embeddings", 0)),
+        "trunk": encode_value(tuned.learner.trunk.trunk),
+        "vocabulary": tuned.learner.vocabulary,
+        "positions": tuned.learner.positions,
         "tokenizer": tuned.tokenizer.digest,
     }
 

@@ -16,7 +16,7 @@ from unmask.keys import Key, permute
 from unmask.records import Bools
 from unmask.text.rows import Row
 from unmask.tune.fields import Fields
-from unmask.tune.table import Table
+from unmask.tune.task_file import TaskFile
 
 Texts = tuple[str, ...]
 
@@ -45,7 +45,7 @@ class Sheet:
         return sum(text in theirs for text in self.texts)
 
 
-def pick(table: Table, fields: Fields) -> Sheet:
+def pick(table: TaskFile, fields: Fields) -> Sheet:
     """The wanted cells of every row."""
     texts = tuple(tuple(_text(row, name) for name in fields.texts) for row in table.rows)
     truths = tuple(_truth(row, fields.label) for row in table.rows)

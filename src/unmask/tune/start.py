@@ -19,7 +19,7 @@ from unmask.train.learner import Learner
 from unmask.tune.row_task import RowTask
 
 
-class Start(StrEnum):
+class Origin(StrEnum):
     """What the trunk knows at the first step."""
 
     PRETRAINED = "pre-trained"
@@ -28,11 +28,11 @@ class Start(StrEnum):
     """Nothing: all weights are drawn. What pre-training is worth is the difference between the two."""
 
 
-def new_learner(model: Model, task: RowTask, seed: int, start: Start) -> Learner:
+def new_learner(model: Model, task: RowTask, seed: int, start: Origin) -> Learner:
     """A learner in the shape of a network. The new head is the same for the same seed, whatever the start."""
     learner = Learner(model.shape, (task.objective,), model.vocabulary, model.positions)
     learner.draw(seed)
-    if start is Start.PRETRAINED:
+    if start is Origin.PRETRAINED:
         learner.trunk.load_state_dict(model.trunk.state_dict())
         if model.row is not None:
             row_head(learner, task).pool.load_state_dict(model.row.pool.state_dict())

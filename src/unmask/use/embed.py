@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -22,12 +20,12 @@ from torch import Tensor
 from unmask.errors import InputError
 from unmask.nets.layout import Borders, to_grid
 from unmask.nets.model import Model
+from unmask.records import Floats
 from unmask.tokenize.encode import Encoder
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.use.choices import Pool
 from unmask.use.rows import SPECIALS, device_of, flat, framed
 
-Vectors: TypeAlias = npt.NDArray[np.float32]
 _WINDOW = 32
 """How many batches are sorted by length together."""
 
@@ -55,7 +53,7 @@ def embed(
     pooling: Pooling,
     batch: int = 64,
     cut: Callable[[int], None] = lambda count: None,
-) -> Iterator[Vectors]:
+) -> Iterator[Floats]:
     """Vectors for a stream of texts, block after block, in order.
 
     A text that is too long for the network is cut at its end; `cut` hears how many of a block were.
@@ -71,7 +69,7 @@ def embed(
         yield _window(model, [framed(vocab, row) for row in ids], pooling, batch)
 
 
-def _window(model: Model, rows: Sequence[list[int]], pooling: Pooling, batch: int) -> Vectors:
+def _window(model: Model, rows: Sequence[list[int]], pooling: Pooling, batch: int) -> Floats:
     """The vectors of some rows in their order; long rows go together, and short ones."""
     order = sorted(range(len(rows)), key=lambda number: len(rows[number]), reverse=True)
     vectors_ND = np.empty((len(rows), model.shape.width), np.float32)

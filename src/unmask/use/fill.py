@@ -3,7 +3,7 @@
 What arrives: a network with a head for tokens, its tokenizer, texts with masks. What leaves: guesses, likeliest first.
 What never happens here: a cut. A text that is too long for the network is refused, for its mask may stand anywhere.
 
-Shapes: M masks of a batch, V vocabulary, K ids that the tokenizer has a name for.
+Shapes: M masks of a batch, V vocabulary.
 """
 
 from __future__ import annotations
@@ -19,20 +19,12 @@ from unmask.errors import InputError
 from unmask.nets.heads import TokenHead
 from unmask.nets.model import Model
 from unmask.tokenize.tokenizer import Tokenizer
+from unmask.train.guesses import Guess, likeliest
 from unmask.use.rows import device_of, flat, framed
 
 MASK = "[MASK]"
 """Stands for the mask in every text, whatever the tokenizer calls its own."""
 _BATCH = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Guess:
-    """A token for a hole."""
-
-    token: str
-    id: int
-    probability: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +38,10 @@ class Filled:
 def fill(model: Model, tokenizer: Tokenizer, texts: Sequence[str], top: int = 5) -> Iterator[Filled]:
     """Fill the masks of each text, all of them at once: one guess does not know of the other."""
     head = _head(model)
-    names_K = torch.tensor(sorted(tokenizer.pipeline.get_vocab(with_added_tokens=True).values()))
     for start in range(0, len(texts), _BATCH):
         batch = texts[start : start + _BATCH]
         rows = [_row(model, tokenizer, text) for text in batch]
-        guesses = _guesses(_probabilities_MV(model, head, rows, tokenizer.vocab.mask), names_K, tokenizer, top)
+        guesses = likeliest(_probabilities_MV(model, head, rows, tokenizer.vocab.mask), tokenizer, top)
         for text, row in zip(batch, rows, strict=True):
             yield Filled(text, tuple(islice(guesses, row.count(tokenizer.vocab.mask))))
 
@@ -87,11 +78,3 @@ def _probabilities_MV(model: Model, head: TokenHead, rows: Sequence[Sequence[int
         states = model.eval().trunk(tokens)
         logits_MV: Tensor = head(states.last_TD[tokens.ids_T == mask])
         return logits_MV.float().softmax(-1).cpu()
-
-
-def _guesses(chance_MV: Tensor, names_K: Tensor, tokenizer: Tokenizer, top: int) -> Iterator[tuple[Guess, ...]]:
-    """The likeliest tokens of each mask. Rows that a network keeps free for later have no name and are passed over."""
-    best = chance_MV[:, names_K].topk(min(top, len(names_K)))
-    for chances, places in zip(best.values.tolist(), best.indices, strict=True):
-        ids = names_K[places].tolist()
-        yield tuple(map(Guess, tokenizer.tokens(ids), ids, chances))

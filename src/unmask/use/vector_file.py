@@ -12,11 +12,11 @@ from typing import BinaryIO
 
 import numpy as np
 
+from unmask.records import Floats
 from unmask.shards.files import new_file
-from unmask.use.embed import Vectors
 
 
-def write_vectors(path: Path, blocks: Iterable[Vectors], width: int) -> tuple[int, int]:
+def write_vectors(path: Path, blocks: Iterable[Floats], width: int) -> tuple[int, int]:
     """Write all blocks under one another. Returns the shape of what lies on disk."""
     rows = 0
     with new_file(path) as file:

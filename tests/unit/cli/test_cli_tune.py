@@ -104,6 +104,7 @@ def test_the_same_command_again_only_tells_and_another_is_refused():
     other = run("--task", "train.jsonl", "--epochs", "1", "--seed", "1")
     assert isinstance(other.exception, InputError)
     assert "settings.seed was 0 and is now 1" in str(other.exception)
+    assert "--from" not in str(other.exception)  # which is an option of pretrain alone
 
 
 def test_numbers_for_pairs_from_a_table_without_names():

@@ -10,9 +10,9 @@ from small_bert import TRUNK, small_model
 
 from unmask.errors import InputError
 from unmask.export.bert import Architecture, Parts, canonical, fitting, parts_in, table_for, table_of
-from unmask.export.table import Left, Same, Stacked, Table, some
+from unmask.export.table import Left, NameTable, Same, Stacked, some
 
-TABLE = Table(
+TABLE = NameTable(
     "Example",
     (
         Same(("word", "output"), ("embedding", "decoder")),

@@ -19,9 +19,9 @@ from unmask.train.run import Run
 from unmask.tune.course import Answered
 from unmask.tune.full import FullTune, Settings, fitting_length
 from unmask.tune.job import read_job
-from unmask.tune.predict import say
+from unmask.tune.predict import answer
 from unmask.tune.saved import load_tuned, save_tuned
-from unmask.tune.start import Start, new_learner, row_head
+from unmask.tune.start import Origin, new_learner, row_head
 
 CPU = torch.device("cpu")
 RUN, ALONE = Run(device=CPU, keep=1, trials=2), Processes(0, 1, CPU)
@@ -105,20 +105,20 @@ def test_a_stopped_run_ends_with_the_same_weights(tmp_path, rows):
 
 def test_the_start_decides_what_the_trunk_knows_and_never_the_new_head(tmp_path):
     model, task = little_model(), full_tune(tmp_path).job.task
-    known, drawn = (new_learner(model, task, 5, start) for start in (Start.PRETRAINED, Start.SCRATCH))
+    known, drawn = (new_learner(model, task, 5, start) for start in (Origin.PRETRAINED, Origin.SCRATCH))
     for name, tensor in model.trunk.state_dict().items():
         assert torch.equal(known.trunk.state_dict()[name], tensor)
     assert not torch.equal(drawn.trunk.embed.token.weight, model.trunk.embed.token.weight)
     assert torch.equal(row_head(known, task).pool.weight, model.row.pool.weight)
     assert torch.equal(row_head(known, task).classify.weight, row_head(drawn, task).classify.weight)
     assert not row_head(known, task).classify.bias.any()
-    without = new_learner(little_model(row=False), task, 5, Start.PRETRAINED)
+    without = new_learner(little_model(row=False), task, 5, Origin.PRETRAINED)
     assert torch.equal(row_head(without, task).pool.weight, row_head(drawn, task).pool.weight)
 
 
 def test_dropout_stands_before_the_classes_and_only_while_learning(tmp_path):
     full = full_tune(tmp_path)
-    learner = new_learner(little_model(trunk=replace(TRUNK, dropout=0.5)), full.job.task, 0, Start.PRETRAINED)
+    learner = new_learner(little_model(trunk=replace(TRUNK, dropout=0.5)), full.job.task, 0, Origin.PRETRAINED)
     head, first_BD = row_head(learner, full.job.task), torch.ones(64, TRUNK.width)
     head.train()
     assert len(head(first_BD).unique(dim=0)) > 1
@@ -128,8 +128,8 @@ def test_dropout_stands_before_the_classes_and_only_while_learning(tmp_path):
 
 def test_squared_errors_are_summed(tmp_path):
     full = full_tune(tmp_path, ratings)
-    learner, course = new_learner(full.model, full.job.task, 0, Start.PRETRAINED).eval(), full.lay_out()
-    said = say(learner, full.job.task, course.judged.rows).scores_NC[:, 0]
+    learner, course = new_learner(full.model, full.job.task, 0, Origin.PRETRAINED).eval(), full.lay_out()
+    said = answer(learner, full.job.task, course.judged.rows).scores_NC[:, 0]
     batch = collate(course.judged.at(np.arange(20)))
     (term,) = learner(batch, (course.objective,))
     assert isinstance(learner.heads["rate"], SayAmount)
@@ -140,8 +140,8 @@ def test_squared_errors_are_summed(tmp_path):
 
 def test_answers_come_in_the_order_of_the_rows(tmp_path):
     full = full_tune(tmp_path)
-    learner, rows = new_learner(full.model, full.job.task, 0, Start.PRETRAINED).eval(), full.lay_out().learned.rows
-    together = say(learner, full.job.task, rows).scores_NC
+    learner, rows = new_learner(full.model, full.job.task, 0, Origin.PRETRAINED).eval(), full.lay_out().learned.rows
+    together = answer(learner, full.job.task, rows).scores_NC
     with torch.no_grad():
         for number in range(0, len(rows), 7):
             batch = collate(Instance(rows.take(np.array([number])), ()))
@@ -155,7 +155,7 @@ def test_what_decides_the_result_is_described(tmp_path):
     json.dumps(full.describe())
     others = (
         full_tune(tmp_path, seed=1),
-        full_tune(tmp_path, start=Start.SCRATCH),
+        full_tune(tmp_path, start=Origin.SCRATCH),
         FullTune(full.job, little_model(trunk=replace(TRUNK, inner=8)), TOKENIZER, full.settings, "little"),
         full_tune(tmp_path, ratings),
     )

@@ -10,16 +10,16 @@ import pytest
 from little_task import reviews, write_lines
 
 from unmask.errors import InputError
-from unmask.tune.fields import NO_WISH, Fields, Wish, find_fields
+from unmask.tune.fields import NO_CHOICE, Choice, Fields, find_fields
 from unmask.tune.job import read_job
 from unmask.tune.row_task import Kind, guess_kind, learn_task
 from unmask.tune.sheet import Sheet, pick, set_aside
-from unmask.tune.table import read_table
+from unmask.tune.task_file import read_task_file
 
 
-def sheet_of(path: Path, wish: Wish = NO_WISH):
-    table = read_table(path, wish.numbered)
-    return pick(table, find_fields(table, wish))
+def sheet_of(path: Path, choice: Choice = NO_CHOICE):
+    table = read_task_file(path, choice.numbered)
+    return pick(table, find_fields(table, choice))
 
 
 @pytest.fixture
@@ -49,12 +49,6 @@ def test_every_form_gives_the_same_rows(write, name):
     assert sheet.truths == ("1", "0")
 
 
-def test_a_quoted_cell_may_hold_lines_and_errors_still_name_the_right_one(write):
-    sheet = sheet_of(write("a.csv", 'text,label\n"one\ntwo",1\nthree,0\n'))
-    assert sheet.texts == (("one\ntwo",), ("three",))
-    assert sheet.where == ("a.csv:2", "a.csv:4")
-
-
 @pytest.mark.parametrize(
     ("columns", "texts", "label"),
     [
@@ -69,70 +63,54 @@ def test_a_quoted_cell_may_hold_lines_and_errors_still_name_the_right_one(write)
     ],
 )
 def test_usual_names_are_found(write, columns, texts, label):
-    table = read_table(write("a.csv", f"{columns}\n{','.join('x' for _ in columns.split(','))}\n"))
+    table = read_task_file(write("a.csv", f"{columns}\n{','.join('x' for _ in columns.split(','))}\n"))
     assert find_fields(table) == Fields(texts, label)
 
 
 def test_names_and_numbers_can_be_given(write):
     named = write("a.csv", "what,who,verdict\nabc,x,yes\ndef,y,no\n")
-    assert sheet_of(named, Wish(("what", "who"), "verdict")).texts == (("abc", "x"), ("def", "y"))
+    assert sheet_of(named, Choice(("what", "who"), "verdict")).texts == (("abc", "x"), ("def", "y"))
     bare = write("b.tsv", "abc\tyes\ndef\tno\n")
-    assert sheet_of(bare, Wish(("1",), "2")).truths == ("yes", "no")
+    assert sheet_of(bare, Choice(("1",), "2")).truths == ("yes", "no")
 
 
 REFUSED = {
-    "unknown field": ("a.csv", "text,label\na,1\n", Wish(("body",)), "a.csv:2: there is no field 'body'"),
-    "no usual text": ("a.csv", "foo,label\na,1\n", Wish(), "no field has a usual name for a text; it has 'foo'"),
-    "no usual label": ("a.jsonl", '{"text": "a"}\n', Wish(), "no field has a usual name for a label"),
-    "no header": ("a.tsv", "真好\t1\n真坏\t0\n", Wish(), "give column numbers: --fields 1 --label 2"),
-    "header by number": ("a.tsv", "text\tlabel\n真坏\t0\n", Wish(("1",), "2"), "the first line holds names"),
-    "label by name": ("a.tsv", "真好\t1\n", Wish(("1",)), "--label needs one too"),
+    "unknown field": ("a.csv", "text,label\na,1\n", Choice(("body",)), "a.csv:2: there is no field 'body'"),
+    "no usual text": ("a.csv", "foo,label\na,1\n", Choice(), "no field has a usual name for a text; it has 'foo'"),
+    "no usual label": ("a.jsonl", '{"text": "a"}\n', Choice(), "no field has a usual name for a label"),
+    "no header": ("a.tsv", "真好\t1\n真坏\t0\n", Choice(), "give column numbers: --fields 1 --label 2"),
+    "header by number": ("a.tsv", "text\tlabel\n真坏\t0\n", Choice(("1",), "2"), "the first line holds names"),
+    "label by name": ("a.tsv", "真好\t1\n", Choice(("1",)), "--label needs one too"),
     "missing label": (
         "a.jsonl",
         '{"text": "a", "label": 1}\n{"text": "b"}\n',
-        Wish(),
+        Choice(),
         "a.jsonl:2: the label is missing",
     ),
-    "null label": ("a.jsonl", '{"text": "a", "label": null}\n', Wish(), "a.jsonl:1: the label is missing"),
-    "empty label": ("a.csv", "text,label\na,1\nb,\n", Wish(), "a.csv:3: the label is missing"),
-    "list label": ("a.jsonl", '{"text": "a", "label": [1]}\n', Wish(), "should be a word or a number and is a list"),
-    "no text": ("a.jsonl", '{"text": 7, "label": 1}\n', Wish(), "a.jsonl:1: the field 'text' should hold text"),
-    "bad JSON": ("a.jsonl", '{"text": "a", "label": 1}\n{"text": \n', Wish(), "a.jsonl:2: broken JSON"),
-    "JSON list": ("a.jsonl", "[1, 2]\n", Wish(), "a.jsonl:1: broken JSON"),
-    "short row": ("a.csv", "text,label\na,1\nb\n", Wish(), "a.csv:3: 1 cells, where the first line has 2"),
-    "open quote": ("a.csv", 'text,label\n"a,1\nb,0\n', Wish(), "a.csv:2: unexpected end of data"),
-    "two names": ("a.csv", "text,text\na,1\n", Wish(), "two columns have the name 'text'"),
-    "empty file": ("a.jsonl", "\n\n", Wish(), "holds no rows"),
-    "names alone": ("a.csv", "text,label\n", Wish(), "holds no rows"),
-    "other kind": ("a.xlsx", "x", Wish(), "is of no known kind"),
+    "null label": ("a.jsonl", '{"text": "a", "label": null}\n', Choice(), "a.jsonl:1: the label is missing"),
+    "empty label": ("a.csv", "text,label\na,1\nb,\n", Choice(), "a.csv:3: the label is missing"),
+    "list label": ("a.jsonl", '{"text": "a", "label": [1]}\n', Choice(), "should be a word or a number and is a list"),
+    "no text": ("a.jsonl", '{"text": 7, "label": 1}\n', Choice(), "a.jsonl:1: the field 'text' should hold text"),
+    "bad JSON": ("a.jsonl", '{"text": "a", "label": 1}\n{"text": \n', Choice(), "a.jsonl:2: broken JSON"),
+    "two names": ("a.csv", "text,text\na,1\n", Choice(), "two columns have the name 'text'"),
+    "empty file": ("a.jsonl", "\n\n", Choice(), "holds no rows"),
+    "names alone": ("a.csv", "text,label\n", Choice(), "holds no rows"),
+    "other kind": ("a.xlsx", "x", Choice(), "is not of a known kind. Known are .jsonl, .csv, .tsv"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_used_is_refused_with_its_place(write, case):
-    name, content, wish, sentence = REFUSED[case]
+    name, content, choice, sentence = REFUSED[case]
     with pytest.raises(InputError) as error:
-        sheet_of(write(name, content), wish)
+        sheet_of(write(name, content), choice)
     assert sentence in str(error.value)
-
-
-def test_damaged_bytes_are_refused_with_their_line(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"text,label\nabc,1\n\xff\xfe,0\n")
-    with pytest.raises(InputError, match=r"a\.csv:3: invalid UTF-8"):
-        read_table(path)
-    path = tmp_path / "a.jsonl.gz"
-    path.write_bytes(gzip.compress(b'{"text": "a", "label": 1}\n' * 99)[:-20])
-    with pytest.raises(InputError, match="cut off"):
-        read_table(path)
-    with pytest.raises(InputError, match="no such file"):
-        read_table(tmp_path / "none.jsonl")
 
 
 def test_wishes_that_contradict_themselves_are_refused():
     for texts, label in ((("a", "b", "c"), ""), (("a", "a"), ""), (("a",), "a"), (("1",), "label")):
         with pytest.raises(InputError):
-            Wish(texts, label)
+            Choice(texts, label)
 
 
 def labels_of(write, *labels):

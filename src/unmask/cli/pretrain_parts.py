@@ -1,0 +1,197 @@
+"""What a user wished for when pre-training, turned into parts.
+
+What arrives: the plain values of the command line. What leaves: budget, recipe, course and learner, and a description
+by which a folder knows its run again.
+What never happens here: training, or a word to the user but a refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from unmask import __version__
+from unmask.cli.terminal import resolve
+from unmask.codec import encode, fingerprint
+from unmask.errors import RecipeError
+from unmask.export.source import open_source
+from unmask.export.start import begin_from, fill_learner
+from unmask.nets.model import Model
+from unmask.nets.transformer import count
+from unmask.objectives.heads import SayTokens
+from unmask.shards.corpus import Corpus
+from unmask.shards.files import digest_of
+from unmask.tasks import Recipe
+from unmask.tokenize.tokenizer import Tokenizer
+from unmask.train.budget import Budget, Hours, Steps, Tokens
+from unmask.train.course import Lesson, Moment
+from unmask.train.estimate import Probe
+from unmask.train.learner import Learner
+from unmask.train.lessons import Lessons, learnable
+from unmask.train.loop import Training
+from unmask.train.record import Line
+from unmask.train.samples import fill_samples
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is to be learned. What is empty or nothing was not wished for."""
+
+    member: str
+    size: str
+    changes: tuple[str, ...]
+    batch: int | None
+    rate: float | None
+    data: Path
+    start: Path | None
+    seed: int
+    held_out: float
+    steps: int | None
+    tokens: int | None
+    hours: float | None
+
+
+@dataclass(frozen=True)
+class Pretraining:
+    """The parts of a wish, each made when it is first asked for."""
+
+    wish: Wish
+
+    @cached_property
+    def budget(self) -> Budget:
+        """The one budget that was given."""
+        given: list[Budget] = []
+        if self.wish.steps is not None:
+            given.append(Steps(self.wish.steps))
+        if self.wish.tokens is not None:
+            given.append(Tokens(self.wish.tokens))
+        if self.wish.hours is not None:
+            given.append(Hours(self.wish.hours))
+        if len(given) != 1:
+            found = " and ".join(budget.told() for budget in given) or "none of them"
+            raise RecipeError(f"A run needs one budget: --steps, --tokens or --hours; found {found}.")
+        return given[0]
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The prepared corpus."""
+        return Corpus.open(self.wish.data)
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the corpus."""
+        return Tokenizer.load(self.wish.data / "tokenizer.json")
+
+    @cached_property
+    def start(self) -> tuple[Model, ...]:
+        """The network to begin with, with rows for all ids of the corpus; empty if weights are drawn."""
+        if self.wish.start is None:
+            return ()
+        source = open_source(self.wish.start)
+        return (begin_from(source.model, source.tokenizer, self.tokenizer, str(self.wish.start)),)
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """The member with all changes, in the shape of the network that it begins with."""
+        wish = self.wish
+        stages = range(len(resolve(wish.member, [], wish.size).stages))
+        changes = [f"stages.{number}.batch={wish.batch}" for number in stages if wish.batch is not None]
+        changes += [f"descent.optimiser.rate={wish.rate}"] if wish.rate is not None else []
+        recipe = resolve(wish.member, [*changes, *wish.changes], wish.size)
+        for model in self.start:
+            if wish.size and recipe.trunk != model.shape:
+                raise RecipeError(f"--from {wish.start} brings a network of its own size. Leave --size out.")
+            recipe = replace(recipe, trunk=model.shape)
+        return recipe
+
+    @cached_property
+    def course(self) -> Lessons:
+        """What is learned at every moment."""
+        return Lessons.of(self.recipe, self.corpus, self.wish.seed, self.wish.held_out)
+
+    @property
+    def learner(self) -> Learner:
+        """The network with its first weights: drawn, or those that it begins with."""
+        return self._begun[0]
+
+    @property
+    def drawn(self) -> tuple[str, ...]:
+        """The heads for which the network to begin with has no weights."""
+        return self._begun[1]
+
+    @cached_property
+    def _begun(self) -> tuple[Learner, tuple[str, ...]]:
+        objectives = learnable(self.recipe.objectives)
+        learner = Learner(self.recipe.trunk, objectives, self.vocabulary, self.positions)
+        learner.draw(self.wish.seed)
+        return learner, tuple(name for model in self.start for name in fill_learner(learner, model))
+
+    @property
+    def training(self) -> Training:
+        """Learner, course, descent, budget and seed."""
+        return Training(
+            learner=self.learner,
+            course=self.course,
+            descent=self.recipe.descent,
+            budget=self.budget,
+            seed=self.wish.seed,
+        )
+
+    @property
+    def vocabulary(self) -> int:
+        """Rows of the token embedding: one for each id, or as many as the first network has."""
+        return max([self.corpus.vocab.size, *(model.vocabulary for model in self.start)])
+
+    @property
+    def positions(self) -> int:
+        """Positions: as many as the longest row, or as the first network has."""
+        known = [model.positions for model in self.start]
+        if known and known[0] and known[0] < self.recipe.length:
+            raise RecipeError(
+                f"{self.recipe.name} has rows of {self.recipe.length} tokens, but the network in {self.wish.start} has "
+                f"{known[0]} positions. Shorten the rows, e.g. with --set stages.0.length={known[0]} for every stage."
+            )
+        return max([self.recipe.length, *known])
+
+    @property
+    def fills(self) -> bool:
+        """Whether a head says tokens, so that one can look on while masks are filled."""
+        return any(isinstance(head, SayTokens) for head in self.learner.heads.values())
+
+    def samples(self, learner: Learner, trial: Sequence[Lesson]) -> Line:
+        """Some masks of the trial and how the learner fills them now."""
+        return {"kind": "sample", "lines": fill_samples(learner, trial[0], self.tokenizer)}
+
+    def probes(self) -> list[Probe]:
+        """One moment for each stage, in the middle of it."""
+        stages = self.recipe.stages
+        ends = accumulate(stage.share for stage in stages)
+        return [Probe(Moment(0, end - stage.share / 2), stage.share) for end, stage in zip(ends, stages, strict=True)]
+
+    def description(self) -> dict[str, Any]:
+        """What is learned: what a folder that was begun must have been begun with."""
+        wish, manifest = self.wish, self.corpus.manifest
+        return {
+            "unmask": __version__,
+            "kind": "pretrain",
+            "recipe": encode(self.recipe),
+            "fingerprint": fingerprint(self.recipe),
+            "budget": {type(self.budget).__name__.lower(): self.budget.count},
+            "seed": wish.seed,
+            "held_out": wish.held_out,
+            "corpus": {
+                "folder": str(wish.data.resolve()),  # a report is made from anywhere
+                "manifest": digest_of(wish.data / "manifest.json"),
+                "documents": manifest.counts.documents,
+                "tokens": manifest.counts.tokens,
+            },
+            "tokenizer": manifest.tokenizer,
+            "from": str(wish.start.resolve()) if wish.start else "",
+            "parameters": count(self.learner),
+            "vocabulary": self.vocabulary,
+            "positions": self.positions,
+        }

@@ -1,0 +1,155 @@
+"""Files of rows, one after another: plain lines, JSON lines, tables with commas or tabs, each also packed.
+
+What arrives: a path, and which forms will do. What leaves: lines, or a `Table` of rows that know where they stood.
+What never happens here: passing over a bad row, or holding more than one. Whoever reads a table counts on its rows, so
+one that cannot be read is refused with its place: `file:line`.
+
+In `.csv`, quotes hold cells together. In `.tsv` a quote is a character like any other, as in the files of GLUE.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
+
+from unmask.errors import InputError
+from unmask.records import Dropped
+from unmask.text.blocks import read_blocks, split_lines
+from unmask.text.plain import not_utf8
+from unmask.text.reasons import Reason, Unusable
+from unmask.text.rows import Row, rows_of_json
+from unmask.text.sources import Format, Source, unpacked_name
+
+if TYPE_CHECKING:
+    from _csv import Reader as CsvReader
+
+
+class Form(StrEnum):
+    """How a file holds its rows, by the ending of its name."""
+
+    LINES = ".txt"
+    """No table: every line is a text."""
+    JSON_LINES = ".jsonl"
+    COMMAS = ".csv"
+    TABS = ".tsv"
+
+
+TABLES = (Form.JSON_LINES, Form.COMMAS, Form.TABS)
+"""The forms whose rows have columns."""
+_Cells: TypeAlias = Iterator[tuple[int, list[str]]]
+"""The cells of each row, with the line where it begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What the columns of a file are called, and its rows, which can be read once."""
+
+    columns: tuple[str, ...]
+    """The names in the first line, or numbers from 1 where it has none; the fields of the first JSON object."""
+    rows: Iterator[Row]
+
+
+def find_file(path: Path, forms: Sequence[Form]) -> tuple[Source, Form]:
+    """The file behind a path, and its form; refuses one that is not there or has none of these forms."""
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file. Give the path of a file that ends with {_either(forms)}.")
+    name, packing = unpacked_name(path.name)
+    for form in forms:
+        if name.endswith(form):
+            return Source(path, str(path), Format.TEXT, packing), form
+    raise InputError(
+        f"{path}: is not of a known kind. Known are {', '.join(forms)}, each also with .gz or .zst; rename the file to "
+        "say what it holds."
+    )
+
+
+def raw_lines(source: Source) -> Iterator[bytes]:
+    """The lines of a file, unpacked and not yet decoded."""
+    try:
+        yield from split_lines(read_blocks(source, lambda _: None))
+    except Unusable as trouble:
+        raise InputError(f"{source.name} cannot be read: {trouble.detail}.") from trouble
+
+
+def decoded(lines: Iterator[bytes], name: str) -> Iterator[str]:
+    """The same lines as text."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield line.decode().removesuffix("\r")
+        except UnicodeDecodeError as error:
+            _refuse(f"{name}:{number}", f"{Reason.INVALID_UTF8} ({not_utf8(error)})")
+
+
+def read_table(lines: Iterator[bytes], name: str, form: Form, numbered: bool = False) -> Table:
+    """The table in some lines. `numbered` says that the first line is a row already, and columns are counted from 1."""
+    if form is Form.JSON_LINES:
+        objects = _objects(lines, name)
+        begin = next(objects, None)
+        return Table(tuple(begin.fields), chain((begin,), objects)) if begin else Table((), objects)
+    rows = _cells(lines, name, form)
+    line, cells = next(rows, (1, []))
+    if numbered and cells:
+        columns = tuple(str(number) for number in range(1, len(cells) + 1))
+        return Table(columns, _named(columns, chain([(line, cells)], rows), name))
+    columns = _names(cells, f"{name}:{line}")
+    return Table(columns, _named(columns, rows, name))
+
+
+def _objects(lines: Iterator[bytes], name: str) -> Iterator[Row]:
+    for row in rows_of_json(lines, name):
+        if isinstance(row, Dropped):
+            _refuse(row.where, f"{row.reason} ({row.detail})")
+        yield row
+
+
+def _cells(lines: Iterator[bytes], name: str, form: Form) -> _Cells:
+    """Rows that are not blank. A quoted cell may go over several lines, so a row is not a line."""
+    reader = _reader((f"{text}\n" for text in decoded(lines, name)), form)
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            _refuse(f"{name}:{line}", f"{error}, in the row that begins here")
+        if cells is None:
+            return
+        if cells:
+            yield line, cells
+
+
+def _reader(lines: Iterator[str], form: Form) -> CsvReader:
+    if form is Form.COMMAS:
+        return csv.reader(lines, strict=True)
+    return csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+
+
+def _names(cells: Sequence[str], where: str) -> tuple[str, ...]:
+    """The cells of the first line as names. Columns without a name are allowed: programs leave empty ones behind."""
+    names = tuple(cell.strip() for cell in cells)
+    twice = next((name for name in names if name and names.count(name) > 1), "")
+    if twice:
+        raise InputError(
+            f"{where}: two columns have the name {twice!r}. Rename one; or, if this line is a first row already, put a "
+            "line of names above it."
+        )
+    return names
+
+
+def _named(columns: Sequence[str], rows: _Cells, name: str) -> Iterator[Row]:
+    for line, cells in rows:
+        if len(cells) != len(columns):
+            _refuse(f"{name}:{line}", f"{len(cells)} cells, where the first line has {len(columns)}")
+        yield Row(f"{name}:{line}", dict(zip(columns, cells, strict=True)))
+
+
+def _either(forms: Sequence[Form]) -> str:
+    return f"{', '.join(forms[:-1])} or {forms[-1]}"
+
+
+def _refuse(where: str, why: str) -> NoReturn:
+    raise InputError(f"{where}: {why}. Correct the line, or remove it.")

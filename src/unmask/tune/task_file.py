@@ -1,0 +1,36 @@
+"""A task file as a whole: rows with named cells, some of them texts and one a label.
+
+What arrives: the path of a `.jsonl`, `.csv` or `.tsv` file. What leaves: a `TaskFile`.
+What never happens here: passing over a bad line. A task file is small and labelled by hand, so a line that cannot be
+read is refused with its number; guessing would cost a score that nobody can explain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from unmask.errors import InputError
+from unmask.text.rows import Row
+from unmask.text.table import TABLES, Form, find_file, raw_lines, read_table
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFile:
+    """The rows of a task file. Row `i` knows where it stood: `file:line`."""
+
+    name: str
+    form: Form
+    columns: tuple[str, ...]
+    """What the first row, or the line of names above it, says; numbers from 1 where a file has no names."""
+    rows: tuple[Row, ...]
+
+
+def read_task_file(path: Path, numbered: bool = False) -> TaskFile:
+    """Read a task file. `numbered` says that its first line is a row already, and columns are counted from 1."""
+    source, form = find_file(path, TABLES)
+    table = read_table(raw_lines(source), source.name, form, numbered)
+    rows = tuple(table.rows)
+    if not rows:
+        raise InputError(f"{path} holds no rows. A task file needs one row for each text, with its label.")
+    return TaskFile(source.name, form, table.columns, rows)

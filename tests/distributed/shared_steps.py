@@ -1,0 +1,66 @@
+"""What one or several processes make of the same steps; run as a script, this is one of the processes.
+
+WORLD_SIZE=2 RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 python shared_steps.py FOLDER
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+
+sys.path.append(str(Path(__file__).parent.parent / "laws"))
+from law_nets import CPU, LENGTH, dry, fast, run_of, trained_members, training, two_tasks, worker_for
+
+from unmask.tasks import Recipe
+from unmask.train.course import Moment
+from unmask.train.loop import train
+from unmask.train.processes import Processes, joined
+from unmask.train.step import Loaded
+
+STEPS = 6
+MICRO = 3 * LENGTH
+"""Three rows at once, so that gradients are summed over micro-batches and over processes."""
+GRADIENTS, DONE = "gradients.safetensors", "done"
+
+
+def subjects() -> Iterator[Recipe]:
+    """Every member that can be trained, a mix of tasks, and a batch that two processes cannot share evenly."""
+    for recipe in (*trained_members(), two_tasks()):
+        yield fast(dry(recipe), 3e-3)
+    first = next(iter(trained_members()))
+    yield fast(dry(replace(first, name="odd", stages=tuple(replace(one, batch=7) for one in first.stages))), 3e-3)
+
+
+def do_all(folder: Path, processes: Processes) -> None:
+    """The gradients of a first step, and a short run, for every subject."""
+    for recipe in subjects():
+        home = folder / recipe.name
+        gradients(recipe, home, processes)
+        train(training(recipe, STEPS), run_of(micro=MICRO, trials=2), processes, home)
+
+
+def gradients(recipe: Recipe, home: Path, processes: Processes) -> None:
+    """What a step would move the weights by."""
+    made = training(recipe, STEPS)
+    worker = worker_for(made, run_of(micro=MICRO), processes)
+    lesson = made.course.lesson(Moment(0, 0.0), processes.crew(MICRO))
+    sums = worker.backward(Loaded.of(lesson, CPU), processes.summed(list(lesson.asked())), 0)
+    total = processes.summed(sums.flatten().tolist())
+    if processes.leads:
+        home.mkdir(parents=True)
+        found = {name: p.grad for name, p in made.learner.named_parameters() if p.grad is not None}
+        save_file({**found, "sums": torch.tensor(total)}, home / GRADIENTS)
+
+
+if __name__ == "__main__":
+    where = Path(sys.argv[1])
+    with joined(CPU) as one_of_them:
+        do_all(where, one_of_them)
+        one_of_them.wait()
+        if one_of_them.leads:
+            (where / DONE).touch()

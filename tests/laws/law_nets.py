@@ -1,0 +1,140 @@
+"""Members made small enough to be trained in a second, and a little text to train them on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from law_texts import SENTENCES, SPECS, Ground
+
+from unmask.examples.packed import Join, Packed
+from unmask.family import members
+from unmask.objectives.mlm import MLM
+from unmask.objectives.part import Learnable
+from unmask.optimising import LAMB, Descent, Linear, WarmupShare
+from unmask.shards.corpus import Corpus
+from unmask.tasks import Recipe, Task
+from unmask.train.budget import Steps
+from unmask.train.course import Course, Crew, Moment
+from unmask.train.learner import Learner
+from unmask.train.lessons import Lessons, learnable
+from unmask.train.loop import Training, train
+from unmask.train.processes import Processes
+from unmask.train.record import RECORD, read_record
+from unmask.train.run import Run
+from unmask.train.step import Worker
+from unmask.train.worker import make_worker
+
+torch.set_num_threads(1)  # these networks are tiny: threads would only wait for each other
+
+CPU = torch.device("cpu")
+ALONE = Processes(0, 1, CPU)
+SEED, BATCH, LENGTH = 3, 8, 32
+
+
+def trained_members() -> tuple[Recipe, ...]:
+    """Every member whose objectives all have heads, as a small network. The others can be walked and audited only."""
+    return tuple(small(one) for one in members() if all(isinstance(o, Learnable) for o in one.objectives))
+
+
+def two_tasks() -> Recipe:
+    """A recipe of two tasks that differ in what they learn, so that a head rests in some steps."""
+    recipe = next(one for one in trained_members() if len(one.objectives) > 1)
+    stage = recipe.stages[0]
+    bare = Task(name="bare", examples=Packed(Join.ACROSS), corrupt=stage.tasks[0].corrupt, learns=(MLM(),))
+    both = replace(stage, tasks=(*stage.tasks, bare), shares=(0.5, 0.5), share=1.0)
+    return replace(recipe, name="two tasks", stages=(both,))
+
+
+def small(recipe: Recipe) -> Recipe:
+    """The member with all that makes it what it is, but little of it: two thin layers and short rows."""
+    trunk = recipe.trunk
+    short = replace(trunk, depth=2, width=32, heads=2, inner=64, embedding=16 if trunk.embedding else 0)
+    stages = (replace(stage, length=LENGTH + 16 * n, batch=BATCH) for n, stage in enumerate(recipe.stages))
+    return replace(recipe, trunk=short, stages=tuple(stages))
+
+
+def dry(recipe: Recipe) -> Recipe:
+    """Without dropout, whose draws depend on how a step is split."""
+    return replace(recipe, trunk=replace(recipe.trunk, dropout=0.0, attention_dropout=0.0))
+
+
+def fast(recipe: Recipe, rate: float) -> Recipe:
+    """With a rate for a small network and a short run."""
+    return replace(recipe, descent=Descent(replace(recipe.descent.optimiser, rate=rate), recipe.descent.schedule, 1.0))
+
+
+@cache
+def ground() -> Ground:
+    """A WordPiece vocabulary that knows all of the text, with similar words."""
+    return Ground.of(SPECS["wordpiece"])
+
+
+@cache
+def text() -> Corpus:
+    """Sixteen documents: the same sentences in other orders."""
+    turns = (SENTENCES[turn:] + SENTENCES[:turn] for turn in range(len(SENTENCES)))
+    return ground().corpus([" ".join(turn[:size]) for turn in turns for size in (3, 5)] + [SENTENCES[0], SENTENCES[5]])
+
+
+@cache
+def few() -> Corpus:
+    """Six documents: four to learn by heart, two to be judged by."""
+    return ground().corpus([" ".join(SENTENCES[turn:] + SENTENCES[:turn]) for turn in range(4)])
+
+
+def training(recipe: Recipe, steps: int, seed: int = SEED, corpus: Corpus | None = None) -> Training:
+    """A training from the very beginning."""
+    corpus = corpus or text()
+    learner = Learner(recipe.trunk, learnable(recipe.objectives), corpus.vocab.size, recipe.length)
+    learner.draw(seed)
+    course = Lessons.of(recipe, corpus, seed, held_out=0.2)
+    return Training(learner=learner, course=course, descent=recipe.descent, budget=Steps(steps), seed=seed)
+
+
+def learning_by_heart(recipe: Recipe) -> Recipe:
+    """The member on its main stage, a little wider, in a run that is short enough for a test.
+
+    The warm-up is a fifth of the run, because a hundredth of it would be one step; the rate is one for small networks.
+    """
+    main = max(recipe.stages, key=lambda stage: stage.share)
+    wide = replace(recipe.trunk, width=64, heads=4, inner=256, spread=0.1, embedding=32 * bool(recipe.trunk.embedding))
+    optimiser = replace(recipe.descent.optimiser, rate=2e-2 if isinstance(recipe.descent.optimiser, LAMB) else 3e-3)
+    descent = Descent(optimiser, Linear(WarmupShare(0.2)), clip=1.0)
+    return dry(replace(recipe, trunk=wide, stages=(replace(main, share=1.0, batch=16),), descent=descent))
+
+
+def uneven(course: Course) -> Moment:
+    """A moment whose rows are not all equally long."""
+    moments = (Moment(step, 0.0) for step in range(99))
+    return next(one for one in moments if len(set(np.diff(course.lesson(one, Crew()).instances[0].inputs.rows))) > 1)
+
+
+def run_of(**logistics: object) -> Run:
+    """A run on the CPU that is judged at its two ends only, unless something else is said."""
+    return Run(device=CPU, **{"trials": 1, **logistics})
+
+
+def worker_for(made: Training, run: Run, processes: Processes = ALONE) -> Worker:
+    """What a step of this training is done with."""
+    return make_worker(made.learner, made.descent, made.course.mixed, made.seed, run, processes)
+
+
+def curve(recipe: Recipe, steps: int, folder: Path, **logistics: object) -> list[dict[str, Any]]:
+    """What the record says of every step of a training that is done now."""
+    return lines_of(training(recipe, steps), folder, **logistics)
+
+
+def lines_of(made: Training, folder: Path, **logistics: object) -> list[dict[str, Any]]:
+    """What the record says of every step of this training."""
+    train(made, run_of(**logistics), ALONE, folder)
+    return [line for line in read_record(folder / RECORD) if line["kind"] == "step"]
+
+
+def losses(lines: list[dict[str, Any]]) -> list[float]:
+    """All losses of a curve, step by step and objective by objective."""
+    return [loss for line in lines for loss in line["loss"].values()]

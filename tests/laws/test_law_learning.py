@@ -1,0 +1,45 @@
+"""Law 11, Learning: every member learns a tiny corpus by heart, and follows its golden curve on the way.
+
+A member whose objectives have no head yet is not trained; `law_nets.trained_members` leaves it out.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+from law_nets import trained_members
+
+from unmask.tasks import Recipe
+
+sys.path.append(str(Path(__file__).parent.parent / "golden"))
+from golden_curves import CURVES, TOLERANCE, lines, shown
+
+MEMBERS = trained_members()
+LAST = 8
+"""Steps over which the end of a run is averaged."""
+RENEW = "If this is meant, write the curves anew with `python tests/golden/renew.py` and read the difference."
+
+
+def learned(found: list[dict[str, Any]], number: str, objective: str) -> float:
+    return fmean(line[number][objective] for line in found[-LAST:])
+
+
+@pytest.mark.parametrize("recipe", MEMBERS, ids=lambda recipe: recipe.name)
+def test_a_member_learns_by_heart_and_follows_its_golden_curve(recipe: Recipe) -> None:
+    found = lines(recipe)
+    golden = json.loads(CURVES.read_text(encoding="utf-8")).get(recipe.name)
+    assert golden, f"{recipe.name} has no golden curve. {RENEW}"
+    for step, losses in shown(found).items():
+        assert losses == pytest.approx(golden[step], rel=TOLERANCE), f"step {step}. {RENEW}"
+    for objective in recipe.objectives:
+        assert learned(found, "right", objective.name) > 0.85
+        assert learned(found, "loss", objective.name) < found[0]["loss"][objective.name] / 6
+
+
+def test_no_curve_is_left_without_a_member() -> None:
+    assert set(json.loads(CURVES.read_text(encoding="utf-8"))) == {recipe.name for recipe in MEMBERS}

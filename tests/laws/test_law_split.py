@@ -1,0 +1,121 @@
+"""Law 7, Split and run-blindness: however a step is cut into micro-batches, and whatever a run chooses, the same is
+learned. (That two processes learn the same as one is held in tests/distributed.)"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from law_nets import (
+    ALONE,
+    BATCH,
+    LENGTH,
+    curve,
+    dry,
+    fast,
+    losses,
+    run_of,
+    trained_members,
+    training,
+    uneven,
+    worker_for,
+)
+from torch import Tensor
+
+from unmask.tasks import Recipe
+from unmask.train.course import Crew, Moment
+from unmask.train.run import Precision
+from unmask.train.step import Loaded
+
+MEMBERS = [fast(dry(recipe), 3e-3) for recipe in trained_members()]
+every_member = pytest.mark.parametrize("recipe", MEMBERS, ids=lambda recipe: recipe.name)
+SAME = 1e-5
+"""Of a loss, summed in another order: float32 keeps seven digits."""
+GRADIENT = 1e-4
+"""Of the largest number in a gradient: its terms have both signs, and what they cancel takes digits with it."""
+NEAR = 0.02
+"""bfloat16 keeps three digits."""
+STEPS = 6
+
+
+def gradients(recipe: Recipe, micro: int) -> tuple[Tensor, Mapping[str, Tensor]]:
+    """The sums of a step and its gradients, if at most `micro` tokens are computed at once."""
+    made = training(recipe, STEPS)
+    worker = worker_for(made, run_of(micro=micro))
+    loaded = Loaded.of(made.course.lesson(uneven(made.course), Crew(micro=micro)), torch.device("cpu"))
+    sums = worker.backward(loaded, loaded.lesson.asked(), 0)
+    return sums, {name: p.grad for name, p in made.learner.named_parameters() if p.grad is not None}
+
+
+@every_member
+@pytest.mark.parametrize("rows", [1, 3])
+def test_loss_and_gradients_do_not_depend_on_micro_batches(recipe: Recipe, rows: int) -> None:
+    whole, split = gradients(recipe, BATCH * LENGTH), gradients(recipe, rows * LENGTH)
+    assert torch.allclose(whole[0], split[0], rtol=SAME)
+    assert whole[1].keys() == split[1].keys()
+    for name, gradient in whole[1].items():
+        assert (gradient - split[1][name]).abs().max() <= GRADIENT * gradient.abs().max(), name
+    assert all(gradient.abs().max() > 0 for name, gradient in whole[1].items() if "segment" not in name)
+
+
+@every_member
+def test_what_is_counted_beforehand_is_what_a_head_counts(recipe: Recipe) -> None:
+    made = training(recipe, STEPS)
+    lesson = made.course.lesson(Moment(0, 0.0), Crew(micro=3 * LENGTH))
+    terms = [made.learner(batch, lesson.objectives) for batch in Loaded.of(lesson, torch.device("cpu")).batches]
+    assert len(terms) == 3
+    assert lesson.asked() == tuple(sum(term.count for term in column) for column in zip(*terms, strict=True))
+
+
+@every_member
+def test_accumulated_steps_follow_the_curve_of_whole_ones(recipe: Recipe, tmp_path: Path) -> None:
+    whole = curve(recipe, STEPS, tmp_path / "1", micro=1 << 20)
+    split = curve(recipe, STEPS, tmp_path / "4", micro=2 * LENGTH)
+    assert [line["count"] for line in whole] == [line["count"] for line in split]
+    assert losses(split) == pytest.approx(losses(whole), rel=SAME)
+    assert [line["norm"] for line in split] == pytest.approx([line["norm"] for line in whole], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "logistics",
+    [{"trials": 6}, {"keep": 5, "save_minutes": 0.0}, {"micro": 1}, {"micro": 1 << 40}],
+    ids=lambda logistics: ", ".join(logistics),
+)
+def test_nothing_in_a_run_changes_the_curve(logistics: dict[str, Any], tmp_path: Path) -> None:
+    plain = curve(MEMBERS[0], STEPS, tmp_path / "plain")
+    assert losses(curve(MEMBERS[0], STEPS, tmp_path / "other", **logistics)) == pytest.approx(losses(plain), rel=SAME)
+
+
+@pytest.mark.skipif("UNMASK_COMPILE" not in os.environ, reason="compiling takes a minute; set UNMASK_COMPILE=1")
+def test_a_compiled_network_follows_the_same_curve(tmp_path: Path) -> None:
+    plain = curve(MEMBERS[0], STEPS, tmp_path / "plain")
+    assert losses(curve(MEMBERS[0], STEPS, tmp_path / "compiled", compile=True)) == pytest.approx(
+        losses(plain), rel=SAME
+    )
+
+
+@every_member
+def test_half_precision_stays_near_the_curve(recipe: Recipe, tmp_path: Path) -> None:
+    exact = curve(recipe, STEPS, tmp_path / "exact")
+    half = curve(recipe, STEPS, tmp_path / "half", precision=Precision.BFLOAT16)
+    assert losses(half) == pytest.approx(losses(exact), rel=NEAR)
+    assert losses(half) != losses(exact)
+
+
+def test_dropout_is_drawn_from_the_address_of_a_step(tmp_path: Path) -> None:
+    """The same step drops the same, whoever drew before; another step drops something else."""
+    recipe = trained_members()[0]
+    made = training(recipe, STEPS)
+    worker = worker_for(made, run_of())
+    loaded = Loaded.of(made.course.lesson(Moment(0, 0.0), Crew()), torch.device("cpu"))
+    found = []
+    for step in (0, 0, 1):
+        torch.rand(7)
+        found.append(worker.backward(loaded, loaded.lesson.asked(), step)[0])
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
+    assert worker.processes is ALONE

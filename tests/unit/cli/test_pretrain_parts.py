@@ -1,0 +1,96 @@
+"""A wish as parts: what is refused before any work, and what a folder knows its run by."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from unmask.cli.prepare import run as prepare
+from unmask.cli.pretrain_parts import Pretraining, Wish
+from unmask.cli.wishes import Wishes
+from unmask.errors import InputError, RecipeError
+from unmask.train.budget import Hours, Steps, Tokens
+from unmask.train.folder import begin, check, read_run
+
+WISH = Wish(
+    member="bert",
+    size="tiny",
+    changes=(),
+    batch=None,
+    rate=None,
+    data=Path("data"),
+    start=None,
+    seed=0,
+    held_out=0.1,
+    steps=10,
+    tokens=None,
+    hours=None,
+)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wished")
+    lines = (f"今天是第{number}天。\n天气很好，我们去了公园。\n\n" for number in range(60))
+    (folder / "news.txt").write_text("".join(lines), encoding="utf-8")
+    prepare([str(folder / "news.txt")], folder / "data", Wishes(vocab_size=120), 1)
+    return folder
+
+
+@pytest.fixture
+def here(corpus, monkeypatch):
+    monkeypatch.chdir(corpus)
+    return corpus
+
+
+def parts(**changes):
+    return Pretraining(replace(WISH, **changes))
+
+
+def test_one_budget_and_no_more():
+    assert parts().budget == Steps(10)
+    assert parts(steps=None, tokens=7).budget == Tokens(7)
+    assert parts(steps=None, hours=0.5).budget == Hours(0.5)
+    with pytest.raises(RecipeError, match="found none of them"):
+        _ = parts(steps=None).budget
+    with pytest.raises(RecipeError, match="found 10 steps and 7 tokens"):
+        _ = parts(tokens=7).budget
+
+
+def test_batch_and_rate_reach_every_stage_and_a_change_goes_before_them():
+    recipe = parts(batch=8, rate=1e-3, changes=("stages.1.batch=4",)).recipe
+    assert [stage.batch for stage in recipe.stages] == [8, 4]
+    assert recipe.descent.optimiser.rate == 1e-3
+    published = parts().recipe
+    assert len({stage.batch for stage in published.stages} - {4, 8}) == 1
+
+
+def test_a_probe_stands_in_the_middle_of_each_stage():
+    probes = parts().probes()
+    assert [(probe.moment.share, probe.share) for probe in probes] == [
+        (pytest.approx(0.45), 0.9),
+        (pytest.approx(0.95), 0.1),
+    ]
+
+
+def test_a_run_knows_its_corpus_from_anywhere_and_by_any_name(here, monkeypatch, tmp_path):
+    described = parts().description()
+    assert described["corpus"]["folder"] == str(here / "data")
+    begin(tmp_path, described)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(here / "data")
+    check(tmp_path, parts(data=Path("link")).description())
+    assert read_run(tmp_path) == described
+
+
+def test_another_run_is_refused_with_the_advice_of_whoever_asks(here, tmp_path):
+    begin(tmp_path, parts().description())
+    other = parts(seed=1).description()
+    with pytest.raises(
+        InputError, match=r"seed was 0 and is now 1\. .*for something new, choose a new folder for --out\."
+    ):
+        check(tmp_path, other)
+    with pytest.raises(InputError, match=r"for something new, take a walk\."):
+        check(tmp_path, other, "take a walk")

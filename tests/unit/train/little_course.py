@@ -1,0 +1,61 @@
+"""A course of one objective on a corpus in memory, and a learner for it: enough to drive the loop by hand."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+sys.path.append(str(Path(__file__).parent.parent / "examples"))
+from small_corpus import make_corpus
+
+from unmask.family import member
+from unmask.nets.trunk import Trunk
+from unmask.optimising import AdamW, Descent, Linear
+from unmask.shards.corpus import Corpus
+from unmask.tasks import Recipe
+from unmask.tokenize.vocab import Vocab
+from unmask.train.budget import Budget
+from unmask.train.learner import Learner
+from unmask.train.lessons import Lessons, learnable
+from unmask.train.loop import Training
+from unmask.train.processes import Processes
+from unmask.train.run import Run
+
+torch.set_num_threads(1)  # these networks are tiny: threads would only wait for each other
+
+CPU = torch.device("cpu")
+ALONE = Processes(0, 1, CPU)
+SIZE = 64
+_TRUNK = Trunk(depth=1, width=16, heads=2, inner=32)
+
+
+def corpus(documents: int = 40) -> Corpus:
+    """Documents of five sentences, over a vocabulary of 64 ids."""
+    made = make_corpus([[9, 7, 12, 8, 11]] * documents, shards=2)
+    vocab = Vocab(SIZE, 1, 2, 3, 0, 4, np.arange(5, SIZE, dtype=np.int32), np.zeros(0, np.int32))
+    shards = (replace(shard, ids=shard.ids % (SIZE - 5) + 5) for shard in made.shards)
+    return replace(made, shards=tuple(shards), vocab=vocab)
+
+
+def recipe(shares: tuple[float, ...] = (1.0,), batch: int = 4) -> Recipe:
+    """BERT's task on short rows, one stage for each share; rows grow by 8 tokens from stage to stage."""
+    bert = member("bert")
+    stages = (replace(bert.stages[0], length=16 + 8 * n, batch=batch, share=s) for n, s in enumerate(shares))
+    return replace(bert, trunk=_TRUNK, stages=tuple(stages), descent=Descent(AdamW(1e-3), Linear()))
+
+
+def training(budget: Budget, made: Recipe | None = None, seed: int = 0) -> Training:
+    """A training from the very beginning."""
+    made, text = made or recipe(), corpus()
+    learner = Learner(made.trunk, learnable(made.objectives), text.vocab.size, made.length)
+    learner.draw(seed)
+    course = Lessons.of(made, text, seed, held_out=0.1)
+    return Training(learner=learner, course=course, descent=made.descent, budget=budget, seed=seed)
+
+
+def run_of(trials: int = 1, **logistics: float) -> Run:
+    return Run(device=CPU, trials=trials, **logistics)

@@ -1,0 +1,70 @@
+"""What a run will cost: near the truth, and without a trace in what is trained."""
+
+import pytest
+import torch
+from little_course import ALONE, recipe, run_of, training
+
+from unmask.nets.transformer import count
+from unmask.train.budget import Hours, Steps, Tokens
+from unmask.train.course import Moment
+from unmask.train.estimate import Probe, estimate
+from unmask.train.loop import train
+from unmask.train.record import RECORD, read_record
+
+PROBES = [Probe(Moment(0, 0.45), 0.9), Probe(Moment(0, 0.95), 0.1)]
+
+
+def made(budget):
+    return training(budget, recipe((0.9, 0.1)))
+
+
+@pytest.mark.parametrize("budget", [Steps(1000), Tokens(60_000), Hours(0.01)])
+def test_the_budget_itself_is_not_guessed(budget):
+    found = estimate(made(budget), run_of(), ALONE, PROBES)
+    exact = {Steps: found.steps, Tokens: found.tokens, Hours: found.seconds / 3600}[type(budget)]
+    assert exact == pytest.approx(budget.count)
+    assert found.parameters == count(made(budget).learner)
+    assert min(found.steps, found.tokens, found.seconds, found.tokens_per_second, found.memory, found.disk) > 0
+
+
+def test_tokens_are_near_what_a_run_takes(tmp_path):
+    found = estimate(made(Steps(30)), run_of(), ALONE, PROBES)
+    train(made(Steps(30)), run_of(), ALONE, tmp_path)
+    last = [line for line in read_record(tmp_path / RECORD) if line["kind"] == "step"][-1]
+    assert found.tokens == pytest.approx(last["tokens"], rel=0.15)
+
+
+def test_it_changes_no_weight_no_draw_and_leaves_no_gradient():
+    guessed, fresh = made(Steps(10)), made(Steps(10)).learner
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    estimate(guessed, run_of(), ALONE, PROBES)
+    assert torch.equal(torch.rand(3), expected)
+    for name, parameter in guessed.learner.named_parameters():
+        assert torch.equal(parameter, fresh.get_parameter(name)), name
+        assert parameter.grad is None
+
+
+def test_a_training_after_an_estimate_is_the_same_training(tmp_path):
+    guessed = made(Steps(6))
+    estimate(guessed, run_of(), ALONE, PROBES)
+    train(guessed, run_of(), ALONE, tmp_path / "guessed")
+    train(made(Steps(6)), run_of(), ALONE, tmp_path / "plain")
+    losses = [[line.get("loss") for line in read_record(tmp_path / name / RECORD)] for name in ("guessed", "plain")]
+    assert losses[0] == losses[1]
+
+
+def test_weights_that_are_not_finite_are_left_to_the_run():
+    broken = made(Steps(6))
+    with torch.no_grad():
+        broken.learner.trunk.embed.norm.weight[0] = float("nan")
+    estimate(broken, run_of(), ALONE, PROBES)
+    assert all(parameter.grad is None for parameter in broken.learner.parameters())
+
+
+def test_larger_batches_and_more_checkpoints_cost_more():
+    small, large = (estimate(training(Steps(10), recipe(batch=size)), run_of(), ALONE, PROBES[:1]) for size in (2, 32))
+    assert large.tokens > 10 * small.tokens
+    kept = [estimate(made(Steps(10)), run_of(keep=keep), ALONE, PROBES).disk for keep in (1, 9)]
+    assert kept[1] == 5 * kept[0]

@@ -1,0 +1,102 @@
+"""The folder of a run: begun once, gone on with, refused where it is not ours."""
+
+import pytest
+
+from unmask.errors import CorpusError, InputError
+from unmask.train.folder import begin, begun, check, finish, finished, hold, read_run
+
+MINE = {
+    "kind": "pretrain",
+    "recipe": {"name": "bert", "stages": [{"length": 8}, {"length": 16}]},
+    "seed": 0,
+    "from": "",
+}
+
+
+def test_a_run_is_begun_once_and_gone_on_with(tmp_path):
+    out = tmp_path / "runs" / "one"
+    check(out, MINE)
+    assert not out.exists()
+    with hold(out):
+        assert not begun(out)
+        begin(out, MINE)
+    assert begun(out)
+    assert read_run(out) == MINE
+    check(out, MINE)
+    with hold(out):
+        begin(out, {**MINE, "unmask": "9.9", "parameters": 3, "fingerprint": "x"})
+        assert read_run(out) == MINE
+        assert not finished(out)
+        finish(out, {"step": 3})
+    assert finished(out)
+    assert sorted(path.name for path in out.iterdir()) == ["finished.json", "run.json"]
+
+
+@pytest.mark.parametrize(
+    ("change", "difference"),
+    [
+        ({"seed": 1}, "seed was 0 and is now 1"),
+        ({"from": "other"}, 'from was "" and is now "other"'),
+        ({"budget": {"steps": 4}}, 'budget was nothing and is now {"steps": 4}'),
+        ({"recipe": {"name": "bert", "stages": [{"length": 8}, {"length": 9}]}}, "recipe.stages.1.length was 16 and"),
+        ({"recipe": {"name": "bert", "stages": [{"length": 8}]}}, "recipe.stages was [{"),
+    ],
+)
+def test_another_run_is_refused_with_the_first_difference(tmp_path, change, difference):
+    begin(tmp_path, MINE)
+    for refuse in (check, begin):
+        with pytest.raises(InputError) as caught:
+            refuse(tmp_path, {**MINE, **change})
+        assert difference in str(caught.value)
+
+
+def test_what_only_describes_a_recipe_may_be_worded_anew(tmp_path):
+    begin(tmp_path, {"recipe": {"name": "bert", "changed": "the root", "title": "BERT", "year": 2018}})
+    check(tmp_path, {"recipe": {"name": "bert", "changed": "where it all began", "title": "Bert", "year": 2019}})
+
+
+def test_a_path_in_the_description_is_compared_as_text(tmp_path):
+    begin(tmp_path, {"corpus": {"folder": "here", "manifest": "ab"}})
+    check(tmp_path, {"corpus": {"folder": "there", "manifest": "ab"}})
+    with pytest.raises(InputError, match=r"corpus\.manifest"):
+        check(tmp_path, {"corpus": {"folder": "here", "manifest": "cd"}})
+
+
+def test_what_is_not_ours_is_not_touched(tmp_path):
+    (tmp_path / "thesis.doc").write_text("years of work")
+    for refuse in (lambda: check(tmp_path, MINE), hold(tmp_path).__enter__):
+        with pytest.raises(InputError, match=r"holds no run of unmask \(it holds thesis.doc\)"):
+            refuse()
+    with pytest.raises(InputError, match="is a file, and a run needs a folder"):
+        check(tmp_path / "thesis.doc", MINE)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.doc"]
+
+
+def test_one_holder_at_a_time_and_an_empty_folder_vanishes(tmp_path):
+    out = tmp_path / "run"
+    with hold(out):
+        assert out.is_dir()
+        with pytest.raises(CorpusError, match="Another process is training in"), hold(out):
+            pass
+    assert not out.exists()
+
+
+def test_what_a_killed_run_left_unfinished_is_swept(tmp_path):
+    begin(tmp_path, MINE)
+    (tmp_path / ".record.jsonl.4711").write_text("half")
+    (tmp_path / ".hidden").write_text("mine")
+    with hold(tmp_path):
+        assert not (tmp_path / ".record.jsonl.4711").exists()
+    assert (tmp_path / ".hidden").exists()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "\0"])
+def test_a_description_that_cannot_be_read(tmp_path, text):
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(InputError, match="nobody knows which run this is"):
+        check(tmp_path, MINE)
+
+
+def test_a_folder_without_a_run(tmp_path):
+    with pytest.raises(InputError, match=r"holds no run: it has no run\.json"):
+        read_run(tmp_path)

@@ -1,0 +1,202 @@
+"""The loop by hand: budgets in steps, tokens and hours, what is due when, and what is recorded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from little_course import ALONE, recipe, run_of, training
+
+import unmask.train.keeping
+import unmask.train.loop
+from unmask.errors import UserError
+from unmask.optimising import AdamW, Descent, Linear, WarmupShare, WarmupSteps
+from unmask.train.budget import Budget, Hours, Steps, Tokens
+from unmask.train.checkpoint import MODEL, checkpoints, read_state, read_tensors
+from unmask.train.course import Lesson
+from unmask.train.learner import Learner
+from unmask.train.loop import train
+from unmask.train.record import RECORD, Line, read_record
+from unmask.train.step import Loaded, Worker
+
+FALL = Linear()
+
+
+class Clock:
+    """A clock that a test winds: a look at it takes a hundredth of a second, and a step half a second."""
+
+    def __init__(self) -> None:
+        self.now = time.monotonic()
+
+    def monotonic(self) -> float:
+        self.now += 0.01
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(unmask.train.loop, "time", made)
+    monkeypatch.setattr(unmask.train.keeping, "time", made)
+    backward = Worker.backward
+
+    def slow(worker: Worker, loaded: Loaded, counts: Sequence[float], step: int) -> torch.Tensor:
+        made.now += 0.5
+        return backward(worker, loaded, counts, step)
+
+    monkeypatch.setattr(Worker, "backward", slow)
+    return made
+
+
+def lines(folder: Path, kind: str = "step") -> list[dict[str, Any]]:
+    return [line for line in read_record(folder / RECORD) if line["kind"] == kind]
+
+
+def go(budget: Budget, folder: Path, trials: int = 1, schedule: Linear = FALL, **more: float) -> list[dict[str, Any]]:
+    made = recipe()
+    made = replace(made, descent=Descent(AdamW(1e-2), schedule))
+    train(training(budget, made), run_of(trials, **more), ALONE, folder)
+    return lines(folder)
+
+
+def test_a_budget_in_steps_ends_with_its_last_step(tmp_path: Path) -> None:
+    found = go(Steps(6), tmp_path, schedule=Linear(WarmupSteps(2)))
+    assert [line["step"] for line in found] == [1, 2, 3, 4, 5, 6]
+    assert [line["rate"] for line in found] == pytest.approx([0, 0.005, 0.01, 0.0075, 0.005, 0.0025])
+    assert [line["share"] for line in found] == pytest.approx([n / 6 for n in range(1, 7)], abs=1e-6)
+
+
+def test_a_budget_in_tokens_is_used_up_and_the_rate_falls_with_it(tmp_path: Path) -> None:
+    found = go(Tokens(400), tmp_path)
+    assert found[-2]["tokens"] < 400 <= found[-1]["tokens"]
+    before = [0, *(line["tokens"] for line in found[:-1])]
+    assert [line["rate"] for line in found] == pytest.approx([0.01 * (1 - tokens / 400) for tokens in before])
+    steps = go(Steps(100), tmp_path / "steps")[: len(found)]
+    assert [line["tokens"] for line in steps] == [line["tokens"] for line in found], "tokens are counted, not guessed"
+
+
+def test_a_budget_in_hours_ends_when_the_time_is_over(tmp_path: Path, clock: Clock) -> None:
+    began = clock.now
+    found = go(Hours(20 / 3600), tmp_path, trials=4, schedule=Linear(WarmupShare(0.25)))
+    assert 20 <= clock.now - began <= 20.7
+    assert found[-1]["seconds"] >= 20
+    rates = [line["rate"] for line in found]
+    peak = rates.index(max(rates))
+    assert max(rates) == pytest.approx(0.01, rel=0.2)
+    assert rates[:peak] == sorted(rates[:peak])
+    assert rates[peak:] == sorted(rates[peak:], reverse=True)
+    assert 0 < rates[-1] < 0.1 * max(rates), "no step is taken when nothing is left to learn with"
+    assert len(lines(tmp_path, "trial")) == 5
+
+
+def test_time_before_a_resume_counts(tmp_path: Path, clock: Clock) -> None:
+    class Stopped(Exception):
+        pass
+
+    def stop(line: Line) -> None:
+        if line["kind"] == "trial" and line["step"] != 0 and float(str(line["seconds"])) > 9:
+            raise Stopped
+
+    budget = Hours(20 / 3600)
+    with pytest.raises(Stopped):
+        train(training(budget), run_of(10), ALONE, tmp_path, [stop])
+    saved = read_state(checkpoints(tmp_path / "checkpoints")[-1]).progress
+    clock.now += 5000  # nobody trained in this time
+    train(training(budget), run_of(10), ALONE, tmp_path)
+    found = lines(tmp_path)
+    assert 7 < saved.seconds < 10
+    assert found[-1]["seconds"] < 20.7
+    assert [line["step"] for line in found] == list(range(1, len(found) + 1))
+    assert all(later["seconds"] > line["seconds"] for line, later in pairwise(found))
+
+
+def test_trials_are_spread_evenly_and_held_at_both_ends(tmp_path: Path) -> None:
+    go(Steps(10), tmp_path, trials=4)
+    assert [line["step"] for line in lines(tmp_path, "trial")] == [0, 3, 5, 8, 10]
+    many = tmp_path / "many"
+    go(Steps(3), many, trials=50)
+    assert [line["step"] for line in lines(many, "trial")] == [0, 1, 2, 3]
+
+
+def test_checkpoints_come_with_trials_and_when_the_last_is_too_old(tmp_path: Path, clock: Clock) -> None:
+    found = tmp_path / "rare"
+    go(Steps(10), found, trials=2, keep=99)
+    assert [path.name for path in checkpoints(found / "checkpoints")] == ["step-000000005", "step-000000010"]
+    late = tmp_path / "late"
+    go(Steps(10), late, trials=1, keep=99, save_minutes=2 / 60)
+    assert 3 <= len(checkpoints(late / "checkpoints")) <= 9
+
+
+def test_the_best_checkpoint_outlives_later_ones(tmp_path: Path) -> None:
+    """After a few good steps a rate of 3 ruins the network; the best checkpoint is from before."""
+    made = replace(recipe(), descent=Descent(AdamW(3.0), Linear(WarmupShare(0.99))))
+    state = train(training(Steps(12), made), run_of(12, keep=2), ALONE, tmp_path)
+    trials = {line["step"]: sum(line["loss"].values()) for line in lines(tmp_path, "trial")}
+    best = min(trials, key=lambda step: trials[step])
+    assert state.best.step == best
+    assert state.best.loss == pytest.approx(trials[best], abs=1e-5)
+    names = [path.name for path in checkpoints(tmp_path / "checkpoints")]
+    assert names == sorted({*([f"step-{best:09d}"] if best else []), "step-000000011", "step-000000012"})
+
+
+def test_what_a_step_says_of_itself(tmp_path: Path) -> None:
+    found = go(Steps(3), tmp_path)[-1]
+    assert set(found["loss"]) == set(found["right"]) == set(found["count"]) == {"mlm", "next"}
+    assert found["count"]["next"] == 4
+    assert found["length"] == 16
+    assert 0 <= found["padding"] < 1
+    assert found["predicted"] == pytest.approx(0.15, abs=0.12)
+    assert found["norm"] > 0
+    assert found["tokens_per_second"] > 0
+
+
+def test_observers_and_listeners_hear_what_is_recorded(tmp_path: Path) -> None:
+    heard: list[Line] = []
+
+    def observe(learner: Learner, trial: Sequence[Lesson]) -> Line:
+        assert not any(parameter.grad is not None and parameter.grad.any() for parameter in learner.parameters())
+        return {"kind": "look", "rows": sum(lesson.rows for lesson in trial)}
+
+    train(training(Steps(4)), run_of(2), ALONE, tmp_path, [heard.append], [observe])
+    assert heard == list(read_record(tmp_path / RECORD))
+    assert [(line["kind"], line["step"]) for line in heard if line["kind"] == "look"] == [
+        ("look", 0),
+        ("look", 2),
+        ("look", 4),
+    ]
+
+
+def test_a_training_leaves_the_draws_of_its_caller_alone(tmp_path: Path) -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    made = training(Steps(2))
+    torch.manual_seed(5)
+    train(made, run_of(), ALONE, tmp_path)
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize("broken", ["loss", "gradient"])
+def test_what_is_not_finite_stops_before_the_weights_are_moved(tmp_path: Path, broken: str) -> None:
+    made = training(Steps(4))
+    weight = made.learner.trunk.embed.norm.weight
+    assert isinstance(weight, torch.nn.Parameter)
+    if broken == "loss":
+        with torch.no_grad():
+            weight[0] = float("nan")
+    else:
+        weight.register_hook(lambda gradient: gradient * float("inf"))
+    with pytest.raises(UserError, match="not finite"):
+        train(made, run_of(), ALONE, tmp_path)
+    if broken == "gradient":
+        kept = tmp_path / "not-finite-1"
+        fresh = training(Steps(4)).learner
+        for name, tensor in read_tensors(kept, MODEL).items():
+            assert torch.equal(tensor, fresh.get_parameter(name))
+    assert not lines(tmp_path)
+    assert "NaN" not in (tmp_path / RECORD).read_text()
