@@ -26,7 +26,9 @@ def main() -> None:
     view = (0.0, most, low - 0.3, max(entropy for _, entropy, _, _ in runs) + 0.6)
     drawn = [*_axes(view), *(part for number, run in enumerate(runs) for part in _run(run, COLOURS[number], view))]
     body = "\n".join(drawn)
-    style = "text{font:13px system-ui,sans-serif;fill:#667}.t{fill:none;stroke-width:1.6}.g{stroke:#99a3;stroke-width:1}"
+    style = (
+        "text{font:13px system-ui,sans-serif;fill:#667}.t{fill:none;stroke-width:1.6}.g{stroke:#99a3;stroke-width:1}"
+    )
     target.write_text(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"><style>{style}</style>\n{body}\n</svg>\n'
     )

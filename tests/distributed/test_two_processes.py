@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from shared_steps import CPU, DONE, GRADIENTS, STEPS, do_all, subjects
+from shared_steps import CPU, GRADIENTS, STEPS, do_all, subjects
 
 from unmask.train.checkpoint import MODEL, checkpoints, read_tensors
 from unmask.train.processes import Processes
@@ -21,8 +23,8 @@ SAME = 1e-5
 """Of a loss, summed in another order: float32 keeps seven digits."""
 GRADIENT = 1e-4
 """Of the largest number in a gradient: its terms have both signs, and what they cancel takes digits with it."""
+DONE = "done"
 every_subject = pytest.mark.parametrize("name", [recipe.name for recipe in subjects()])
-pytestmark = pytest.mark.xdist_group("distributed")
 
 
 def free_port() -> int:
@@ -31,10 +33,19 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What two processes leave behind, started as `torchrun` would start them."""
-    folder = tmp_path_factory.mktemp("two")
+def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that is made once, by whichever of the processes that share these tests needs it first."""
+    base = factory.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else factory.getbasetemp()
+    with (base / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (base / name / DONE).exists():
+            make(base / name)
+            (base / name / DONE).touch()
+    return base / name
+
+
+def do_with_two(folder: Path) -> None:
+    """Start two processes, as `torchrun` would."""
     shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "OMP_NUM_THREADS": "1"}
     script = Path(__file__).parent / "shared_steps.py"
     started = [
@@ -51,17 +62,19 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     finally:
         for process in started:
             process.kill()
-    assert (folder / DONE).exists(), "\n".join(said)
     assert [process.returncode for process in started] == [0, 0], "\n".join(said)
-    return folder
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What two processes leave behind."""
+    return once(tmp_path_factory, "two-processes", do_with_two)
 
 
 @pytest.fixture(scope="module")
 def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What one process makes of the same."""
-    folder = tmp_path_factory.mktemp("one")
-    do_all(folder, Processes(0, 1, CPU))
-    return folder
+    return once(tmp_path_factory, "one-process", lambda folder: do_all(folder, Processes(0, 1, CPU)))
 
 
 @every_subject

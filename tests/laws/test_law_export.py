@@ -22,10 +22,7 @@ from unmask.tasks import Recipe
 from unmask.train.learner import Learner
 from unmask.train.lessons import learnable
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
-    pytest.mark.xdist_group("transformers"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 NEAR = 1e-5
 """Both compute in float32, in another order."""
 POSITIONS = 128

@@ -145,6 +145,13 @@ def test_a_start_that_is_a_corpus_or_has_fewer_positions(
     refused(ended, tmp_path / "run", "has rows of 64 tokens, but the network in", "has 48 positions")
 
 
+def test_a_start_with_fewer_segments_than_the_rows_have(server: Server, data: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "alone"
+    assert server.run(*words(data, alone, "--steps", "1", member="roberta")).code == 0
+    ended = server.run(*words(data, tmp_path / "run", "--from", alone, "--set", "stages.1.length=32"))
+    refused(ended, tmp_path / "run", "has rows of 2 segments, but the network in", "knows 1.")
+
+
 def test_a_batch_smaller_than_the_number_of_processes(server: Server, data: Path, tmp_path: Path) -> None:
     """Both processes are started as torchrun would; both refuse, and none waits for the other."""
     shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}

@@ -233,7 +233,6 @@ def test_training_goes_on_from_a_run(server: Server, data: Path, finished: Path,
     assert json.loads((out / "run.json").read_text())["from"] == str(finished)
 
 
-@pytest.mark.xdist_group("distributed")
 def test_two_processes_through_torchrun(data: Path, finished: Path, tmp_path: Path) -> None:
     """The line that the help shows. Dropout is another one, so only the first trial is to the digit."""
     out = tmp_path / "two"

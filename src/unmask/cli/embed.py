@@ -38,11 +38,11 @@ def embed(
 
     Examples:
 
-        unmask embed runs/tiny lines.txt --out vectors.npy
+        unmask embed runs/bert lines.txt --out vectors.npy
 
         unmask embed exported/ reviews.csv --field review --pool cls --out vectors.npy --normalise
 
-        zcat lines.txt.gz | unmask embed runs/tiny - --layer 1 --out vectors.npy
+        zcat lines.txt.gz | unmask embed runs/bert - --layer 1 --out vectors.npy
     """
     from unmask.export.source import open_source
     from unmask.train.run import choose_device

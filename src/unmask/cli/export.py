@@ -43,9 +43,9 @@ def export(
 
     Examples:
 
-        unmask export runs/tiny exported/
+        unmask export runs/bert exported/
 
-        unmask export runs/tiny exported/ --as masked-lm --checkpoint best
+        unmask export runs/bert masked/ --as masked-lm --checkpoint best
 
         unmask export tuned/ classifier/
     """

@@ -39,9 +39,9 @@ def fill(
 
     Examples:
 
-        unmask fill runs/tiny "今天天气真[MASK]"
+        unmask fill runs/bert "今天天气真[MASK]"
 
-        unmask fill runs/tiny "The [MASK] sat on the [MASK]." --top 3
+        unmask fill runs/bert "The [MASK] sat on the [MASK]." --top 3
 
         cat lines.txt | unmask fill exported/ - --json
     """

@@ -25,6 +25,9 @@ def pretrain(
     ] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Rows in a step, in every stage.")] = None,
     rate: Annotated[float | None, typer.Option(help="The highest learning rate.")] = None,
+    short: Annotated[
+        bool, typer.Option("--short", help="For a run of minutes: batch 16, rate 1e-3, longer warm-up, no dropout.")
+    ] = False,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Change a value of the recipe: PATH=VALUE.")] = None,
     seed: Annotated[int, typer.Option(help="The seed of all draws.")] = 0,
     held_out: Annotated[float, typer.Option(min=0, max=0.5, help="The share of the text to judge by.")] = 0.01,
@@ -46,7 +49,7 @@ def pretrain(
 
     Examples:
 
-        unmask pretrain bert --size tiny --data data/ --out runs/bert --hours 0.1 --batch 32 --rate 5e-4
+        unmask pretrain bert --size tiny --short --data data/ --out runs/bert --hours 0.1
 
         unmask pretrain bert --size mini --data data/ --out runs/mini --steps 2000 --dry-run
 
@@ -64,6 +67,7 @@ def pretrain(
             changes=tuple(set_ or ()),
             batch=batch,
             rate=rate,
+            short=short,
             data=data,
             start=from_,
             seed=seed,

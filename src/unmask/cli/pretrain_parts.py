@@ -22,6 +22,7 @@ from unmask.export.source import open_source
 from unmask.export.start import begin_from, fill_learner
 from unmask.nets.model import Model
 from unmask.nets.transformer import count
+from unmask.nets.trunk import Trunk
 from unmask.objectives.heads import SayTokens
 from unmask.shards.corpus import Corpus
 from unmask.shards.files import digest_of
@@ -36,6 +37,17 @@ from unmask.train.loop import Training
 from unmask.train.record import Line
 from unmask.train.samples import fill_samples
 
+SHORT = (
+    "descent.optimiser.rate=1e-3",
+    "descent.optimiser.betas.1=0.98",
+    "descent.optimiser.correct_bias=true",
+    "descent.schedule.warmup.share=0.05",
+    "trunk.dropout=0",
+    "trunk.attention_dropout=0",
+)
+"""What a run of minutes wants instead of numbers that were made for a million steps (docs/long-runs.md)."""
+SHORT_BATCH = 16
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
@@ -46,6 +58,7 @@ class Wish:
     changes: tuple[str, ...]
     batch: int | None
     rate: float | None
+    short: bool
     data: Path
     start: Path | None
     seed: int
@@ -99,13 +112,20 @@ class Pretraining:
         """The member with all changes, in the shape of the network that it begins with."""
         wish = self.wish
         stages = range(len(resolve(wish.member, [], wish.size).stages))
-        changes = [f"stages.{number}.batch={wish.batch}" for number in stages if wish.batch is not None]
-        changes += [f"descent.optimiser.rate={wish.rate}"] if wish.rate is not None else []
+        batch, rate = wish.batch or (SHORT_BATCH if wish.short else None), wish.rate
+        changes = list(SHORT) if wish.short else []
+        changes += [f"stages.{number}.batch={batch}" for number in stages if batch is not None]
+        changes += [f"descent.optimiser.rate={rate}"] if rate is not None else []
         recipe = resolve(wish.member, [*changes, *wish.changes], wish.size)
         for model in self.start:
             if wish.size and recipe.trunk != model.shape:
                 raise RecipeError(f"--from {wish.start} brings a network of its own size. Leave --size out.")
-            recipe = replace(recipe, trunk=model.shape)
+            if recipe.trunk.segments > model.shape.segments:
+                raise RecipeError(
+                    f"{recipe.name} has rows of {recipe.trunk.segments} segments, but the network in {wish.start} "
+                    f"knows {model.shape.segments}. Take a member whose rows have no more, or another network."
+                )
+            recipe = replace(recipe, trunk=_with_dropout(model.shape, recipe.trunk))
         return recipe
 
     @cached_property
@@ -195,3 +215,8 @@ class Pretraining:
             "vocabulary": self.vocabulary,
             "positions": self.positions,
         }
+
+
+def _with_dropout(shape: Trunk, like: Trunk) -> Trunk:
+    """A given shape; what is dropped in training is no part of it, and stays as the recipe says."""
+    return replace(shape, dropout=like.dropout, attention_dropout=like.attention_dropout)

@@ -40,11 +40,11 @@ def tune(
 
     Examples:
 
-        unmask tune runs/m --task train.jsonl --dev dev.jsonl --out tuned/
+        unmask tune runs/bert --task train.jsonl --dev dev.jsonl --out tuned/
 
-        unmask tune runs/m --task reviews.csv --out tuned/ --epochs 3 --rate 5e-5 --batch 32 --length 128 --seed 0
+        unmask tune runs/bert --task reviews.csv --out reviews/ --epochs 3 --rate 5e-5 --batch 32 --length 128 --seed 0
 
-        unmask tune runs/m --task pairs.tsv --fields question1,question2 --label same --out tuned/ --from-scratch
+        unmask tune runs/bert --task pairs.tsv --fields question1,question2 --label same --out scratch/ --from-scratch
     """
     from unmask.tune.fields import Choice
     from unmask.tune.job import read_job

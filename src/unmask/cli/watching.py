@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
 _GIGA = 1e9
+_FEW = 1000
+"""Fewer steps than this get a hint. Published runs have a hundred thousand and more."""
 
 
 def show_estimate(found: Estimate, run: Run, budget: Budget) -> None:
@@ -45,6 +47,12 @@ def show_estimate(found: Estimate, run: Run, budget: Budget) -> None:
             ("disk", f"up to {found.disk / _GIGA:.2g} GB of checkpoints"),
         )
     )
+    if found.steps < _FEW:
+        say(
+            f"note: these are only about {found.steps:,.0f} steps, and published recipes are made for many thousands. "
+            "A run of minutes learns more with --short, or with a smaller --batch: see docs/training.md.",
+            beside=True,
+        )
 
 
 def show_start(recipe: Recipe, corpus: Corpus, budget: Budget) -> None:

@@ -16,7 +16,7 @@ import signal
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -149,6 +149,8 @@ def _answer(call: Callable[..., Any], *arguments: object) -> tuple[bool, Any]:
 @contextlib.contextmanager
 def _interrupts_blocked() -> Iterator[None]:
     """Processes that are started in this block never see Ctrl-C: it is for us to end them."""
+    # Starting the first process also starts a tracker, and that would let interrupts through again; so it comes first.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -20,6 +20,7 @@ WISH = Wish(
     changes=(),
     batch=None,
     rate=None,
+    short=False,
     data=Path("data"),
     start=None,
     seed=0,
@@ -65,6 +66,17 @@ def test_batch_and_rate_reach_every_stage_and_a_change_goes_before_them():
     assert recipe.descent.optimiser.rate == 1e-3
     published = parts().recipe
     assert len({stage.batch for stage in published.stages} - {4, 8}) == 1
+
+
+def test_a_short_run_has_its_own_numbers_and_a_wish_goes_before_them():
+    recipe = parts(short=True).recipe
+    assert [stage.batch for stage in recipe.stages] == [16, 16]
+    assert (recipe.descent.optimiser.rate, recipe.descent.optimiser.betas) == (1e-3, (0.9, 0.98))
+    assert recipe.descent.optimiser.correct_bias
+    assert (recipe.descent.schedule.warmup.share, recipe.trunk.dropout, recipe.trunk.attention_dropout) == (0.05, 0, 0)
+    wished = parts(short=True, batch=8, rate=2e-3, changes=("trunk.dropout=0.2",)).recipe
+    assert [stage.batch for stage in wished.stages] == [8, 8]
+    assert (wished.descent.optimiser.rate, wished.trunk.dropout) == (2e-3, 0.2)
 
 
 def test_a_probe_stands_in_the_middle_of_each_stage():
