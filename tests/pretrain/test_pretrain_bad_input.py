@@ -120,7 +120,7 @@ def test_layers_that_were_not_prepared(server: Server, data: Path, tmp_path: Pat
     [
         ("只有一篇文章。它有两句话。", "bert", "holds 1 document, but two to learn from and two to be judged by"),
         ("甲。\n\n乙。\n\n丙。", "roberta", "holds 3 documents, but two to learn from and two to be judged by"),
-        ("甲\n\n乙\n\n丙\n\n丁\n\n戊", "albert", "gives task 'cloze' no row at all. Prepare more text"),
+        ("甲\n\n乙\n\n丙\n\n丁\n\n戊", "albert", "holds special tokens and no text, so there is nothing to learn from"),
     ],
 )
 def test_too_little_text(text: str, member: str, sentence: str, server: Server, tmp_path: Path) -> None:

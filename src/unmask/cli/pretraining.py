@@ -24,6 +24,8 @@ from unmask.train.processes import Processes, joined
 from unmask.train.record import Listener
 from unmask.train.run import Run, choose_device, choose_micro, choose_precision
 
+_FEW = 1000
+"""Fewer steps than this get a hint. Published runs have a hundred thousand and more."""
 _NEW = f"{NEW} (and --from to begin with its weights)"
 
 
@@ -118,6 +120,14 @@ def _shown(parts: Pretraining, processes: Processes, logistics: Logistics) -> It
 
 
 def _estimate(parts: Pretraining, how: Run, processes: Processes) -> None:
+    if processes.leads:
+        say("measuring a few steps ...", beside=True)
     found = estimate(parts.training, how, processes, parts.probes())
     if processes.leads:
         show_estimate(found, how, parts.budget)
+        if found.steps < _FEW and not parts.wish.short:
+            say(
+                f"note: these are only about {found.steps:,.0f} steps, and published recipes are made for many "
+                "thousands. A run of minutes learns more with --short: see docs/training.md.",
+                beside=True,
+            )

@@ -8,10 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from unmask.cli.terminal import console, say
 from unmask.report.figures import lasted
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _EVERY = 5.0
 
@@ -22,44 +25,81 @@ class Tick(Protocol):
     def __call__(self, done: float, remark: str = "") -> None:
         """`done` counts up to the total."""
 
+    def note(self, sentence: str) -> None:
+        """A sentence that stays, above whatever moves."""
+
 
 @contextmanager
 def progress(title: str, total: float) -> Iterator[Tick]:
     """Show how a piece of work goes on. Messages go to standard error, so that results can be piped."""
     if console(stderr=True).is_terminal:
-        with _bar(title, total) as tick:
-            yield tick
+        with _columns() as bars:
+            bar = _Bar(bars, title, max(total, 1))
+            yield bar
+            bar.fill()
         return
-    began = last = time.monotonic()
+    began = time.monotonic()
     say(f"{title} ...", beside=True)
-
-    def line(done: float, remark: str = "") -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last >= _EVERY:
-            last = now
-            said = f"{title}: {_percent(done, total)} {remark} {time_left(done, total, now - began)}".rstrip()
-            say(said, beside=True)
-
-    yield line
+    yield _Lines(title, total)
     say(f"{title}: done in {duration(time.monotonic() - began)}", beside=True)
 
 
-@contextmanager
-def _bar(title: str, total: float) -> Iterator[Tick]:
+class _Lines:
+    """A line every few seconds. The speed is that since the first tick: work may begin in the middle."""
+
+    def __init__(self, title: str, total: float) -> None:
+        self.title, self.total = title, total
+        self.first, self.began = 0.0, 0.0
+        self.last = time.monotonic()
+
+    def __call__(self, done: float, remark: str = "") -> None:
+        now = time.monotonic()
+        if not self.began:
+            self.first, self.began = done, now
+        if now - self.last >= _EVERY:
+            self.last = now
+            left = time_left(done - self.first, self.total - self.first, now - self.began)
+            say(f"{self.title}: {_percent(done, self.total)} {remark} {left}".rstrip(), beside=True)
+
+    def note(self, sentence: str) -> None:
+        say(sentence, beside=True)
+
+
+class _Bar:
+    """A bar that moves, with the time left."""
+
+    def __init__(self, bars: Progress, title: str, total: float) -> None:
+        self.bars, self.total = bars, total
+        self.task = bars.add_task(title, total=total, remark="")
+        self.begun = False
+
+    def __call__(self, done: float, remark: str = "") -> None:
+        if self.begun:
+            self.bars.update(self.task, completed=done, remark=remark)
+        else:
+            # What was done before has no speed. (Rich counts in any number, and says so everywhere but here.)
+            self.bars.reset(self.task, completed=done, remark=remark)  # type: ignore[arg-type]
+        self.begun = True
+
+    def note(self, sentence: str) -> None:
+        self.bars.console.print(sentence, markup=False, soft_wrap=True)
+
+    def fill(self) -> None:
+        """All is done."""
+        self.bars.update(self.task, completed=self.total)
+
+
+def _columns() -> Progress:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    columns = (
+    return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=20),
         TaskProgressColumn(),
         TextColumn("{task.fields[remark]}"),
         TimeRemainingColumn(),
+        console=console(stderr=True),
     )
-    with Progress(*columns, console=console(stderr=True)) as bars:
-        task = bars.add_task(title, total=max(total, 1), remark="")
-        yield lambda done, remark="": bars.update(task, completed=done, remark=remark)
-        bars.update(task, completed=max(total, 1))
 
 
 def time_left(done: float, total: float, seconds: float) -> str:

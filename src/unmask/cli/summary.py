@@ -44,7 +44,7 @@ def summary(manifest: Manifest, out: Path, asked: int) -> None:
     unknown = _unknown(manifest)
     if unknown > _MANY_UNKNOWN:
         say(
-            f"unmask: {unknown:.1f} % of the tokens are unknown to this vocabulary. Take a larger one (--vocab-size), "
+            f"note: {unknown:.1f} % of the tokens are unknown to this vocabulary. Take a larger one (--vocab-size), "
             "or one that was made for such text.",
             beside=True,
         )

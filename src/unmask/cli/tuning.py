@@ -58,7 +58,13 @@ def _follow(full: FullTune, run: Run, processes: Processes, out: Path) -> None:
 def _train(full: FullTune, course: Labelled, run: Run, processes: Processes, out: Path) -> None:
     with progress(f"tuning {full.source} ({full.settings.start})", course.steps(full.settings.epochs)) as tick:
         remark = Remark()
-        tuned = full.train(course, run, processes, out, [lambda line: tick(line["step"], remark(line))])
+
+        def hear(line: Line) -> None:
+            if line["kind"] == "start" and line["step"]:
+                tick.note(f"going on from step {line['step']:,}")
+            tick(line["step"], remark(line))
+
+        tuned = full.train(course, run, processes, out, [hear])
     said = answer(tuned.learner, tuned.task, course.judged.rows)
     facts = {
         "metrics": finite(scores(full.job, said)),

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
 _GIGA = 1e9
-_FEW = 1000
-"""Fewer steps than this get a hint. Published runs have a hundred thousand and more."""
 
 
 def show_estimate(found: Estimate, run: Run, budget: Budget) -> None:
@@ -47,12 +45,6 @@ def show_estimate(found: Estimate, run: Run, budget: Budget) -> None:
             ("disk", f"up to {found.disk / _GIGA:.2g} GB of checkpoints"),
         )
     )
-    if found.steps < _FEW:
-        say(
-            f"note: these are only about {found.steps:,.0f} steps, and published recipes are made for many thousands. "
-            "A run of minutes learns more with --short, or with a smaller --batch: see docs/training.md.",
-            beside=True,
-        )
 
 
 def show_start(recipe: Recipe, corpus: Corpus, budget: Budget) -> None:
@@ -100,7 +92,9 @@ class _Bar:
         elif line["kind"] == "trial":
             rights = line["right"]
             losses = ", ".join(f"{name} {loss:.3f} ({100 * rights[name]:.0f} %)" for name, loss in line["loss"].items())
-            say(f"step {line['step']:,}: held out {losses}", beside=True)
+            self.tick.note(f"step {line['step']:,}: held out {losses}")
+        elif line["kind"] == "start" and line["step"]:
+            self.tick.note(f"going on from step {line['step']:,}")
 
 
 class _Board:

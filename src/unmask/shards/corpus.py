@@ -67,6 +67,11 @@ class Corpus:
             shards.append(_open(shard_folder(folder, number), info, base))
             base += info.counts.tokens
         vocab = with_stand_ins(tokenizer.vocab, folder / "vectors", manifest.tokenizer)
+        if not len(vocab.ordinary):
+            raise CorpusError(
+                f"The vocabulary of {folder} holds special tokens and no text, so there is nothing to learn from. "
+                "Prepare more text, or with a larger --vocab-size."
+            )
         return Corpus(folder, manifest, tuple(shards), vocab)
 
     @property

@@ -93,11 +93,11 @@ class _Loop:
     def _step(self, state: State, loaded: Loaded) -> tuple[State, Future[Loaded]]:
         """One step, and the lesson of the next one, which is fetched while this one is computed."""
         training, lesson = self.training, loaded.lesson
-        *counts, tokens, rows, predicted, clock = self.worker.processes.summed(
-            [*lesson.asked(), lesson.tokens, lesson.rows, lesson.predicted, self._clock()]
+        *counts, tokens, rows, predicted = self.worker.processes.summed(
+            [*lesson.asked(), lesson.tokens, lesson.rows, lesson.predicted]
         )
-        before = replace(state.progress, seconds=clock)
-        after = Progress(before.step + 1, before.tokens + int(tokens), clock)
+        before = state.progress
+        after = replace(before, step=before.step + 1, tokens=before.tokens + int(tokens))
         coming = self._fetch(after)
         rate = multiplier(training.descent.schedule, before.step, self._share(before))
         set_rate(self.worker.optimizer, rate)
