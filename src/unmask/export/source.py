@@ -45,8 +45,8 @@ def open_source(folder: Path, which: Which = Which.LAST) -> Network:
     folder = Path(folder)
     if is_tuned(folder) or _gives_labels(folder / "config.json"):
         raise InputError(
-            f"{folder} holds a network that was tuned for a task: it gives answers to that task, and its head for "
-            "tokens is gone. Name the run or the folder that it was tuned from."
+            f"{folder} holds a network that was tuned for a task: it answers that task, and of these commands only "
+            "export takes it. Name the run or the folder that it was tuned from."
         )
     if begun(folder):
         return _open_run(folder, which)

@@ -39,7 +39,7 @@ class Steps:
 
     def told(self) -> str:
         """The budget in words."""
-        return f"{self.count:,} steps"
+        return f"{self.count:,} step{'s' * (self.count != 1)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Tokens:
 
     def told(self) -> str:
         """The budget in words."""
-        return f"{self.count:,} tokens"
+        return f"{self.count:,} token{'s' * (self.count != 1)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Hours:
 
     def told(self) -> str:
         """The budget in words."""
-        return f"{self.count:g} hours"
+        return f"{self.count:g} hour{'s' * (self.count != 1)}"
 
 
 Budget: TypeAlias = Steps | Tokens | Hours
