@@ -1,8 +1,11 @@
 """Property tests draw the same cases every time; set HYPOTHESIS_PROFILE=explore to look for new ones."""
 
+import contextlib
 import os
 import signal
+import subprocess
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("steady", derandomize=True, print_blob=True)
@@ -12,3 +15,23 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 # A suite that was started in the background ignores Ctrl-C, and so would every command that its tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def mount_disk(tmp_path):
+    """Mount a disk of some megabytes; a test that needs one is skipped where that is not permitted."""
+    mounted = []
+
+    def mount(megabytes):
+        disk = tmp_path / "disk"
+        disk.mkdir()
+        with contextlib.suppress(FileNotFoundError):
+            command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "none", str(disk)]
+            if subprocess.run(command, capture_output=True, check=False).returncode == 0:
+                mounted.append(disk)
+                return disk
+        pytest.skip("this needs a small disk, and mounting one is not permitted here")
+
+    yield mount
+    for disk in mounted:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)

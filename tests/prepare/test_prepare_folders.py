@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -180,19 +179,9 @@ def test_a_tokenizer_that_does_not_fit(unmask: Unmask, text: Path, tokenizer: Pa
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk(mount_disk: Callable[[int], Path]) -> Path:
     """A disk of one megabyte."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    with contextlib.suppress(FileNotFoundError):
-        mounted = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(disk)], capture_output=True, check=False
-        )
-        if mounted.returncode == 0:
-            yield disk
-            subprocess.run(["umount", "--lazy", str(disk)], check=True)
-            return
-    pytest.skip("this needs a small disk, and mounting one is not permitted here")
+    return mount_disk(1)
 
 
 @pytest.mark.parametrize(("spare", "processes"), [(0, 1), (40, 1), (700, 1), (700, 2)])

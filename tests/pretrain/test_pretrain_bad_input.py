@@ -128,6 +128,12 @@ def test_too_little_text(text: str, member: str, sentence: str, server: Server, 
     refused(server.run(*words(small, tmp_path / "run", member=member)), tmp_path / "run", sentence)
 
 
+def test_text_that_gives_no_row(server: Server, tmp_path: Path) -> None:
+    small = prepared(server, tmp_path, "甲\n\n乙\n\n丙\n\n丁\n\n戊", "--shortest", 1, "--vocabulary", "byte-bpe")
+    ended = server.run(*words(small, tmp_path / "run", member="albert"))
+    refused(ended, tmp_path / "run", "gives task 'cloze' no row at all. Prepare more text")
+
+
 def test_a_start_with_another_vocabulary(server: Server, finished: Path, tmp_path: Path) -> None:
     text = "\n\n".join(f"第{number}篇。完全不同的一些文字，词表也不同。" for number in range(40))
     other = prepared(server, tmp_path, text)

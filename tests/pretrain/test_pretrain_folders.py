@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -187,19 +186,9 @@ def test_a_missing_file_is_damage_too(server: Server, data: Path, tmp_path: Path
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk(mount_disk: Callable[[int], Path]) -> Path:
     """A disk of three megabytes."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    with contextlib.suppress(FileNotFoundError):
-        mounted = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=3m", "none", str(disk)], capture_output=True, check=False
-        )
-        if mounted.returncode == 0:
-            yield disk
-            subprocess.run(["umount", "--lazy", str(disk)], check=True)
-            return
-    pytest.skip("this needs a small disk, and mounting one is not permitted here")
+    return mount_disk(3)
 
 
 @pytest.mark.parametrize("spare", [0, 60, 400, 1100], ids=lambda spare: f"{spare} KB free")

@@ -82,7 +82,7 @@ def demo(
     import time
 
     from unmask.cli.progress import duration
-    from unmask.cli.terminal import console
+    from unmask.cli.terminal import say
 
     began = time.monotonic()
     files = Files(out)
@@ -103,12 +103,8 @@ def demo(
     _load_back(exported)
     _step(["report", str(run)])
     _compare(out)
-    done = f"\nDone in {duration(time.monotonic() - began)}. The report: {run / 'report.html'}"
-    console().print(done, markup=False, soft_wrap=True)
-    command = Path(sys.argv[0])
-    console().print(
-        f"Next, your own text:  {command} prepare FILES --for bert --out data/", markup=False, soft_wrap=True
-    )
+    say(f"\nDone in {duration(time.monotonic() - began)}. The report: {run / 'report.html'}")
+    say(f"Next, your own text:  {Path(sys.argv[0])} prepare FILES --for bert --out data/")
 
 
 def _step(words: list[str]) -> None:
@@ -124,7 +120,7 @@ def _step(words: list[str]) -> None:
 
 def _load_back(exported: Path) -> None:
     """Load the export with `transformers` alone, as a user of the network would."""
-    from unmask.cli.terminal import console
+    from unmask.cli.terminal import console, say
 
     lines = (
         "from transformers import AutoModelForMaskedLM, AutoTokenizer",
@@ -139,22 +135,13 @@ def _load_back(exported: Path) -> None:
     row = tokenizer(BLANK, return_tensors="pt")
     best = model(**row).logits[0].argmax(-1)[row["input_ids"][0] == tokenizer.mask_token_id]
     said = tokenizer.convert_ids_to_tokens(best.tolist())
-    console().print(
-        f"{type(model).__name__}, {type(tokenizer).__name__}: {BLANK} -> {' '.join(said)}", markup=False, soft_wrap=True
-    )
+    say(f"{type(model).__name__}, {type(tokenizer).__name__}: {BLANK} -> {' '.join(said)}")
 
 
 def _compare(out: Path) -> None:
     """The same network with and without pre-training, on reviews that neither has learned from."""
-    import json
+    from unmask.cli.terminal import say
+    from unmask.tune.saved import read_task
 
-    from unmask.cli.terminal import console
-
-    scores = [
-        json.loads((out / name / "task.json").read_text())["metrics"]["accuracy"] for name in ("tuned", "scratch")
-    ]
-    console().print(
-        f"\nReviews told apart: {100 * scores[0]:.1f} % after pre-training, {100 * scores[1]:.1f} % without it.",
-        markup=False,
-        soft_wrap=True,
-    )
+    tuned, scratch = (read_task(out / name)["metrics"]["accuracy"] for name in ("tuned", "scratch"))
+    say(f"\nReviews told apart: {100 * tuned:.1f} % after pre-training, {100 * scratch:.1f} % without it.")
