@@ -87,6 +87,22 @@ class StableAdamW:
         _check_adam("StableAdamW", self.rate, self.betas, self.epsilon, self.decay)
 
 
+@dataclass(frozen=True, slots=True)
+class Adamax:
+    """Adam by the largest gradient instead of the mean square: w -= rate * m / u, u = max(beta_2 * u, |g| + epsilon).
+
+    Kingma and Ba (2014, section 7.1); the optimiser of MT-DNN (Liu et al., 2019), at a rate of 5e-5. The average m is
+    corrected for its start at zero; u needs no correction. Nothing decays.
+    """
+
+    rate: float
+    betas: Betas = (0.9, 0.999)
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        _check_adam("Adamax", self.rate, self.betas, self.epsilon, 0.0)
+
+
 class Sizing(StrEnum):
     """How large Muon's orthogonal update is made for a matrix of A rows and B columns."""
 
@@ -118,7 +134,7 @@ class Muon:
         _need("Muon", "between 1 and 99 rounds", self.rounds, 1 <= self.rounds < 100)
 
 
-Optimiser: TypeAlias = AdamW | LAMB | StableAdamW | Muon
+Optimiser: TypeAlias = AdamW | LAMB | StableAdamW | Adamax | Muon
 
 
 @dataclass(frozen=True, slots=True)

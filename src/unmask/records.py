@@ -254,6 +254,14 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
+class Continue:
+    """Go on behind the source of a row: say these tokens, each at the position of the one before it."""
+
+    positions: Ints
+    answers: Ids
+
+
+@dataclass(frozen=True, slots=True)
 class Ordering:
     """Say the tokens at `positions`, each seeing only what has a lower `rank`. Rank -1 is seen by everyone."""
 
@@ -278,7 +286,42 @@ class Amount:
     value: Amounts
 
 
-Target: TypeAlias = Cloze | NextToken | Rewrite | Ordering | Fact | Amount
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Say which of some labels a row has: several, one or none. One bit for each row and label."""
+
+    name: str
+    value: Bits
+
+
+@dataclass(frozen=True, slots=True)
+class Tags:
+    """Say a class at some tokens, in order: the entity that a word belongs to, its part of speech."""
+
+    name: str
+    positions: Ints
+    value: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """Say where the answer begins and ends in each row, both ends counted in; at its first token if it has none."""
+
+    name: str
+    start: Ints
+    end: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """Say which rows of a group are right: choices of a question, candidates of a query. `groups` are offsets."""
+
+    name: str
+    groups: Ints
+    value: Amounts
+
+
+Target: TypeAlias = Cloze | NextToken | Rewrite | Continue | Ordering | Fact | Amount | Labels | Tags | Extract | Among
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +333,9 @@ class Inputs:
     document: Ids
     position: Ints
     rows: Ints
+    prefix: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """How many tokens of a row are its source, which does not see what stands behind it, while that sees the source and
+    its own past. Told of the first rows, or of none; any other row sees all of itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,3 +344,5 @@ class Instance:
 
     inputs: Inputs
     targets: tuple[Target, ...]
+    states: tuple[Floats, ...] = ()
+    """What a network at rest makes of the inputs, layer by layer, where that is known already; else nothing."""

@@ -8,7 +8,7 @@ import torch
 import transformers
 from torch import Tensor
 
-from unmask.export.bert import Architecture
+from unmask.export.bert import FOR_A_TASK, PARTS, Architecture
 from unmask.export.bert_config import write_config
 from unmask.export.write import their_weights
 from unmask.nets.layout import Borders, to_grid
@@ -35,6 +35,20 @@ def drawn(trunk: Trunk, tokens: bool = True, row: bool = True) -> Model:
         for name, parameter in model.named_parameters():
             centre = 1.0 if name.endswith("norm.weight") else 0.0
             parameter.copy_(centre + 0.05 * torch.randn(parameter.shape, generator=generator))
+    return model
+
+
+def drawn_for(architecture: Architecture, trunk: Trunk = SIZES["tiny"]) -> Model:
+    """The same, with the heads that a class needs; a class for a task has no others."""
+    if architecture not in FOR_A_TASK:
+        return drawn(trunk)
+    model = drawn(trunk, tokens=False, row=bool(PARTS[architecture].row))
+    generator = torch.Generator().manual_seed(12)
+    if architecture is Architecture.CHOOSER:
+        model.row.classify = torch.nn.Linear(trunk.width, 1)
+    if PARTS[architecture].each:
+        model.each = torch.nn.Linear(trunk.width, 2)
+        torch.nn.init.normal_(model.each.weight, std=0.05, generator=generator)
     return model
 
 

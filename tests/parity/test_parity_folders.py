@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 import transformers
-from parity_bert import POSITIONS, SIZES, VOCABULARY, asked, drawn, theirs
+from parity_bert import POSITIONS, SIZES, VOCABULARY, asked, drawn, drawn_for, theirs
 from safetensors.torch import load_file, save_file
 
 from unmask.errors import InputError
@@ -54,7 +54,7 @@ def small(vocabulary):
 
 @pytest.mark.parametrize("architecture", Architecture)
 def test_import_after_export_is_the_identity(architecture, tokenizer, tmp_path):
-    model = drawn(SIZES["tiny"])
+    model = drawn_for(architecture)
     shown = export(model, tokenizer, tmp_path / "out", architecture)
     assert max(shown.hidden, shown.logits) < 1e-5
     assert shown.tokens > POSITIONS
@@ -71,7 +71,7 @@ def test_import_after_export_is_the_identity(architecture, tokenizer, tmp_path):
 
 @pytest.mark.parametrize("architecture", Architecture)
 def test_what_transformers_wrote_is_read_and_written_back_bit_for_bit(architecture, tokenizer, tmp_path):
-    other = theirs(drawn(SIZES["tiny"]), architecture)
+    other = theirs(drawn_for(architecture), architecture)
     other.save_pretrained(tmp_path)
     tokenizer.save(tmp_path / "tokenizer.json")
     model, _ = load(tmp_path)

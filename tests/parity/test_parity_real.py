@@ -9,7 +9,9 @@ import torch.nn.functional as F
 import transformers
 
 from unmask.export.bert import Architecture, fitting
+from unmask.export.onnx_file import Onnx
 from unmask.export.read import load
+from unmask.export.sentence import Sentence
 from unmask.export.write import export
 from unmask.nets.layout import Borders
 from unmask.nets.transformer import Tokens
@@ -74,3 +76,16 @@ def test_it_can_be_written_again(loaded, tmp_path):
     assert (model.shape.depth, model.shape.width, fitting(model)) == (6, 384, Architecture.ENCODER)
     proof = export(model, tokenizer, tmp_path / "out", Architecture.ENCODER, lines=PUBLISHED)
     assert max(proof.hidden, proof.logits) < 1e-5
+
+
+def test_it_can_be_written_for_other_libraries(loaded, tmp_path):
+    """Its own library reads the folder and prints the published similarities; a graph gives the same states."""
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    pytest.importorskip("onnxruntime")
+    model, tokenizer = loaded
+    extras = (Sentence(normalise=True), Onnx())
+    proof = export(model, tokenizer, tmp_path / "out", Architecture.ENCODER, lines=PUBLISHED, extras=extras)
+    assert all(other.apart < 1e-5 for other in proof.others)
+    other = sentence_transformers.SentenceTransformer(str(tmp_path / "out"), device="cpu", local_files_only=True)
+    vectors = torch.from_numpy(other.encode(list(PUBLISHED)))
+    assert torch.allclose(vectors @ vectors.T, SIMILARITY, atol=1e-4)

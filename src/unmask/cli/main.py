@@ -13,7 +13,24 @@ from typing import Annotated
 import typer
 
 from unmask import __version__
-from unmask.cli import audit, demo, embed, export, family, fill, prepare, pretrain, report, tune, vectors, walk
+from unmask.cli import (
+    audit,
+    demo,
+    embed,
+    evaluate,
+    export,
+    family,
+    fill,
+    landscape,
+    multitask,
+    predict,
+    prepare,
+    pretrain,
+    report,
+    tune,
+    vectors,
+    walk,
+)
 
 app = typer.Typer(
     name="unmask",
@@ -31,6 +48,10 @@ _COMMANDS = (
     audit.audit,
     pretrain.pretrain,
     tune.tune,
+    multitask.multitask,
+    predict.predict,
+    evaluate.evaluate,
+    landscape.landscape,
     fill.fill,
     embed.embed,
     export.export,

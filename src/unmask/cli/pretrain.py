@@ -26,7 +26,7 @@ def pretrain(
     batch: Annotated[int | None, typer.Option(min=1, help="Rows in a step, in every stage.")] = None,
     rate: Annotated[float | None, typer.Option(help="The highest learning rate.")] = None,
     short: Annotated[
-        bool, typer.Option("--short", help="For a run of minutes: batch 16, rate 1e-3, longer warm-up, no dropout.")
+        bool, typer.Option("--short", help="For a run of minutes: rows of 32, then 128 tokens, Muon, no dropout.")
     ] = False,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Change a value of the recipe: PATH=VALUE.")] = None,
     seed: Annotated[int, typer.Option(help="The seed of all draws.")] = 0,

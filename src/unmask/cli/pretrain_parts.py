@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from unmask import __version__
-from unmask.cli.terminal import resolve
+from unmask.cli.short import shortened
+from unmask.cli.terminal import changed
 from unmask.codec import encode, fingerprint
 from unmask.errors import RecipeError
 from unmask.export.source import open_source
 from unmask.export.start import begin_from, fill_learner
+from unmask.family import member
 from unmask.nets.model import Model
 from unmask.nets.transformer import count
 from unmask.nets.trunk import Trunk
@@ -36,17 +38,6 @@ from unmask.train.lessons import Lessons, learnable
 from unmask.train.loop import Training
 from unmask.train.record import Line
 from unmask.train.samples import fill_samples
-
-SHORT = (
-    "descent.optimiser.rate=1e-3",
-    "descent.optimiser.betas.1=0.98",
-    "descent.optimiser.correct_bias=true",
-    "descent.schedule.warmup.share=0.05",
-    "trunk.dropout=0",
-    "trunk.attention_dropout=0",
-)
-"""What a run of minutes wants instead of numbers that were made for a million steps (docs/long-runs.md)."""
-SHORT_BATCH = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,12 +102,10 @@ class Pretraining:
     def recipe(self) -> Recipe:
         """The member with all changes, in the shape of the network that it begins with."""
         wish = self.wish
-        stages = range(len(resolve(wish.member, [], wish.size).stages))
-        batch, rate = wish.batch or (SHORT_BATCH if wish.short else None), wish.rate
-        changes = list(SHORT) if wish.short else []
-        changes += [f"stages.{number}.batch={batch}" for number in stages if batch is not None]
-        changes += [f"descent.optimiser.rate={rate}"] if rate is not None else []
-        recipe = resolve(wish.member, [*changes, *wish.changes], wish.size)
+        recipe = self._member
+        changes = [f"stages.{number}.batch={wish.batch}" for number in range(len(recipe.stages)) if wish.batch]
+        changes += [f"descent.optimiser.rate={wish.rate}"] if wish.rate is not None else []
+        recipe = changed(recipe, [*changes, *wish.changes], "stages.0.length=256")
         for model in self.start:
             if wish.size and recipe.trunk != model.shape:
                 raise RecipeError(f"--from {wish.start} brings a network of its own size. Leave --size out.")
@@ -127,6 +116,12 @@ class Pretraining:
                 )
             recipe = replace(recipe, trunk=_with_dropout(model.shape, recipe.trunk))
         return recipe
+
+    @property
+    def _member(self) -> Recipe:
+        """The member before any change: as published, or for a short run."""
+        published = member(self.wish.member, self.wish.size)
+        return shortened(published) if self.wish.short else published
 
     @cached_property
     def course(self) -> Lessons:

@@ -12,31 +12,90 @@ from typing import Annotated, Literal
 
 import typer
 
+_ASKED, _MOVES, _RUNS = "What is asked", "What moves", "How it runs"
+
 
 def tune(
     source: Annotated[Path, typer.Argument(help="The network: a run of pretrain, or a Hugging Face folder of a BERT.")],
-    task: Annotated[Path, typer.Option(help="Rows to learn from: .jsonl, .csv or .tsv, also with .gz.")],
+    task: Annotated[Path, typer.Option(help="Rows to learn from: .jsonl .csv .tsv .json .conll, also with .gz.")],
     out: Annotated[Path, typer.Option(help="The folder to make.")],
     dev: Annotated[Path | None, typer.Option(help="Rows to judge by; without it, 1 text in 10 is set aside.")] = None,
     epochs: Annotated[float, typer.Option(help="How often every row is learned from.")] = 3.0,
-    rate: Annotated[float, typer.Option(help="The highest learning rate; for small networks also try 3e-4.")] = 5e-5,
-    batch: Annotated[int, typer.Option(min=1, help="Rows in a step.")] = 32,
+    rate: Annotated[
+        float | None, typer.Option(help="The highest learning rate. Usual: 5e-5 (full); for small networks also 3e-4.")
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Questions in a step.")] = 32,
     length: Annotated[
-        int | None, typer.Option(min=4, help="Most tokens in a row; longer ones are cut. Usual: 128.")
+        int | None, typer.Option(min=4, help="Most tokens in a row; longer ones are cut. Usual: 128; spans: 384.")
     ] = None,
     seed: Annotated[int, typer.Option(help="The seed of the new head, the order and the dropout.")] = 0,
     kind: Annotated[
-        Literal["auto", "classify", "regress"], typer.Option(help="A class or a number; auto: the labels decide.")
+        Literal["auto", "classify", "labels", "regress", "tag", "span", "choose", "rank", "pair", "write"],
+        typer.Option(help="What is said about a row; auto: the file decides.", rich_help_panel=_ASKED),
     ] = "auto",
-    fields: Annotated[str, typer.Option(help="The field of the text, or two with a comma. Numbers: no header.")] = "",
-    label: Annotated[str, typer.Option(help="The field of the label.")] = "",
-    from_scratch: Annotated[
-        bool, typer.Option("--from-scratch", help="Draw all weights anew, to compare with.")
+    fields: Annotated[
+        str, typer.Option(help="The fields of the text, with commas. Numbers: no header.", rich_help_panel=_ASKED)
+    ] = "",
+    label: Annotated[str, typer.Option(help="The field of the label.", rich_help_panel=_ASKED)] = "",
+    read: Annotated[
+        Literal["first", "mean", "attention"],
+        typer.Option(help="Which tokens speak for a row.", rich_help_panel=_ASKED),
+    ] = "first",
+    crf: Annotated[
+        bool, typer.Option("--crf", help="Tags: choose those of a sentence together.", rich_help_panel=_ASKED)
     ] = False,
-    device: Annotated[str, typer.Option(help="cpu, cuda, mps, or auto for the fastest.")] = "auto",
-    precision: Annotated[Literal["auto", "float32", "bfloat16"], typer.Option(help="Numbers to compute in.")] = "auto",
+    longest: Annotated[
+        int | None, typer.Option(min=1, help="Spans: most tokens of an answer.", rich_help_panel=_ASKED)
+    ] = None,
+    candidates: Annotated[
+        int, typer.Option(min=2, help="Rank: most candidates of a query in a step.", rich_help_panel=_ASKED)
+    ] = 16,
+    version: Annotated[
+        Literal["1", "2"],
+        typer.Option(help="Write: with a new decoder (1), or the encoder itself goes on (2).", rich_help_panel=_ASKED),
+    ] = "2",
+    beam: Annotated[int, typer.Option(min=1, help="Write: texts searched at once.", rich_help_panel=_ASKED)] = 4,
+    most: Annotated[
+        int, typer.Option(min=2, help="Write: most tokens of a text, its end counted.", rich_help_panel=_ASKED)
+    ] = 64,
+    policy: Annotated[
+        Literal["full", "frozen", "layers", "adapter", "lora", "norms", "top", "gradual"],
+        typer.Option(help="What may move.", rich_help_panel=_MOVES),
+    ] = "full",
+    decay: Annotated[
+        float | None, typer.Option(help="full, gradual: the rate of a layer by that above it.", rich_help_panel=_MOVES)
+    ] = None,
+    width: Annotated[
+        int | None, typer.Option(min=1, help="adapter: its width. Usual: 64.", rich_help_panel=_MOVES)
+    ] = None,
+    blocks: Annotated[
+        int | None, typer.Option(min=0, help="top: how many blocks move. Usual: 1.", rich_help_panel=_MOVES)
+    ] = None,
+    rank: Annotated[int | None, typer.Option(min=1, help="lora: its rank. Usual: 8.", rich_help_panel=_MOVES)] = None,
+    move: Annotated[
+        bool | None, typer.Option("--move", help="layers: let the network move, too.", rich_help_panel=_MOVES)
+    ] = None,
+    cache: Annotated[
+        bool | None,
+        typer.Option("--cache/--no-cache", help="frozen, layers: read each row once.", rich_help_panel=_MOVES),
+    ] = None,
+    beside: Annotated[
+        float, typer.Option(help="Also fill masks, with this weight (GPT: 0.5).", rich_help_panel=_MOVES)
+    ] = 0.0,
+    dropout: Annotated[
+        float | None, typer.Option(help="What is dropped out. Usual: what the network has.", rich_help_panel=_MOVES)
+    ] = None,
+    from_scratch: Annotated[
+        bool, typer.Option("--from-scratch", help="Draw all weights anew, to compare with.", rich_help_panel=_MOVES)
+    ] = False,
+    device: Annotated[
+        str, typer.Option(help="cpu, cuda, mps, or auto for the fastest.", rich_help_panel=_RUNS)
+    ] = "auto",
+    precision: Annotated[
+        Literal["auto", "float32", "bfloat16"], typer.Option(help="Numbers to compute in.", rich_help_panel=_RUNS)
+    ] = "auto",
 ) -> None:
-    """Fine-tune a network on a task: classes or numbers for texts, or for pairs. The same command goes on after a stop.
+    """Fine-tune a network on a task: classes, numbers, tags, spans, choices, orders or texts. Starting again goes on.
 
     Examples:
 
@@ -45,30 +104,48 @@ def tune(
         unmask tune runs/bert --task reviews.csv --out reviews/ --epochs 3 --rate 5e-5 --batch 32 --length 128 --seed 0
 
         unmask tune runs/bert --task pairs.tsv --fields question1,question2 --label same --out scratch/ --from-scratch
+
+        unmask tune runs/bert --task names.conll --kind tag --policy adapter --width 32 --out names/
     """
+    from unmask.nets.reading import ReadOut
     from unmask.tune.fields import Choice
     from unmask.tune.job import read_job
-    from unmask.tune.row_task import Kind
+    from unmask.tune.manner import Manner, Version
+    from unmask.tune.output import Kind, usual_length
+    from unmask.tune.policies.choose import choose_policy
+    from unmask.tune.wish import Wish
+    from unmask.use.beam_choice import Beam
 
     texts = tuple(name.strip() for name in fields.split(",") if name.strip())
-    wanted = None if kind == "auto" else Kind(kind)
-    job = read_job(task, dev, Choice(texts, label.strip()), wanted, seed)
+    wish = Wish(
+        kind=None if kind == "auto" else Kind(kind),
+        choice=Choice(texts, label.strip()),
+        read=ReadOut(read),
+        crf=crf,
+        longest=longest,
+        most=candidates,
+        manner=Manner(version=Version(version), search=Beam(width=beam, most=most)),
+    )
+    given = {"decay": decay, "width": width, "blocks": blocks, "rank": rank, "move": move, "remember": cache}
+    moves = choose_policy(policy, {name: value for name, value in given.items() if value is not None})
+    job = read_job(task, dev, wish, seed)
 
     from unmask.cli.tuning import work
     from unmask.export.source import open_source
     from unmask.train.processes import joined
     from unmask.train.run import Run, choose_device, choose_micro, choose_precision
-    from unmask.tune.full import FullTune, Settings, fitting_length
-    from unmask.tune.start import Origin
+    from unmask.tune.start import Origin, with_dropout
+    from unmask.tune.tuning import Settings, Tuning, fitting_length
 
     opened, where = open_source(source), choose_device(device)
     how = Settings(
         epochs=epochs,
-        rate=rate,
+        rate=moves.usual_rate if rate is None else rate,
         batch=batch,
-        length=fitting_length(opened.model, length),
+        length=fitting_length(opened.model, length, usual_length(job.output.kind)),
         seed=seed,
         start=Origin.SCRATCH if from_scratch else Origin.PRETRAINED,
+        beside=beside,
     )
     run = Run(
         device=where,
@@ -77,5 +154,7 @@ def tune(
         keep=1,
         trials=max(1, round(epochs)),
     )
+    model = opened.model if dropout is None else with_dropout(opened.model, dropout)
+    tuning = Tuning(job, model, opened.tokenizer, how, opened.name, moves)
     with joined(where) as processes:
-        work(FullTune(job, opened.model, opened.tokenizer, how, opened.name), run, processes, out)
+        work(tuning, run, processes, out, source)

@@ -1,62 +1,68 @@
 """The flow of `tune`: encode, train, judge, save, tell.
 
-What arrives: a `FullTune` and where it is computed. What leaves: a finished folder and a table of scores.
+What arrives: a `Tuning` and where it is computed. What leaves: a finished folder and a table of scores.
 What never happens here: learning or judging; see `unmask.tune`, `unmask.train` and `unmask.evaluate`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from rich.table import Table
 
 from unmask.cli.progress import progress
 from unmask.cli.terminal import console, interruptible, say
-from unmask.evaluate.metrics import Scores, classification, regression, told
-from unmask.records import Fact
+from unmask.evaluate.metrics import told
+from unmask.evaluate.scoring import chance, fit, floor, scores
+from unmask.nets.mix import LayerMix
 from unmask.train.checkpoint import CHECKPOINTS, discard
 from unmask.train.folder import begin, check, finish, finished, hold
 from unmask.train.processes import Processes
 from unmask.train.record import Line
 from unmask.train.run import Run
+from unmask.tune.asking_answers import SpanAnswer, save_submission
 from unmask.tune.course import Labelled
-from unmask.tune.full import FullTune
 from unmask.tune.job import Job
-from unmask.tune.predict import Said, answer
-from unmask.tune.row_task import amounts
-from unmask.tune.saved import PREDICTIONS, finite, read_task, save_tuned
+from unmask.tune.outputs.span import Span
+from unmask.tune.policy import trained
+from unmask.tune.saved import PREDICTIONS, Root, Tuned, finite, read_task, save_answers, save_tuned
+from unmask.tune.tuning import Tuning, digest_of
 
 
-def work(full: FullTune, run: Run, processes: Processes, out: Path) -> None:
+def work(tuning: Tuning, run: Run, processes: Processes, out: Path, source: Path) -> None:
     """Tune in a folder that nobody else writes to. The first process speaks and saves for all."""
     if not processes.leads:
-        _follow(full, run, processes, out)
+        _follow(tuning, run, processes, out)
         return
     with hold(out), interruptible(out):
-        description = full.describe()
+        description = tuning.describe()
         check(out, description)
         if finished(out):
             say(f"{out} is tuned already.", beside=True)
         else:
-            course = _lay_out(full)
+            course = _lay_out(tuning)
             begin(out, description)  # only now: a row that cannot be encoded leaves no folder behind
             processes.wait()
-            _train(full, course, run, processes, out)
+            _train(tuning, course, run, processes, out, source)
         _clear(out)
-        show(out, full.job)
+        show(out, tuning.job)
 
 
-def _follow(full: FullTune, run: Run, processes: Processes, out: Path) -> None:
+def _follow(tuning: Tuning, run: Run, processes: Processes, out: Path) -> None:
     """What all processes but the first do: train along, unless there is nothing left to do."""
     if not finished(out):
-        course = full.lay_out()
+        course = tuning.lay_out()
         processes.wait()
-        full.train(course, run, processes, out)
+        tuning.train(course, run, processes, out)
 
 
-def _train(full: FullTune, course: Labelled, run: Run, processes: Processes, out: Path) -> None:
-    with progress(f"tuning {full.source} ({full.settings.start})", course.steps(full.settings.epochs)) as tick:
+def _train(tuning: Tuning, course: Labelled, run: Run, processes: Processes, out: Path, source: Path) -> None:
+    began = time.monotonic()
+    with progress(f"tuning {tuning.source} ({tuning.settings.start})", course.steps(tuning.settings.epochs)) as tick:
         remark = Remark()
 
         def hear(line: Line) -> None:
@@ -64,28 +70,45 @@ def _train(full: FullTune, course: Labelled, run: Run, processes: Processes, out
                 tick.note(f"going on from step {line['step']:,}")
             tick(line["step"], remark(line))
 
-        tuned = full.train(course, run, processes, out, [hear])
-    said = answer(tuned.learner, tuned.task, course.judged.rows)
+        tuned = tuning.train(course, run, processes, out, [hear], lambda rows: tick(0, f"{rows:,} rows read"))
+    _finish(tuning, tuned, course, out, Root(tuning.source, str(source.resolve()), digest_of(tuning.model)), began)
+
+
+def _finish(tuning: Tuning, tuned: Tuned, course: Labelled, out: Path, root: Root, began: float) -> None:
+    """Let the network answer what it is judged by, and save it with its answers and scores."""
+    judged, learner, counts = tuning.job.judged, tuned.learner, trained(tuned.learner, tuning.policy)
+    output, answers = fit(tuned.output, judged, tuned.output.answer(learner, judged, course.judged))
+    found = scores(output, judged, answers)
     facts = {
-        "metrics": finite(scores(full.job, said)),
-        "source": full.source,
-        "settings": full.describe()["settings"],
-        "rows": {"learned": len(course.learned), "judged": len(course.judged), "cut": _cut(course)},
+        "metrics": finite(found),
+        "metric": next(iter(found)),  # the one to compare by
+        "chance": finite(floor(output, tuning.job.learned, judged)),
+        "source": tuning.source,
+        "settings": tuning.describe()["settings"],
+        "parameters": {"trained": counts.moving, "all": counts.all},
+        "seconds": round(time.monotonic() - began, 1),
+        "rows": {"learned": len(tuning.job.learned), "judged": len(judged), "cut": _cut(course)},
     }
-    save_tuned(tuned, out, full.job.judged, said, facts)
-    finish(out, {"metrics": facts["metrics"]})
+    save_answers(out, judged, answers)
+    if isinstance(output, Span):
+        save_submission(out, cast(Sequence[SpanAnswer], answers))
+    save_tuned(replace(tuned, output=output), out, root, facts)
+    layers = list(learner.mix.shares()) if isinstance(learner.mix, LayerMix) else []
+    finish(out, {"metrics": facts["metrics"], "layers": layers})
 
 
-def _lay_out(full: FullTune) -> Labelled:
-    """Say what was read, encode the rows, and say how many were too long."""
-    for sentence in full.job.told:
+def _lay_out(tuning: Tuning) -> Labelled:
+    """Say what was read, encode the questions, and say how many were too long."""
+    for sentence in tuning.job.told:
         say(sentence, beside=True)
-    rows = len(full.job.learned) + len(full.job.judged)
-    with progress("encoding", rows) as tick:
-        course = full.lay_out(tick)
+    with progress("encoding", len(tuning.job.learned) + len(tuning.job.judged)) as tick:
+        course = tuning.lay_out(tick)
+    rows = len(course.learned.rows) + len(course.judged.rows)
     if _cut(course):
         long = f"{_cut(course):,} of {rows:,} rows have more than {course.length} tokens; their ends were cut off"
         say(long, beside=True)
+    for note in (*course.learned.notes, *course.judged.notes):
+        say(note, beside=True)
     return course
 
 
@@ -109,14 +132,6 @@ class Remark:
         return ", ".join(filter(None, (loss, self.judged)))
 
 
-def scores(job: Job, said: Said) -> Scores:
-    """How good answers to the rows that are judged by are."""
-    truth = said.task.truth(job.judged)
-    if isinstance(truth, Fact):
-        return classification(truth.value, said.classes, len(said.task.labels))
-    return regression(amounts(job.judged), said.amounts)
-
-
 def show(out: Path, job: Job) -> None:
     """Print the scores of a finished folder."""
     found = read_task(out)
@@ -124,12 +139,14 @@ def show(out: Path, job: Job) -> None:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column(f"{len(job.judged):,} rows judged by")
     table.add_column("score", justify="right")
-    for name, value in told(values, job.task.labels):
+    for name, value in told(values, getattr(job.output, "labels", ())):
         table.add_row(name, value)
     console().print(table)
-    if job.task.labels:
-        label, often = Counter(job.judged.truths).most_common(1)[0]
-        say(f"Always saying {label} would have an accuracy of {often / len(job.judged):.4f}.")
+    if chance(job.output, job.judged):
+        say(chance(job.output, job.judged))
+    parameters = found["parameters"]
+    share = parameters["trained"] / parameters["all"]
+    say(f"{parameters['trained']:,} of {parameters['all']:,} parameters were trained ({share:.1%}).")
     say(f"The tuned network is in {out}, its answers in {out / PREDICTIONS}.")
 
 

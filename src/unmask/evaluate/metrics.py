@@ -1,8 +1,10 @@
-"""Scores of answers about whole rows, as the papers of the field report them.
+"""Scores of answers about whole rows, as GLUE and CLUE define them, and how every kind of score is told to a person.
 
 What arrives: true and said classes, or true and said numbers. What leaves: scores by name, between -1 and 1; the
-root mean square error in the units of the numbers.
+root mean square error in the units of the numbers. A baseline is what an answer that reads nothing would score.
 What never happens here: a score made up where none is defined. It is not a number then, and `told` says so.
+
+Other kinds of answers have their own modules: labels, tags, spans, ranking, writing.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef, root_me
 from unmask.records import Amounts, Ints
 
 Scores = Mapping[str, float]
+"""Scores by name; the first is the one to compare by."""
 NAMES = MappingProxyType(
     {
         "accuracy": "accuracy",
@@ -27,9 +30,38 @@ NAMES = MappingProxyType(
         "pearson": "Pearson correlation",
         "spearman": "Spearman correlation",
         "rmse": "root mean square error",
+        "exact_match": "exact match",
+        "micro_f1": "micro F1",
+        "micro_precision": "micro precision",
+        "micro_recall": "micro recall",
+        "example_f1": "F1 per example",
+        "entity_f1": "entity F1",
+        "entity_precision": "entity precision",
+        "entity_recall": "entity recall",
+        "entity_macro_f1": "entity F1, mean over types",
+        "answer_f1": "answer F1",
+        "has_answer_exact": "exact match where there is an answer",
+        "has_answer_f1": "answer F1 where there is an answer",
+        "no_answer_exact": "exact match where there is none",
+        "no_answer_f1": "answer F1 where there is none",
+        "best_exact": "exact match at the best threshold",
+        "best_f1": "answer F1 at the best threshold",
+        "map": "mean average precision",
+        "mrr": "mean reciprocal rank",
+        "p_at_1": "precision at 1",
+        "ndcg_at_10": "nDCG at 10",
+        "groups": "groups judged",
+        "groups_left_out": "groups left out: nothing right in them",
+        "bleu": "BLEU",
+        "chrf": "chrF",
+        "rouge_1": "ROUGE-1",
+        "rouge_2": "ROUGE-2",
+        "rouge_l": "ROUGE-L",
     }
 )
 """What a person calls each score."""
+_COUNTS = frozenset({"groups", "groups_left_out"})
+_CORRELATIONS = frozenset({"pearson", "spearman"})
 
 
 def classification(truth: Ints, said: Ints, classes: int) -> Scores:
@@ -50,6 +82,23 @@ def classification(truth: Ints, said: Ints, classes: int) -> Scores:
     return MappingProxyType(scores)
 
 
+def classification_baseline(known: Ints, truth: Ints, classes: int) -> Scores:
+    """What always saying the class that is most frequent among the `known` truths scores; of equals, the first."""
+    majority = int(np.bincount(known, minlength=classes).argmax())
+    return classification(truth, np.full_like(truth, majority), classes)
+
+
+def choice(truth: Ints, said: Ints) -> Scores:
+    """The share of questions whose right choice was said: the accuracy of C3, ChID and SWAG."""
+    _need_rows(truth, said)
+    return MappingProxyType({"accuracy": float(np.mean(truth == said))})
+
+
+def choice_baseline(choices: Ints) -> Scores:
+    """What guessing scores on average, given how many choices each question has."""
+    return MappingProxyType({"accuracy": float(np.mean(1 / choices))})
+
+
 def regression(truth: Amounts, said: Amounts) -> Scores:
     """The correlations of Pearson and Spearman, and the root mean square error.
 
@@ -66,17 +115,26 @@ def regression(truth: Amounts, said: Amounts) -> Scores:
     )
 
 
+def regression_baseline(known: Amounts, truth: Amounts) -> Scores:
+    """What always saying the mean of the `known` numbers scores: it correlates with nothing."""
+    return regression(truth, np.full(len(truth), float(np.mean(known))))
+
+
 def told(scores: Scores, labels: Sequence[str] = ()) -> list[tuple[str, str]]:
     """Scores as a person reads them: name and value. With two labels, F1 says whose it is."""
-    return [(_name(name, labels), _value(scores[name])) for name in NAMES if name in scores]
+    return [(_name(name, labels), _value(name, value)) for name, value in scores.items() if name in NAMES]
 
 
 def _name(name: str, labels: Sequence[str]) -> str:
     return f"F1 of {labels[1]}" if name == "f1" and len(labels) == 2 else NAMES[name]
 
 
-def _value(value: float) -> str:
-    return f"{value:.4f}" if math.isfinite(value) else "undefined: all the same"
+def _value(name: str, value: float) -> str:
+    if name in _COUNTS:
+        return f"{value:,.0f}"
+    if math.isfinite(value):
+        return f"{value:.4f}"
+    return "undefined: all the same" if name in _CORRELATIONS else "undefined: nothing to judge"
 
 
 def _need_rows(truth: Ints | Amounts, said: Ints | Amounts) -> None:

@@ -1,4 +1,4 @@
-"""BERT in the names of Hugging Face: `BertForPreTraining`, `BertForMaskedLM`, `BertModel`, and tuned for a task.
+"""BERT in the names of Hugging Face: pre-trained (`BertForPreTraining` and its parts), and tuned for a task.
 
 What arrives: how deep a trunk is and which heads it has. What leaves: the name table, which works both ways.
 What never happens here: numbers or files. The table is names alone; the settings are in `bert_config.py`.
@@ -7,7 +7,7 @@ What never happens here: numbers or files. The table is names alone; the setting
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -34,6 +34,18 @@ class Architecture(StrEnum):
     """With the pooler of the head for rows, and without its classes."""
     CLASSIFIER = "BertForSequenceClassification"
     """With a head for rows that was tuned for a task: its classes are labels, or one number."""
+    TAGGER = "BertForTokenClassification"
+    """With a label for each token, and without a pooler."""
+    READER = "BertForQuestionAnswering"
+    """With two scores for each token: as the first of an answer, and as the last. Without a pooler."""
+    CHOOSER = "BertForMultipleChoice"
+    """With one number for each row; the rows of a question are its choices."""
+
+
+FOR_A_TASK = frozenset({Architecture.CLASSIFIER, Architecture.TAGGER, Architecture.READER, Architecture.CHOOSER})
+"""What a network becomes when it is tuned; the others are pre-trained."""
+PRETRAINED_CLASSES, TASK_CLASSES, ENDS = "cls.seq_relationship", "classifier", "qa_outputs"
+"""What they call a last layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +54,20 @@ class Parts:
 
     tokens: bool
     pool: bool
-    classify: bool
-    labels: bool = False
-    """Whether the classes are those of a task, and not of pre-training."""
+    row: str = ""
+    """What they call the classes of rows; empty where there are none."""
+    each: str = ""
+    """What they call the scores of each token; empty where there are none."""
 
 
 PARTS = {
-    Architecture.PRE_TRAINING: Parts(tokens=True, pool=True, classify=True),
-    Architecture.MASKED_LM: Parts(tokens=True, pool=False, classify=False),
-    Architecture.ENCODER: Parts(tokens=False, pool=True, classify=False),
-    Architecture.CLASSIFIER: Parts(tokens=False, pool=True, classify=True, labels=True),
+    Architecture.PRE_TRAINING: Parts(tokens=True, pool=True, row=PRETRAINED_CLASSES),
+    Architecture.MASKED_LM: Parts(tokens=True, pool=False),
+    Architecture.ENCODER: Parts(tokens=False, pool=True),
+    Architecture.CLASSIFIER: Parts(tokens=False, pool=True, row=TASK_CLASSES),
+    Architecture.TAGGER: Parts(tokens=False, pool=False, each=TASK_CLASSES),
+    Architecture.READER: Parts(tokens=False, pool=False, each=ENDS),
+    Architecture.CHOOSER: Parts(tokens=False, pool=True, row=TASK_CLASSES),
 }
 
 
@@ -78,16 +94,22 @@ def canonical(state: Mapping[str, Tensor]) -> Weights:
     return {_canonical(name): tensor for name, tensor in state.items()}
 
 
-def parts_in(names: Iterable[str]) -> Parts:
-    """Which parts a folder holds, by canonical names. Published files often hold more than their class asks for."""
+def parts_in(names: Iterable[str], named: Collection[str] = ()) -> Parts:
+    """Which parts a folder holds, by canonical names. Published files often hold more than their class asks for.
+
+    `classifier` may belong to rows or to tokens. The classes that the folder is `named` for decide; where it names
+    none, a pooler does.
+    """
     found = {name.rpartition(".")[0] for name in names}
-    labels = "classifier" in found
-    classify = labels or "cls.seq_relationship" in found
+    pool, classifier = f"{PREFIX}pooler.dense" in found, TASK_CLASSES in found
+    by_token = classifier and (Architecture.TAGGER in named if named else not pool)
+    rows = [TASK_CLASSES] * (classifier and not by_token) + [PRETRAINED_CLASSES] * (PRETRAINED_CLASSES in found)
+    tokens = [TASK_CLASSES] * by_token + [ENDS] * (ENDS in found)
     return Parts(
         tokens="cls.predictions.transform.dense" in found,
-        pool=classify or f"{PREFIX}pooler.dense" in found,
-        classify=classify,
-        labels=labels,
+        pool=pool or bool(rows),
+        row=next(iter(rows), ""),
+        each=next(iter(tokens), ""),
     )
 
 
@@ -103,8 +125,8 @@ def _entries(parts: Parts, depth: int, prefix: str) -> Iterator[Entry]:
         yield from _layer(f"trunk.layers.{number}", f"{prefix}encoder.layer.{number}")
     yield from _tokens() if parts.tokens else _left("tokens.dense", "tokens.norm", "tokens.token", "tokens")
     yield from _pairs("row.pool", f"{prefix}pooler.dense") if parts.pool else _left("row.pool")
-    classes = "classifier" if parts.labels else "cls.seq_relationship"
-    yield from _pairs("row.classify", classes) if parts.classify else _left("row.classify")
+    yield from _pairs("row.classify", parts.row) if parts.row else _left("row.classify")
+    yield from _pairs("each", parts.each) if parts.each else _left("each")
 
 
 def _pairs(ours: str, theirs: str) -> Iterator[Entry]:

@@ -7,12 +7,13 @@ BERT, is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from unmask.errors import InputError
 from unmask.export.bert import Architecture
+from unmask.export.task import NO_TASK, Task
 from unmask.nets.model import Model
 from unmask.nets.trunk import Activation, Norm, Positions, Sharing, Trunk
 
@@ -43,8 +44,8 @@ class Sizes:
     positions: int
 
 
-def write_config(model: Model, pad: int, architecture: Architecture, labels: Sequence[str] = ()) -> dict[str, Any]:
-    """The content of `config.json`; `labels` are the names of a task's classes."""
+def write_config(model: Model, pad: int, architecture: Architecture, task: Task = NO_TASK) -> dict[str, Any]:
+    """The content of `config.json`; the task names the classes of a network that was tuned."""
     trunk = model.shape
     _check_trunk(trunk)
     return {
@@ -64,21 +65,35 @@ def write_config(model: Model, pad: int, architecture: Architecture, labels: Seq
         "initializer_range": trunk.spread,
         "pad_token_id": pad,
         **_FIXED,
-        **(_task(model, labels) if architecture is Architecture.CLASSIFIER else {}),
+        **_classes(model, architecture, task),
     }
 
 
-def _task(model: Model, labels: Sequence[str]) -> dict[str, Any]:
+def _classes(model: Model, architecture: Architecture, task: Task) -> dict[str, Any]:
     """What the classes are called. One class alone is a number; without names they have those of `transformers`."""
-    assert model.row is not None, "a classifier has a head for rows"
-    classes = model.row.classify.out_features
-    names = tuple(labels) or tuple(f"LABEL_{number}" for number in range(classes))
+    if architecture is Architecture.CLASSIFIER:
+        assert model.row is not None, "a classifier has a head for rows"
+        classes = model.row.classify.out_features
+        return {**_names(classes, task), "problem_type": _problem(classes, task)}
+    if architecture is Architecture.TAGGER:
+        assert model.each is not None, "a tagger scores each token"
+        return _names(model.each.out_features, task)
+    return {}
+
+
+def _names(classes: int, task: Task) -> dict[str, Any]:
+    names = task.labels or tuple(f"LABEL_{number}" for number in range(classes))
     assert len(names) == classes, "every class has a name"
     return {
         "id2label": {str(number): name for number, name in enumerate(names)},
         "label2id": {name: number for number, name in enumerate(names)},
-        "problem_type": "regression" if classes == 1 else "single_label_classification",
     }
+
+
+def _problem(classes: int, task: Task) -> str:
+    if classes == 1:
+        return "regression"
+    return "multi_label_classification" if task.several else "single_label_classification"
 
 
 def read_config(config: Mapping[str, Any]) -> Sizes:

@@ -6,19 +6,25 @@ What never happens here: a claim. What is not known is not said, and no licence 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from unmask.export.bert import Architecture
+from unmask.export.extra import Extra
 from unmask.export.proof import Proof
+from unmask.export.task import NO_TASK, Task
+from unmask.export.usage import usage
 
 _TASKS = {
     Architecture.PRE_TRAINING: "fill-mask",
     Architecture.MASKED_LM: "fill-mask",
     Architecture.ENCODER: "feature-extraction",
     Architecture.CLASSIFIER: "text-classification",
+    Architecture.TAGGER: "token-classification",
+    Architecture.READER: "question-answering",
+    Architecture.CHOOSER: "multiple-choice",
 }
 
 
@@ -36,23 +42,34 @@ class About:
     """Counts of what it was trained on, such as documents and tokens."""
 
 
-def write_card(config: Mapping[str, Any], parameters: int, about: About, proof: Proof) -> str:
+def write_card(
+    config: Mapping[str, Any],
+    parameters: int,
+    about: About,
+    proof: Proof,
+    task: Task = NO_TASK,
+    extras: Sequence[Extra] = (),
+) -> str:
     """The text of the card, from the settings that were written and from what is known."""
     architecture = Architecture(config["architectures"][0])
     parts = (
-        _head(architecture),
+        _head(architecture, extras),
         f"# {about.name or 'A network in the shape of BERT'}",
         _shape(config, parameters),
         _training(about),
-        _usage(architecture),
+        _usage(architecture, task, extras),
+        _reading(task),
         _checked(proof),
         "## Licence\n\nUnknown. Ask whoever trained it, and mind the licence of the text it was trained on.",
     )
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _head(architecture: Architecture) -> str:
-    lines = ("library_name: transformers", f"pipeline_tag: {_TASKS[architecture]}", "license: unknown")
+def _head(architecture: Architecture, extras: Sequence[Extra]) -> str:
+    said = {"library_name": "transformers", "pipeline_tag": _TASKS[architecture], "license": "unknown"}
+    for extra in extras:
+        said |= extra.heading()
+    lines = (f"{name}: {value}" for name, value in said.items())
     return "\n".join(("---", *lines, "tags:", "- bert", "- unmask", "---"))
 
 
@@ -71,19 +88,23 @@ def _training(about: About) -> str:
     return "\n".join(("## Training", "", *lines)) if lines else ""
 
 
-def _usage(architecture: Architecture) -> str:
-    lines = (
-        f"from transformers import AutoTokenizer, {architecture.value}",
-        "",
-        'tokenizer = AutoTokenizer.from_pretrained("FOLDER")',
-        f'model = {architecture.value}.from_pretrained("FOLDER")',
-    )
-    return "\n".join(("## Use", "", "```python", *lines, "```"))
+def _usage(architecture: Architecture, task: Task, extras: Sequence[Extra]) -> str:
+    every = (usage(architecture, task), *(extra.usage(architecture) for extra in extras))
+    blocks = ("\n".join(("```python", *lines, "```")) for lines in every)
+    return "\n\n".join(("## Use", *blocks))
+
+
+def _reading(task: Task) -> str:
+    """What must be known to read the numbers as answers."""
+    rows = f"Rows have at most {task.length} tokens, as in training; the tokenizer cuts there when it is asked to cut."
+    notes = (*([rows] if task.length else []), *task.notes)
+    return "\n".join(("## The same answers", "", *(f"- {note}" for note in notes))) if notes else ""
 
 
 def _checked(proof: Proof) -> str:
+    others = "".join(f" {other}." for other in proof.others)
     return (
         "## Checked\n\n"
         f"Read by transformers {proof.version} and by unmask, {proof.rows} rows of {proof.tokens:,} tokens give the "
-        f"same numbers: hidden states differ by at most {proof.hidden:.1e}, outputs by {proof.logits:.1e}."
+        f"same numbers: hidden states differ by at most {proof.hidden:.1e}, outputs by {proof.logits:.1e}.{others}"
     )

@@ -13,10 +13,10 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from unmask.errors import InputError
-from unmask.export.bert import canonical, parts_in, table_for
+from unmask.export.bert import TASK_CLASSES, canonical, parts_in, table_for
 from unmask.export.bert_config import read_config
 from unmask.export.table import Weights, some
 from unmask.export.tokenizer_files import read_settings, read_tokenizer
@@ -34,14 +34,17 @@ def load(folder: Path) -> tuple[Model, Tokenizer]:
     folder = Path(folder)
     if not (folder / "config.json").is_file():
         raise InputError(f"{folder} is no Hugging Face folder: it has no config.json. Give the folder of a BERT.")
-    sizes = read_config(read_settings(folder / "config.json"))
+    config = read_settings(folder / "config.json")
+    sizes = read_config(config)
     theirs = canonical(read_weights(folder))
-    parts = parts_in(theirs)
+    parts = parts_in(theirs, config.get("architectures") or ())
     weights = table_for(parts, sizes.trunk.depth).to_ours(theirs)
     model = Model(sizes.trunk, sizes.vocabulary, sizes.positions, parts.tokens, parts.pool)
-    if parts.labels:
+    if parts.row == TASK_CLASSES:
         model.row = RowHead(sizes.trunk, len(weights["row.classify.bias"]))
-    if model.row is not None and not parts.classify:
+    if parts.each:
+        model.each = nn.Linear(sizes.trunk.width, len(weights["each.bias"]))
+    if model.row is not None and not parts.row:
         weights |= {f"row.classify.{name}": torch.zeros_like(p) for name, p in model.row.classify.named_parameters()}
     _check_shapes(model.state_dict(), weights, folder)
     model.load_state_dict({name: tensor.float() for name, tensor in weights.items()})

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from unmask.codec import decode
 from unmask.errors import InputError
-from unmask.export.bert import Architecture
+from unmask.export.bert import FOR_A_TASK
 from unmask.export.card import About
 from unmask.export.read import check_room, load
 from unmask.export.tokenizer_files import read_settings
@@ -26,6 +26,7 @@ from unmask.tokenize.tokenizer import Tokenizer
 from unmask.train.checkpoint import CHECKPOINTS, MODEL, checkpoints, name_of, read_state, read_tensors
 from unmask.train.folder import RUN, begun
 from unmask.train.learner import take_weights
+from unmask.tune.many_saved import is_trunk, load_trunk
 from unmask.tune.saved import TASK
 from unmask.use.choices import Which
 
@@ -43,11 +44,13 @@ class Network:
 def open_source(folder: Path, which: Which = Which.LAST) -> Network:
     """Open a run folder or a Hugging Face folder. The network is on the CPU, in float32, and at rest."""
     folder = Path(folder)
-    if is_tuned(folder) or _gives_labels(folder / "config.json"):
+    if is_tuned(folder) or _answers(folder / "config.json"):
         raise InputError(
-            f"{folder} holds a network that was tuned for a task: it answers that task, and of these commands only "
-            "export takes it. Name the run or the folder that it was tuned from."
+            f"{folder} holds a network that was tuned for a task: it answers that task and nothing else. Name the run "
+            "or the folder that it was tuned from."
         )
+    if is_trunk(folder):
+        return Network(*load_trunk(folder), folder.resolve().name, About(name=folder.resolve().name))
     if begun(folder):
         return _open_run(folder, which)
     if (folder / "config.json").is_file():
@@ -62,9 +65,9 @@ def is_tuned(folder: Path) -> bool:
     return (folder / TASK).is_file()
 
 
-def _gives_labels(config: Path) -> bool:
+def _answers(config: Path) -> bool:
     """Whether a Hugging Face folder holds a network that was tuned for a task."""
-    return config.is_file() and Architecture.CLASSIFIER in (read_settings(config).get("architectures") or ())
+    return config.is_file() and not FOR_A_TASK.isdisjoint(read_settings(config).get("architectures") or ())
 
 
 def _nothing_in(folder: Path) -> str:

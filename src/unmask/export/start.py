@@ -50,8 +50,8 @@ def fill_learner(learner: Learner, model: Model) -> tuple[str, ...]:
 
 
 def _fill_head(head: nn.Module, model: Model) -> bool:
-    """Whether every part of a head was found in the network."""
-    found = [_fill_part(part, model) for part in head.children()]
+    """Whether every part of a head that holds weights was found in the network."""
+    found = [_fill_part(part, model) for part in head.children() if part.state_dict()]
     return bool(found) and all(found)
 
 

@@ -49,8 +49,8 @@ def special_names(tokenizer: Tokenizer) -> dict[str, str]:
     return {f"{role}_token": name for role, name in asdict(tokenizer.roles).items()}
 
 
-def tokenizer_config(tokenizer: Tokenizer, positions: int) -> dict[str, Any]:
-    """The content of `tokenizer_config.json`.
+def tokenizer_config(tokenizer: Tokenizer, length: int) -> dict[str, Any]:
+    """The content of `tokenizer_config.json`, for rows of at most this length.
 
     `BertTokenizerFast` builds its pipeline anew from the vocabulary and the settings given here, so it is named only
     where this gives the same pipeline. Any other goes under the class that takes `tokenizer.json` as it stands.
@@ -61,7 +61,7 @@ def tokenizer_config(tokenizer: Tokenizer, positions: int) -> dict[str, Any]:
         **special_names(tokenizer),
         "added_tokens_decoder": added,
         "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
-        "model_max_length": positions,
+        "model_max_length": length,
     }
     if not (_is_berts(content) and _last_segment(tokenizer) == 1):
         return {**common, "tokenizer_class": "PreTrainedTokenizerFast"}

@@ -1,38 +1,42 @@
 """A network that was tuned for a task, as a folder that `transformers` loads.
 
-What arrives: a folder of `unmask tune`. What leaves: a `BertForSequenceClassification` with the names of its classes.
-What never happens here: another answer. The proof compares the answers to the task themselves.
+What arrives: a folder of `unmask tune`. What leaves: one of BERT's classes for tasks, with the names of its labels.
+What never happens here: another answer. The proof compares the answers to the task themselves, and a network whose
+answers these classes cannot give is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from unmask.export.bert import Architecture
 from unmask.export.card import About
+from unmask.export.extra import Extra
 from unmask.export.proof import SENTENCES, Proof
+from unmask.export.source import open_source
+from unmask.export.tuned_class import class_of, model_of_tuned
 from unmask.export.write import export
-from unmask.nets.model import Model
 from unmask.tune.saved import Tuned, load_tuned, read_task
-from unmask.tune.start import row_head
 
 
-def export_tuned(source: Path, folder: Path, lines: Sequence[str] = SENTENCES) -> Proof:
+def export_tuned(
+    source: Path, folder: Path, lines: Sequence[str] = SENTENCES, extras: Sequence[Extra] = ()
+) -> tuple[Architecture, Proof]:
     """Write a tuned network, its labels among the settings, and keep it only if both libraries answer alike."""
-    tuned = load_tuned(source)
+    tuned = open_tuned(source)
+    architecture, task = class_of(tuned)
+    model = model_of_tuned(tuned)
     about = _about(source.resolve().name, read_task(source))
-    model, labels = model_of_tuned(tuned), tuned.task.labels
-    return export(model, tuned.tokenizer, folder, Architecture.CLASSIFIER, about, lines, labels)
+    task = replace(task, length=tuned.length)
+    return architecture, export(model, tuned.tokenizer, folder, architecture, about, lines, task, extras)
 
 
-def model_of_tuned(tuned: Tuned) -> Model:
-    """The trunk with the head for rows that answers the task; the weights are shared, not copied."""
-    learner = tuned.learner
-    model = Model(learner.trunk.trunk, learner.vocabulary, learner.positions, tokens=False, row=False)
-    model.trunk, model.row = learner.trunk, row_head(learner, tuned.task)
-    return model.eval()
+def open_tuned(folder: Path) -> Tuned:
+    """A tuned network, on its trunk; a trunk that was saved apart is looked for where it lay when it was tuned."""
+    return load_tuned(folder, lambda root: open_source(folder / root.folder).model)
 
 
 def _about(name: str, said: Mapping[str, Any]) -> About:

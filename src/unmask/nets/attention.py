@@ -1,6 +1,7 @@
 """Self-attention over a flat batch of sequences, lowered to the fastest kernel that can express it.
 
-What arrives: states of all tokens, and the borders inside which they see each other.
+What arrives: states of all tokens, and the borders inside which they see each other, all of it or their past; or the
+newest tokens of texts that are being written, and what was kept of those before them.
 What leaves: the attended states. What never happens here: one sequence seeing another.
 
 Shapes: T tokens, S sequences, L the longest, D width, H heads, K width of a head.
@@ -8,6 +9,7 @@ Shapes: T tokens, S sequences, L the longest, D width, H heads, K width of a hea
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 import torch
@@ -15,7 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.nets.dropout import drop
-from unmask.nets.layout import Borders, from_grid, to_grid
+from unmask.nets.kept import Kept
+from unmask.nets.layout import Borders, Sight, from_grid, to_grid
 from unmask.nets.trunk import Trunk
 
 
@@ -23,8 +26,9 @@ class Lowering(StrEnum):
     """The ways in which attention can be computed; all give the same result."""
 
     AUTO = "auto"
-    """Without attention dropout VARLEN on a GPU in half precision; with it EACH on a CPU, where SDPA has no kernel for
-    it and would write everything out as well, with padding; else SDPA."""
+    """Without attention dropout VARLEN on a GPU in half precision, unless a source is seen by all (PREFIX), which it
+    cannot say; with dropout EACH on a CPU, where SDPA has no kernel for it and would write everything out as well, with
+    padding; else SDPA."""
     DENSE = "dense"
     """Scores, softmax and sum written out: the reference."""
     EACH = "each"
@@ -48,22 +52,35 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(trunk.width, 3 * trunk.width)
         self.out = nn.Linear(trunk.width, trunk.width)
 
-    def forward(self, x_TD: Tensor, borders: Borders) -> Tensor:
-        """Attend inside each sequence."""
-        qkv_T3HK = self.qkv(x_TD).view(len(x_TD), 3, self.heads, -1)
-        dropout = self.dropout if self.training else 0.0
-        y_THK = _KERNELS[_chosen(self.lowering, qkv_T3HK, dropout)](qkv_T3HK, borders, dropout)
+    def forward(self, x_TD: Tensor, around: Borders | Kept) -> Tensor:
+        """Attend inside each sequence. What is kept of the tokens before is what the newest ones see of theirs."""
+        qkv_T3HK = self._project(x_TD)
+        y_THK = around.join(qkv_T3HK) if isinstance(around, Kept) else self._attend(qkv_T3HK, around)
         out_TD: Tensor = self.out(y_THK.flatten(1))
         return out_TD
 
+    def keys_values(self, x_TD: Tensor) -> Tensor:
+        """What others see of these states (T x 2 x H x K): to be kept while something is written after them."""
+        return self._project(x_TD)[:, 1:]
 
-def _chosen(wish: Lowering, qkv_T3HK: Tensor, dropout: float) -> Lowering:
+    def _project(self, x_TD: Tensor) -> Tensor:
+        qkv_T3HK: Tensor = self.qkv(x_TD).view(len(x_TD), 3, self.heads, -1)
+        return qkv_T3HK
+
+    def _attend(self, qkv_T3HK: Tensor, borders: Borders) -> Tensor:
+        dropout = self.dropout if self.training else 0.0
+        lowering = chosen(self.lowering, qkv_T3HK, dropout, borders.sight)
+        return _KERNELS[lowering](qkv_T3HK, borders, dropout)
+
+
+def chosen(wish: Lowering, states: Tensor, dropout: float, sight: Sight = Sight.FULL) -> Lowering:
+    """The lowering that is taken for these states."""
     if wish is not Lowering.AUTO:
-        return wish
-    if qkv_T3HK.is_cuda and qkv_T3HK.dtype in (torch.bfloat16, torch.float16) and not dropout:
-        return Lowering.VARLEN
+        return Lowering.SDPA if wish is Lowering.VARLEN and sight is Sight.PREFIX else wish
+    if states.is_cuda and states.dtype in (torch.bfloat16, torch.float16) and not dropout:
+        return Lowering.SDPA if sight is Sight.PREFIX else Lowering.VARLEN
     # Compiled code would be made anew for every list of lengths.
-    return Lowering.EACH if qkv_T3HK.is_cpu and dropout and not torch.compiler.is_compiling() else Lowering.SDPA
+    return Lowering.EACH if states.is_cpu and dropout and not torch.compiler.is_compiling() else Lowering.SDPA
 
 
 def _grids(qkv_T3HK: Tensor, borders: Borders) -> tuple[Tensor, ...]:
@@ -74,7 +91,7 @@ def _grids(qkv_T3HK: Tensor, borders: Borders) -> tuple[Tensor, ...]:
 def _dense(qkv_T3HK: Tensor, borders: Borders, dropout: float) -> Tensor:
     q_SHLK, k_SHLK, v_SHLK = _grids(qkv_T3HK, borders)
     scores_SHLL = q_SHLK @ k_SHLK.transpose(-1, -2) * q_SHLK.shape[-1] ** -0.5
-    scores_SHLL = scores_SHLL.masked_fill(~borders.real_SL()[:, None, None, :], float("-inf"))
+    scores_SHLL = scores_SHLL.masked_fill(~borders.seen_SLL()[:, None], -torch.inf)
     weights_SHLL = F.dropout(scores_SHLL.softmax(-1), dropout)
     return from_grid((weights_SHLL @ v_SHLK).transpose(1, 2), borders)
 
@@ -85,14 +102,29 @@ def _each(qkv_T3HK: Tensor, borders: Borders, dropout: float) -> Tensor:
     q_HTK = (q_THK * q_THK.shape[-1] ** -0.5).transpose(0, 1).split_with_sizes(lengths, 1)
     k_HKT = k_THK.permute(1, 2, 0).split_with_sizes(lengths, 2)
     v_HTK = v_THK.transpose(0, 1).split_with_sizes(lengths, 1)
-    each = zip(q_HTK, k_HKT, v_HTK, strict=True)
-    return torch.cat([drop((q @ k).softmax(-1), dropout) @ v for q, k, v in each], dim=1).transpose(0, 1)
+    scores = _scores_each(q_HTK, k_HKT, borders)
+    y_HTK = [drop(scores_HLL.softmax(-1), dropout) @ v for scores_HLL, v in zip(scores, v_HTK, strict=True)]
+    return torch.cat(y_HTK, dim=1).transpose(0, 1)
+
+
+def _scores_each(q_HTK: Sequence[Tensor], k_HKT: Sequence[Tensor], borders: Borders) -> Iterator[Tensor]:
+    """The scores of one sequence after another, each made when it is asked for."""
+    scores = (q @ k for q, k in zip(q_HTK, k_HKT, strict=True))
+    if borders.sight is Sight.FULL:
+        yield from scores
+        return
+    hidden_SLL = (~borders.seen_SLL()).expand(borders.count, -1, -1)
+    for scores_HLL, hidden_LL in zip(scores, hidden_SLL, strict=True):
+        length = scores_HLL.shape[-1]
+        yield scores_HLL.masked_fill_(hidden_LL[:length, :length], -torch.inf)
 
 
 def _sdpa(qkv_T3HK: Tensor, borders: Borders, dropout: float) -> Tensor:
     q_SHLK, k_SHLK, v_SHLK = _grids(qkv_T3HK, borders)
-    mask = None if borders.equal else borders.real_SL()[:, None, None, :]
-    y_SHLK = F.scaled_dot_product_attention(q_SHLK, k_SHLK, v_SHLK, attn_mask=mask, dropout_p=dropout)
+    past = borders.sight is Sight.PAST  # padding stands behind every token that counts, so it needs no mask of its own
+    plain = past or (borders.equal and borders.sight is Sight.FULL)
+    mask = None if plain else borders.seen_SLL()[:, None]
+    y_SHLK = F.scaled_dot_product_attention(q_SHLK, k_SHLK, v_SHLK, mask, dropout, is_causal=past)
     return from_grid(y_SHLK.transpose(1, 2), borders)
 
 
@@ -100,24 +132,40 @@ def _flex(qkv_T3HK: Tensor, borders: Borders, dropout: float) -> Tensor:
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     total, device = len(qkv_T3HK), qkv_T3HK.device
-    home_T = torch.bucketize(torch.arange(total, device=device), borders.offsets_S1[1:], right=True)
+    token_T = torch.arange(total, device=device)
+    home_T = torch.bucketize(token_T, borders.offsets_S1[1:], right=True)
+    shown_T = _shown(borders, token_T, home_T)
 
-    def same(b: Tensor, h: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        return home_T[query] == home_T[key]
+    def sees(b: Tensor, h: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return (home_T[query] == home_T[key]) & (shown_T[key] | (key <= query))
 
-    mask = create_block_mask(same, None, None, total, total, device=str(device))
+    mask = create_block_mask(sees, None, None, total, total, device=str(device))
     q, k, v = (x_THK.transpose(0, 1)[None] for x_THK in qkv_T3HK.unbind(1))
     y_1HTK = flex_attention(q, k, v, block_mask=mask)
     assert isinstance(y_1HTK, Tensor)
     return y_1HTK[0].transpose(0, 1)
 
 
+def _shown(borders: Borders, token_T: Tensor, home_T: Tensor) -> Tensor:
+    """Which tokens the whole of their sequence sees, and not only what stands behind them."""
+    match borders.sight:
+        case Sight.FULL:
+            return torch.ones_like(token_T, dtype=torch.bool)
+        case Sight.PAST:
+            return torch.zeros_like(token_T, dtype=torch.bool)
+        case Sight.PREFIX:
+            return token_T < (borders.offsets_S1[:-1] + borders.prefix_S)[home_T]
+
+
 def _varlen(qkv_T3HK: Tensor, borders: Borders, dropout: float) -> Tensor:
     from torch.nn.attention.varlen import varlen_attn
 
     q_THK, k_THK, v_THK = qkv_T3HK.unbind(1)
-    offsets, longest = borders.offsets_S1, borders.longest
-    y_THK = varlen_attn(q_THK, k_THK, v_THK, offsets, offsets, longest, longest)
+    ends = borders.offsets_S1, borders.offsets_S1, borders.longest, borders.longest
+    if borders.sight is Sight.PAST:
+        y_THK = varlen_attn(q_THK, k_THK, v_THK, *ends, window_size=(-1, 0))  # all to the left, none to the right
+    else:
+        y_THK = varlen_attn(q_THK, k_THK, v_THK, *ends)
     assert isinstance(y_THK, Tensor)
     return y_THK
 

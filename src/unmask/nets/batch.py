@@ -3,7 +3,7 @@
 What arrives: an `Instance` in numpy. What leaves: a `Batch` on the device where the network lives.
 What never happens here: padding. A batch is flat, and borders say which tokens see each other.
 
-Shapes: T tokens, B rows, P predicted positions.
+Shapes: T tokens, B rows, P predicted positions, C labels.
 """
 
 from __future__ import annotations
@@ -15,10 +15,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unmask.nets.layout import Borders, ship
+from unmask.nets.layout import Borders, Sight, ship
 from unmask.nets.transformer import Tokens
 from unmask.ragged import within
-from unmask.records import Amount, Cloze, Fact, Inputs, Instance, Spans
+from unmask.records import (
+    Among,
+    Amount,
+    Cloze,
+    Continue,
+    Extract,
+    Fact,
+    Inputs,
+    Instance,
+    Labels,
+    Rewrite,
+    Spans,
+    Tags,
+    Target,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +43,26 @@ class ClozeAnswers:
     answers_P: Tensor
     spans: Spans
     """On the host: the selections as drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContinueAnswers:
+    """The true token after each of some positions."""
+
+    positions_P: Tensor
+    answers_P: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteAnswers:
+    """The true text for each row, with its end."""
+
+    ids_P: Tensor
+    position_P: Tensor
+    borders: Borders
+    """Of the texts; a token sees its past only."""
+    source: Borders
+    """Of the rows that the texts are written for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +81,57 @@ class AmountAnswers:
     value_B: Tensor
 
 
-Answers: TypeAlias = ClozeAnswers | FactAnswers | AmountAnswers
+@dataclass(frozen=True, slots=True)
+class LabelAnswers:
+    """Which labels each row has: 1 or 0."""
+
+    name: str
+    value_BC: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class TagAnswers:
+    """The true class at some tokens."""
+
+    name: str
+    positions_P: Tensor
+    value_P: Tensor
+    lengths: tuple[int, ...]
+    """On the host: how many of them each row has."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractAnswers:
+    """The first and the last token of the answer in each row."""
+
+    name: str
+    start_B: Tensor
+    end_B: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class AmongAnswers:
+    """The group of each row, and how right it is."""
+
+    name: str
+    group_B: Tensor
+    value_B: Tensor
+    groups: int
+    right: int
+    """On the host: how many rows are right at all, of all groups together."""
+
+
+Answers: TypeAlias = (
+    ClozeAnswers
+    | ContinueAnswers
+    | RewriteAnswers
+    | FactAnswers
+    | AmountAnswers
+    | LabelAnswers
+    | TagAnswers
+    | ExtractAnswers
+    | AmongAnswers
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +142,8 @@ class Batch:
     first_B: Tensor
     """Where each row begins: the place of its [CLS]."""
     answers: tuple[Answers, ...]
+    states: tuple[Tensor, ...] = ()
+    """What the trunk makes of the tokens, where that is known already."""
 
 
 def collate(instance: Instance, device: torch.device | str = "cpu", apart: bool = False) -> Batch:
@@ -67,10 +153,22 @@ def collate(instance: Instance, device: torch.device | str = "cpu", apart: bool 
         ids_T=_tensor(inputs.ids, device),
         position_T=_tensor(_positions(inputs, apart), device),
         segment_T=_tensor(inputs.segment, device),
-        borders=Borders.of(torch.from_numpy(_offsets(inputs, apart)), device),
+        borders=_borders(inputs, apart, device),
     )
-    answers = tuple(_answers(target, device) for target in instance.targets)
-    return Batch(tokens, _tensor(inputs.rows[:-1], device), answers)
+    answers = tuple(_answers(target, inputs, device) for target in instance.targets)
+    states = tuple(_numbers(state, device) for state in instance.states)
+    return Batch(tokens, _tensor(inputs.rows[:-1], device), answers, states)
+
+
+def _borders(inputs: Inputs, apart: bool, device: torch.device | str) -> Borders:
+    """Who sees whom: all of a row, or of a document; or a source itself, and what stands behind it also its past."""
+    offsets = torch.from_numpy(_offsets(inputs, apart))
+    if not len(inputs.prefix):
+        return Borders.of(offsets, device)
+    assert not apart, "a source with a text behind it is one document"
+    prefix = np.diff(inputs.rows)
+    prefix[: len(inputs.prefix)] = inputs.prefix
+    return Borders.of(offsets, device, Sight.PREFIX, torch.from_numpy(prefix))
 
 
 def _offsets(inputs: Inputs, apart: bool) -> np.ndarray:
@@ -87,17 +185,37 @@ def _positions(inputs: Inputs, apart: bool) -> np.ndarray:
     return within(_offsets(inputs, apart).astype(np.int64))
 
 
-def _answers(target: object, device: torch.device | str) -> Answers:
+def _answers(target: Target, inputs: Inputs, device: torch.device | str) -> Answers:
     match target:
         case Cloze(positions, answers, spans):
             return ClozeAnswers(_tensor(positions, device), _tensor(answers, device), spans)
+        case Continue(positions, answers):
+            return ContinueAnswers(_tensor(positions, device), _tensor(answers, device))
+        case Rewrite(ids, rows, position):
+            texts = Borders.of(torch.from_numpy(rows), device, Sight.PAST)
+            source = Borders.of(torch.from_numpy(inputs.rows[: len(rows)]), device)
+            return RewriteAnswers(_tensor(ids, device), _tensor(position, device), texts, source)
         case Fact(name, value):
             return FactAnswers(name, _tensor(value, device))
         case Amount(name, value):
-            numbers_B = torch.from_numpy(value.astype(np.float32))
-            return AmountAnswers(name, numbers_B.to(device, non_blocking=True))
+            return AmountAnswers(name, _numbers(value, device))
+        case Labels(name, value):
+            return LabelAnswers(name, _numbers(value, device))
+        case Tags(name, positions, value):
+            lengths = np.diff(np.searchsorted(positions, inputs.rows))
+            return TagAnswers(name, _tensor(positions, device), _tensor(value, device), tuple(lengths.tolist()))
+        case Extract(name, start, end):
+            return ExtractAnswers(name, _tensor(start, device), _tensor(end, device))
+        case Among(name, groups, value):
+            group_B = np.repeat(np.arange(len(groups) - 1), np.diff(groups))
+            right = int((value > 0).sum())
+            return AmongAnswers(name, _tensor(group_B, device), _numbers(value, device), len(groups) - 1, right)
     raise AssertionError(f"no network asks for a {type(target).__name__} yet")
 
 
 def _tensor(array: np.ndarray, device: torch.device | str) -> Tensor:
     return ship(torch.from_numpy(np.ascontiguousarray(array, dtype=np.int64)), device)
+
+
+def _numbers(array: np.ndarray, device: torch.device | str) -> Tensor:
+    return ship(torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32)), device)

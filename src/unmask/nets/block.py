@@ -11,7 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.nets.attention import Attention
+from unmask.nets.cross import Source
 from unmask.nets.dropout import drop
+from unmask.nets.kept import Kept
 from unmask.nets.layout import Borders
 from unmask.nets.trunk import Activation, Norm, Sharing, Trunk
 
@@ -52,14 +54,23 @@ class Branch(nn.Module):
         super().__init__()
         self.order, self.dropout = trunk.norm, trunk.dropout
         self.work = work
+        self.adapt: nn.Module = nn.Identity()
+        """Stands between the work and its sum with the states; what a policy puts here is trained for one task."""
         self.norm = nn.LayerNorm(trunk.width, trunk.epsilon)
 
-    def forward(self, x_TD: Tensor, *context: Borders) -> Tensor:
+    def forward(self, x_TD: Tensor, *context: Borders | Kept | Source) -> Tensor:
         """Add what the work makes of the states."""
         if self.order is Norm.POST:
-            added_TD: Tensor = self.norm(x_TD + self._drop(self.work(x_TD, *context)))
+            added_TD: Tensor = self.norm(x_TD + self._drop(self.adapt(self.work(x_TD, *context))))
             return added_TD
-        return x_TD + self._drop(self.work(self.norm(x_TD), *context))
+        return x_TD + self._drop(self.adapt(self.work(self.norm(x_TD), *context)))
+
+    def shown(self, x_TD: Tensor) -> Tensor:
+        """What the work is shown of these states."""
+        if self.order is Norm.POST:
+            return x_TD
+        normed_TD: Tensor = self.norm(x_TD)
+        return normed_TD
 
     def _drop(self, x_TD: Tensor) -> Tensor:
         return drop(x_TD, self.dropout, self.training)
@@ -72,9 +83,9 @@ class Block(nn.Module):
         super().__init__()
         self.attend, self.feed = attend, feed
 
-    def forward(self, x_TD: Tensor, borders: Borders) -> Tensor:
+    def forward(self, x_TD: Tensor, around: Borders | Kept) -> Tensor:
         """Both branches in turn."""
-        x_TD = self.attend(x_TD, borders)
+        x_TD = self.attend(x_TD, around)
         fed_TD: Tensor = self.feed(x_TD)
         return fed_TD
 

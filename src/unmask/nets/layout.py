@@ -1,4 +1,4 @@
-"""Where sequences begin and end in a flat batch, and the padded grid for kernels that need one.
+"""Where sequences begin and end in a flat batch, who sees whom inside one, and the padded grid that some kernels need.
 
 What arrives: offsets of the stretches of tokens that may see each other. What leaves: everything attention asks for.
 What never happens here: padding that is computed with; a padded place is never a query whose result is kept.
@@ -8,10 +8,23 @@ Shapes: T tokens of the batch, S sequences, L the longest of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
 
 import torch
 from torch import Tensor
+
+
+class Sight(StrEnum):
+    """What a token sees of its own sequence. The matrices are those of the rules in `views.py`."""
+
+    FULL = "full"
+    """Everything (`Everything`)."""
+    PAST = "past"
+    """Itself and what stands before it (`Past`)."""
+    PREFIX = "prefix"
+    """A token of the source the source, any other the source and its own past (`Prefix`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +38,30 @@ class Borders:
     longest: int
     equal: bool
     """Whether all sequences are equally long, so that the flat batch is a grid already."""
+    sight: Sight = Sight.FULL
+    prefix_S: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int32))
+    """int32, how many tokens at the start of each sequence are its source; empty unless the sight is PREFIX."""
 
     @staticmethod
-    def of(offsets: list[int] | Tensor, device: torch.device | str = "cpu") -> Borders:
-        """Borders from offsets that lie on the host."""
-        host = torch.as_tensor(offsets, dtype=torch.int32)
+    def of(
+        offsets: Sequence[int] | Tensor,
+        device: torch.device | str = "cpu",
+        sight: Sight = Sight.FULL,
+        prefix: Sequence[int] | Tensor = (),
+    ) -> Borders:
+        """Borders from offsets that lie on the host; under a PREFIX sight also the length of each source."""
+        host, source = torch.as_tensor(offsets, dtype=torch.int32), torch.as_tensor(prefix, dtype=torch.int32)
+        if len(source) != (len(host) - 1 if sight is Sight.PREFIX else 0):
+            raise ValueError(f"{len(host) - 1} sequences under a {sight} sight, but {len(source)} sources")
         lengths = host.diff()
+        if len(source) and not ((source >= 0) & (source <= lengths)).all():
+            raise ValueError("a source is longer than its sequence")
         longest = int(lengths.max())
         gaps_S = torch.arange(len(lengths)) * longest - host[:-1]
         place_T = torch.arange(int(host[-1])) + gaps_S.repeat_interleave(lengths)
-        return Borders(ship(host, device), ship(place_T, device), longest, bool((lengths == longest).all()))
+        equal = bool((lengths == longest).all())
+        source = ship(source, device) if len(source) else source
+        return Borders(ship(host, device), ship(place_T, device), longest, equal, sight, source)
 
     @property
     def count(self) -> int:
@@ -45,6 +72,18 @@ class Borders:
         """Which places of the padded grid hold a token."""
         lengths_S = self.offsets_S1.diff()
         return torch.arange(self.longest, device=lengths_S.device) < lengths_S[:, None]
+
+    def seen_SLL(self) -> Tensor:
+        """Which places of the padded grid (last axis) each place (the axis before) may read.
+
+        Where all places or all sequences read the same, there is one of them. Padding stands at the end of a sequence,
+        so that it is nobody's past.
+        """
+        if self.sight is Sight.FULL:
+            return self.real_SL()[:, None, :]
+        place_L = torch.arange(self.longest, device=self.offsets_S1.device)
+        past_1LL = (place_L <= place_L[:, None])[None]
+        return past_1LL if self.sight is Sight.PAST else past_1LL | (place_L < self.prefix_S[:, None])[:, None, :]
 
 
 def to_grid(x_TD: Tensor, borders: Borders) -> Tensor:

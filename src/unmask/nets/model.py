@@ -2,8 +2,6 @@
 
 What arrives: a `Trunk`, and the sizes that come from a tokenizer. What leaves: one module that holds every weight.
 What never happens here: a loss, or a choice of where logits are needed.
-
-Shapes: T tokens, B rows, D width, V vocabulary.
 """
 
 from __future__ import annotations
@@ -19,13 +17,20 @@ ROW_CLASSES = 2
 
 
 class Model(nn.Module):
-    """A Transformer with a head for tokens, a head for rows, both or neither."""
+    """A Transformer with a head for tokens, a head for rows, both or neither.
+
+    What was tuned for a task may have one linear layer instead that scores `each` token: a score for every tag, or two
+    for the ends of a span.
+    """
+
+    each: nn.Linear | None
 
     def __init__(self, trunk: Trunk, vocabulary: int, positions: int, tokens: bool = True, row: bool = True) -> None:
         super().__init__()
         self.trunk = Transformer(trunk, vocabulary, positions)
         self.tokens = TokenHead(trunk, self.trunk.embed.token) if tokens else None
         self.row = RowHead(trunk, ROW_CLASSES) if row else None
+        self.each = None
 
     @property
     def shape(self) -> Trunk:

@@ -14,8 +14,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unmask.errors import UserError
 from unmask.nets.batch import AmountAnswers, Batch, ClozeAnswers, FactAnswers
 from unmask.nets.heads import RowHead, TokenHead
+from unmask.nets.reading import ReadOut
+from unmask.nets.readout import read_out, row_head
 from unmask.nets.transformer import States
 from unmask.nets.trunk import Trunk
 
@@ -27,6 +30,17 @@ class Term:
     total: Tensor
     right: Tensor
     count: int
+
+
+def row_head_of(head: nn.Module) -> RowHead:
+    """The pooler and the classes of a head that reads the first token of a row, as BERT's own classes have them."""
+    row = getattr(head, "row", None)
+    if not isinstance(row, RowHead):
+        raise UserError(
+            "Only a head that reads the first token of a row can be written as one of BERT's classes; this one reads "
+            "all tokens. Tune with --read first to export it."
+        )
+    return row
 
 
 def take(logits_NC: Tensor, answers_N: Tensor) -> Term:
@@ -49,30 +63,44 @@ class SayTokens(nn.Module):
 
 
 class SayFact(nn.Module):
-    """A fact about each row, from its first token."""
+    """A fact about each row: one of some classes."""
 
-    def __init__(self, trunk: Trunk, fact: str, classes: int, dropout: float = 0.0) -> None:
+    def __init__(
+        self, trunk: Trunk, fact: str, classes: int, dropout: float = 0.0, read: ReadOut = ReadOut.FIRST
+    ) -> None:
         super().__init__()
         self.fact = fact
-        self.row = RowHead(trunk, classes, dropout)
+        self.read = read_out(read, trunk)
+        self.row = row_head(read, trunk, classes, dropout)
 
     def forward(self, states: States, batch: Batch) -> Term:
-        """The loss of a classification of rows."""
+        """The loss of a classification of rows. Rows after those that the fact is about belong to others."""
         (answers,) = (some for some in batch.answers if isinstance(some, FactAnswers) and some.name == self.fact)
-        return take(self.row(states.last_TD[batch.first_B]), answers.value_B)
+        return take(self.logits(states, batch)[: len(answers.value_B)], answers.value_B)
+
+    def logits(self, states: States, batch: Batch) -> Tensor:
+        """One score for each row and class."""
+        logits_BC: Tensor = self.row(self.read(states.last_TD, batch.first_B))
+        return logits_BC
 
 
 class SayAmount(nn.Module):
-    """A number about each row, from its first token: squared error. No number is ever right or wrong."""
+    """A number about each row: squared error. No number is ever right or wrong."""
 
-    def __init__(self, trunk: Trunk, amount: str, dropout: float = 0.0) -> None:
+    def __init__(self, trunk: Trunk, amount: str, dropout: float = 0.0, read: ReadOut = ReadOut.FIRST) -> None:
         super().__init__()
         self.amount = amount
-        self.row = RowHead(trunk, 1, dropout)
+        self.read = read_out(read, trunk)
+        self.row = row_head(read, trunk, 1, dropout)
 
     def forward(self, states: States, batch: Batch) -> Term:
         """The loss of a regression over rows."""
         (answers,) = (some for some in batch.answers if isinstance(some, AmountAnswers) and some.name == self.amount)
-        said_B = self.row(states.last_TD[batch.first_B]).squeeze(-1).float()
+        said_B = self.logits(states, batch)[: len(answers.value_B)].squeeze(-1).float()
         total = F.mse_loss(said_B, answers.value_B, reduction="sum")
         return Term(total, total.new_zeros((), dtype=torch.int64), len(said_B))
+
+    def logits(self, states: States, batch: Batch) -> Tensor:
+        """One number for each row."""
+        said_B1: Tensor = self.row(self.read(states.last_TD, batch.first_B))
+        return said_B1

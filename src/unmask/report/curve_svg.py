@@ -63,6 +63,13 @@ class Across:
     second: tuple[str, ...] = ()
     below: str = ""
     """What the second line counts."""
+    low: float = 0.0
+    digits: int = 0
+    """How many digits behind the point a place on it is told with."""
+
+    def place(self, value: float) -> float:
+        """Where a value lies in the picture."""
+        return _SIDE * (value - self.low) / (self.high - self.low)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +88,19 @@ def draw(chart: Chart, across: Across, events: Sequence[Event] = ()) -> Html:
     low, high = bounds(chart)
     at = ticks(low, high, 4)
     up = [_SIDE - _SIDE * (value - low) / (high - low) for value in at]
-    right = [_SIDE * place / across.high for place in across.at]
+    right = [across.place(value) for value in across.at]
     lines = "".join(f'<path class="rule" d="M0 {y:.0f}H{_SIDE}"/>' for y in up)
-    lines += "".join(_upright(event, across.high) for event in events)
-    lines += "".join(_paths(curve, across.high, low, high) for curve in _back_to_front(chart.curves))
+    lines += "".join(_upright(event, across) for event in events)
+    lines += "".join(_paths(curve, across, low, high) for curve in _back_to_front(chart.curves))
     scale = f'data-across="{across.high:.8g}" data-low="{low:.8g}" data-high="{high:.8g}" data-unit="{chart.unit}"'
-    scale += f' data-axis="{across.name}"'
+    scale += f' data-axis="{across.name}" data-begin="{across.low:.8g}" data-digits="{across.digits}"'
     svg = Html(
         f'<svg class="curves" viewBox="0 0 {_SIDE} {_SIDE}" preserveAspectRatio="none" role="img" '
         f'aria-label="{text(f"{chart.title}, by {across.name}")}" {scale}>{lines}</svg>'
     )
     caption = tag("figcaption", "", tag("b", "", text(chart.title)), span("soft", f" {chart.about}"))
     side = tag("div", "up", *(_at("top", y, label) for y, label in zip(up, tick_labels(at, chart.unit), strict=True)))
-    words = (_at("left", _SIDE * event.x / across.high, event.words) for event in events if event.words)
+    words = (_at("left", across.place(event.x), event.words) for event in events if event.words)
     area = tag("div", "area", svg, *words)
     return tag("figure", "chart", caption, tag("div", "plot", side, area, _below(across, right)))
 
@@ -135,11 +142,11 @@ def _back_to_front(curves: Iterable[Curve]) -> list[Curve]:
     return sorted(curves, key=lambda curve: list(Look).index(curve.look))
 
 
-def _paths(curve: Curve, width: float, low: float, high: float) -> str:
+def _paths(curve: Curve, across: Across, low: float, high: float) -> str:
     """A line; for points also a dot at each value, drawn as a line without length, which stretching leaves round."""
-    x = _SIDE * curve.x / width
+    x = map(across.place, curve.x.tolist())
     y = _SIDE - _SIDE * (np.clip(curve.y, low, high) - low) / (high - low)
-    places = [f"{a:.0f} {b:.1f}" for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    places = [f"{a:.0f} {b:.1f}" for a, b in zip(x, y.tolist(), strict=True)]
     name = f' data-name="{text(curve.name)}"' if curve.look is not Look.RAW else ""
     line = f'<path class="{curve.look} {_css(curve)}"{name} d="M{" ".join(places)}"/>'
     dots = "".join(f"M{place}h0" for place in places)
@@ -158,8 +165,8 @@ def _labels(labels: Sequence[str], right: Sequence[float]) -> Iterator[Html]:
     return (_at("left", place, label) for place, label in zip(right, labels, strict=True))
 
 
-def _upright(event: Event, width: float) -> str:
-    return f'<path class="{"change" if event.words else "mark"}" d="M{_SIDE * event.x / width:.0f} 0V{_SIDE}"/>'
+def _upright(event: Event, across: Across) -> str:
+    return f'<path class="{"change" if event.words else "mark"}" d="M{across.place(event.x):.0f} 0V{_SIDE}"/>'
 
 
 def _at(edge: str, place: float, words: str) -> Html:

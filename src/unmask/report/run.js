@@ -1,6 +1,6 @@
 // Values under the pointer. The curves hold all numbers themselves; without this script the page is complete.
 for (const svg of document.querySelectorAll("svg.curves")) {
-  const area = svg.parentNode, { across, axis, low, high, unit } = svg.dataset;
+  const area = svg.parentNode, { across, axis, begin, digits, low, high, unit } = svg.dataset;
   const hair = area.appendChild(document.createElement("div"));
   const hint = area.appendChild(document.createElement("div"));
   hair.className = "hair"; hint.className = "hint";
@@ -19,7 +19,8 @@ for (const svg of document.querySelectorAll("svg.curves")) {
   area.addEventListener("pointermove", (event) => {
     const box = area.getBoundingClientRect();
     const share = Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1);
-    hint.textContent = `${Math.round(share * across).toLocaleString("en")} ${axis}`;
+    const place = Number(begin) + share * (across - begin);
+    hint.textContent = `${place.toLocaleString("en", { maximumFractionDigits: digits })} ${axis}`;
     for (const { path, numbers } of lines) {
       const y = numbers[nearest(numbers, 1000 * share) + 1];
       const key = document.createElement("i"), row = document.createElement("div");

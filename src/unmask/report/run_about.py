@@ -18,7 +18,15 @@ from unmask.report.run_record import RunRecord
 from unmask.tasks import Recipe
 
 _KINDS = {"pretrain": ("pre-training", "预训练"), "tune": ("fine-tuning", "微调")}
-_OTHERS = {"source": "network from", "from": "begun with", "task": "task", "files": "files", "settings": "settings"}
+_OTHERS = {
+    "source": "network from",
+    "from": "begun with",
+    "output": "asked",
+    "policy": "what moves",
+    "fields": "fields",
+    "files": "files",
+    "settings": "settings",
+}
 """What some kinds of runs say of themselves beside the rest, and what it is called here."""
 
 
@@ -108,6 +116,9 @@ def facts_of(record: RunRecord) -> Iterator[tuple[str, str]]:
 
 def _words(value: object) -> str:
     """Plain data as running words."""
+    if isinstance(value, dict) and "part" in value:  # a part of unmask, kept by its name
+        inside = _words({name: item for name, item in value.items() if name != "part"})
+        return str(value["part"]).rpartition(":")[2] + (f" ({inside})" if inside else "")
     if isinstance(value, dict):
         return ", ".join(f"{name} {_words(item)}" for name, item in value.items())
     return ", ".join(map(_words, value)) if isinstance(value, list) else str(value)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from unmask.codec import describe
 from unmask.errors import InputError
+from unmask.report.bars_svg import bars
 from unmask.report.curve_svg import COLOURS
 from unmask.report.markup import NOTHING, Html, span, table, tag, text
 from unmask.report.page import page
@@ -75,6 +76,10 @@ def _sections(record: RunRecord) -> Iterator[Html]:
     if record.samples:
         about = "Held-out rows: under a token that is asked for stands the truth; ✓ marks it among the guesses."
         yield _section("filled masks", "填空", tag("p", "about", text(about)), *samples_of(record))
+    if record.layers:
+        about = "How much each layer counts for the task, learned with it; the embeddings are layer 0."
+        names = [f"layer {number}" for number in range(len(record.layers))]
+        yield _section("layers", "各层权重", tag("p", "about", text(about)), bars(names, record.layers))
     yield _section("run", "任务", _facts(record))
     if record.head.get("recipe"):
         yield _section("recipe", "配方", *_recipe(record))

@@ -47,6 +47,11 @@ class RunRecord:
         return {name: float(score) for name, score in scores.items() if isinstance(score, int | float)}
 
     @property
+    def layers(self) -> tuple[float, ...]:
+        """How much each layer counts, where a task has learned that."""
+        return tuple(float(share) for end in self.ends for share in end.get("layers") or ())
+
+    @property
     def objectives(self) -> tuple[str, ...]:
         """What was learned, by name."""
         names = dict.fromkeys([*self.training, *self.trials])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Container, Iterator
 from pathlib import Path
 
@@ -33,6 +34,15 @@ def locked(folder: Path, doing: str) -> Iterator[None]:
             (folder / LOCK).unlink(missing_ok=True)
             with contextlib.suppress(OSError):
                 folder.rmdir()  # succeeds only when the folder is empty
+
+
+def wait_until_free(folder: Path, seconds: float = 0.2) -> None:
+    """Wait until no process holds a folder: what was started by a process that was killed may still be at work."""
+    while (folder / LOCK).exists():
+        with contextlib.suppress(FileNotFoundError), (folder / LOCK).open("r") as lock:
+            if _taken(lock.fileno(), folder):
+                return
+        time.sleep(seconds)
 
 
 def check_ours(folder: Path, what: str, besides: Container[str] = ()) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar
 
 from unmask.errors import InputError
 from unmask.records import Dropped
@@ -37,12 +37,16 @@ class Form(StrEnum):
     JSON_LINES = ".jsonl"
     COMMAS = ".csv"
     TABS = ".tsv"
+    JSON = ".json"
+    """No table: the whole file is one value (`nested.py`)."""
 
 
 TABLES = (Form.JSON_LINES, Form.COMMAS, Form.TABS)
 """The forms whose rows have columns."""
 _Cells: TypeAlias = Iterator[tuple[int, list[str]]]
 """The cells of each row, with the line where it begins."""
+Ending = TypeVar("Ending", bound=StrEnum)
+"""A form that is known by the ending of a file's name; other readers have forms of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ class Table:
     rows: Iterator[Row]
 
 
-def find_file(path: Path, forms: Sequence[Form]) -> tuple[Source, Form]:
+def find_file(path: Path, forms: Sequence[Ending]) -> tuple[Source, Ending]:
     """The file behind a path, and its form; refuses one that is not there or has none of these forms."""
     if not path.is_file():
         raise InputError(f"{path}: there is no such file. Give the path of a file that ends with {_either(forms)}.")
@@ -147,7 +151,7 @@ def _named(columns: Sequence[str], rows: _Cells, name: str) -> Iterator[Row]:
         yield Row(f"{name}:{line}", dict(zip(columns, cells, strict=True)))
 
 
-def _either(forms: Sequence[Form]) -> str:
+def _either(forms: Sequence[StrEnum]) -> str:
     return f"{', '.join(forms[:-1])} or {forms[-1]}"
 
 

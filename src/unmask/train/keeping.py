@@ -1,7 +1,7 @@
 """What a run keeps: its record and its checkpoints, in one folder.
 
 What arrives: lines and states. What leaves: files from which the same command goes on.
-What never happens here: writing by any process but the first.
+What never happens here: writing by any process but the first, or writing what never moves.
 """
 
 from __future__ import annotations
@@ -110,14 +110,17 @@ def _write_inputs(path: Path, inputs: Inputs) -> None:
 
 
 def _tensors(worker: Worker) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+    """Everything that moves. What rests is where it came from, and is not written again and again."""
     names = dict(worker.learner.named_parameters())
-    return worker.learner.weights(), state_tensors(worker.optimizer, names)
+    moving = {name: parameter.detach() for name, parameter in names.items() if parameter in worker.optimizer.state}
+    return moving, state_tensors(worker.optimizer, names)
 
 
 def _read(checkpoint: Path, worker: Worker) -> State:
     state = read_state(checkpoint)
-    worker.learner.take_weights(read_tensors(checkpoint, MODEL))
     names = dict(worker.learner.named_parameters())
+    resting = {name: parameter for name, parameter in names.items() if parameter not in worker.optimizer.state}
+    worker.learner.take_weights({**resting, **read_tensors(checkpoint, MODEL)})
     load_state_tensors(worker.optimizer, names, read_tensors(checkpoint, OPTIMISER))
     return state
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from unmask.errors import InputError
 from unmask.nets.batch import Batch
-from unmask.nets.transformer import Transformer, draw_weights
+from unmask.nets.transformer import States, Transformer, draw_weights
 from unmask.nets.trunk import Trunk
 from unmask.objectives.heads import Term
 from unmask.objectives.part import Learnable, Objective
@@ -25,13 +25,32 @@ class Learner(nn.Module):
     def __init__(self, trunk: Trunk, objectives: Sequence[Learnable], vocabulary: int, positions: int) -> None:
         super().__init__()
         self.trunk = Transformer(trunk, vocabulary, positions)
-        self.compiled = False
+        self.mix: nn.Module = nn.Identity()
+        """What the heads read instead of the states as they are, e.g. a weighted sum of all layers."""
+        self.compiled = self.rests = False
         self.heads = nn.ModuleDict({one.name: one.head(trunk, self.trunk.embed.token) for one in objectives})
 
     def forward(self, batch: Batch, objectives: Sequence[Objective]) -> tuple[Term, ...]:
         """One pass through the trunk, then every objective reads the states."""
-        states = self.trunk(batch.tokens)
+        states = self.states(batch)
         return tuple(self.heads[objective.name](states, batch) for objective in objectives)
+
+    def states(self, batch: Batch) -> States:
+        """What the heads read: the states that came with the batch, or those that the trunk makes of its tokens."""
+        mixed: States = self.mix(States(batch.states) if batch.states else self.trunk(batch.tokens))
+        return mixed
+
+    def rest_trunk(self) -> None:
+        """Let the trunk stay as it is from now on: no dropout, no gradient; only what stands on it learns."""
+        self.rests = True
+        self.trunk.requires_grad_(False).eval()
+
+    def train(self, mode: bool = True) -> Learner:
+        """As any module; a trunk at rest stays at rest."""
+        super().train(mode)
+        if self.rests:
+            self.trunk.eval()
+        return self
 
     @property
     def vocabulary(self) -> int:

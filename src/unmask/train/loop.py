@@ -23,6 +23,7 @@ from unmask.train.course import Course, Lesson, Moment
 from unmask.train.keeping import Keeping
 from unmask.train.learner import Learner
 from unmask.train.optim import set_rate
+from unmask.train.pace import Paces, full_pace
 from unmask.train.processes import Processes
 from unmask.train.record import Line, Listener
 from unmask.train.run import Run
@@ -46,6 +47,8 @@ class Training:
     descent: Descent
     budget: Budget
     seed: int
+    paces: Paces = full_pace
+    """How fast each parameter moves, and from when on."""
 
 
 def train(
@@ -57,7 +60,9 @@ def train(
     observers: Sequence[Observer] = (),
 ) -> State:
     """Train until the budget is used up, going on from the last checkpoint in the folder if there is one."""
-    worker = make_worker(training.learner, training.descent, training.course.mixed, training.seed, run, processes)
+    worker = make_worker(
+        training.learner, training.descent, training.course.mixed, training.seed, run, processes, training.paces
+    )
     with Keeping.open(folder, worker, listeners) as keeping, own_draws(run.device), ThreadPoolExecutor(1) as ahead:
         loop = _Loop(training, worker, keeping, ahead, training.course.trial(), observers)
         return loop.go()
@@ -101,6 +106,7 @@ class _Loop:
         coming = self._fetch(after)
         rate = multiplier(training.descent.schedule, before.step, self._share(before))
         set_rate(self.worker.optimizer, rate)
+        self.worker.thaw(self._share(before))
         found, norm, clock = self._move(state, loaded, counts)
         after = replace(after, seconds=clock)
         self.keeping.add(

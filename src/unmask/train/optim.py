@@ -40,6 +40,8 @@ def build(optimiser: Optimiser, groups: Sequence[Group]) -> Optimizer:
             return _adamw(optimiser, groups)
         case LAMB() | StableAdamW():
             return _tensorwise(optimiser, groups)
+        case optimising.Adamax():
+            return _adamax(optimiser, groups)
         case optimising.Muon():
             return _muon(optimiser, groups)
 
@@ -83,6 +85,19 @@ def _tensorwise(spec: LAMB | StableAdamW, groups: Sequence[Group]) -> Optimizer:
         spec.epsilon,
     )
     _start_averages(made, spec.correct_bias, steps_on_device=False)
+    return made
+
+
+def _adamax(spec: optimising.Adamax, groups: Sequence[Group]) -> Optimizer:
+    made = torch.optim.Adamax(
+        [_options(group, spec.rate, 0.0) for group in groups], lr=spec.rate, betas=spec.betas, eps=spec.epsilon
+    )
+    for parameter in (parameter for group in groups for parameter in group.parameters.values()):
+        made.state[parameter].update(
+            step=torch.tensor(0.0, dtype=torch.float32),
+            exp_avg=torch.zeros_like(parameter),
+            exp_inf=torch.zeros_like(parameter),
+        )
     return made
 
 

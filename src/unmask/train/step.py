@@ -11,10 +11,10 @@ import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
@@ -78,6 +78,14 @@ class Worker:
     processes: Processes
     clip: float
     seed: int
+    waiting: Mapping[float, Sequence[nn.Parameter]] = field(default_factory=dict)
+    """Parameters that begin to move later, by the share of the budget from which on they do."""
+
+    def thaw(self, share: float) -> None:
+        """Ask for gradients where parameters move by now; a function of the share, so a resume thaws the same."""
+        for since, parameters in self.waiting.items():
+            for parameter in parameters:
+                parameter.requires_grad_(share >= since)
 
     def backward(self, loaded: Loaded, counts: Sequence[float], step: int) -> Tensor:
         """Gradients of a whole step; returns the sums of losses and of right answers, one column an objective."""

@@ -12,22 +12,34 @@ from unmask.optimising import Descent
 from unmask.train.learner import Learner
 from unmask.train.optim import build
 from unmask.train.optim_groups import group_parameters
+from unmask.train.pace import Paces, freeze, full_pace, late
 from unmask.train.processes import Processes
 from unmask.train.run import Run
 from unmask.train.step import Worker
 
 
-def make_worker(learner: Learner, descent: Descent, mixed: bool, seed: int, run: Run, processes: Processes) -> Worker:
+def make_worker(
+    learner: Learner,
+    descent: Descent,
+    mixed: bool,
+    seed: int,
+    run: Run,
+    processes: Processes,
+    paces: Paces = full_pace,
+) -> Worker:
     """Move the learner to the device, compile its blocks if that is wished for, and share it among processes.
 
     `mixed`: whether lessons differ in what they ask, so that processes must not wait for the heads that rest.
     """
     learner.to(run.device).train()
-    optimizer = build(descent.optimiser, group_parameters(learner, learner.trunk.blocks()))
+    freeze(learner, paces)
+    waiting = late(learner, paces)
+    groups = group_parameters(learner, learner.trunk.blocks(), lambda name: paces(name).scale)
+    optimizer = build(descent.optimiser, groups)
     if run.compile:
         learner.compile_blocks()
     module: Learner | DistributedDataParallel = learner
     if processes.world > 1:
         devices = [run.device] if run.device.type == "cuda" else None
-        module = DistributedDataParallel(learner, device_ids=devices, find_unused_parameters=mixed)
-    return Worker(learner, module, optimizer, run, processes, descent.clip, seed)
+        module = DistributedDataParallel(learner, device_ids=devices, find_unused_parameters=mixed or bool(waiting))
+    return Worker(learner, module, optimizer, run, processes, descent.clip, seed, waiting)

@@ -1,6 +1,6 @@
-"""The course of a fine-tune: labelled rows in a new order every epoch, and rows to be judged by.
+"""The course of a fine-tune: questions in a new order every epoch, and questions to be judged by.
 
-What arrives: encoded rows with their truths. What leaves: the lesson of any moment.
+What arrives: exercises. What leaves: the lesson of any moment.
 What never happens here: a shuffled list. An epoch is a keyed permutation, so any step is computed without the others.
 """
 
@@ -13,46 +13,28 @@ import numpy as np
 from unmask.examples.visits import EveryVisit, Visits
 from unmask.keys import Key
 from unmask.objectives.part import Learnable
-from unmask.records import Amount, Fact, Instance, Ints
+from unmask.records import Instance, Ints
 from unmask.train.course import Crew, Lesson, Moment
-from unmask.tune.encode import Encoded
+from unmask.tune.exercise import Exercise
 
 PLACE = "tune"
-_JUDGED_AT_ONCE = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """Encoded rows, and the truth about each."""
-
-    rows: Encoded
-    truth: Fact | Amount
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def at(self, chosen: Ints) -> Instance:
-        """Some rows with their truths."""
-        match self.truth:
-            case Fact(name, value):
-                return Instance(self.rows.take(chosen), (Fact(name, value[chosen]),))
-            case Amount(name, numbers):
-                return Instance(self.rows.take(chosen), (Amount(name, numbers[chosen]),))
+JUDGED_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Batches of labelled rows, epoch after epoch; implements `Course`.
+    """Batches of questions, epoch after epoch; implements `Course`.
 
-    Batches are always full: the last one of an epoch is filled up with the first rows of the next.
+    Batches are always full: the last one of an epoch is filled up with the first questions of the next.
     """
 
-    learned: Answered
-    judged: Answered
+    learned: Exercise
+    judged: Exercise
     objective: Learnable
     batch: int
     length: int
     seed: int
+    place: str = PLACE
 
     @property
     def mixed(self) -> bool:
@@ -60,24 +42,23 @@ class Labelled:
         return False
 
     def steps(self, epochs: float) -> int:
-        """How many steps show every row this many times."""
+        """How many steps show every question this many times."""
         return max(1, int(np.ceil(epochs * len(self.learned) / self.batch)))
 
     def lesson(self, moment: Moment, crew: Crew) -> Lesson:
-        """The rows of this step that fall to this process."""
-        visits = Visits(len(self.learned), EveryVisit(), Key.of(self.seed, PLACE))
-        row, _ = visits(moment.step * self.batch + np.arange(self.batch))
-        return self._lesson(*(self.learned.at(some) for some in crew.shares(row, self.length)))
+        """The questions of this step that fall to this process."""
+        return self._lesson(*(self.learned.at(items) for items, _ in self.draws(moment, crew)))
+
+    def draws(self, moment: Moment, crew: Crew) -> tuple[tuple[Ints, Key], ...]:
+        """The questions of this process in micro-batches, by number, and the key of each at this visit."""
+        visits = Visits(len(self.learned), EveryVisit(), Key.of(self.seed, self.place))
+        item, key = visits(moment.step * self.batch + np.arange(self.batch))
+        shares = crew.shares(np.arange(self.batch), self.length * self.learned.most)
+        return tuple((item[some], Key(key.state[some])) for some in shares)
 
     def trial(self) -> tuple[Lesson, ...]:
-        """All rows to be judged by, those of like length together."""
-        return tuple(self._lesson(self.judged.at(some)) for some in by_length(self.judged.rows))
+        """All questions to be judged by, those of like length together."""
+        return tuple(self._lesson(self.judged.at(some)) for some in self.judged.by_length(JUDGED_AT_ONCE))
 
     def _lesson(self, *instances: Instance) -> Lesson:
-        return Lesson(instances, (self.objective,), apart=False, place=PLACE, length=self.length)
-
-
-def by_length(rows: Encoded, most: int = _JUDGED_AT_ONCE) -> list[Ints]:
-    """Row numbers in batches of like length: the order is of no matter where nothing is learned."""
-    order = np.argsort(rows.lengths, kind="stable")
-    return [order[first : first + most] for first in range(0, len(order), most)]
+        return Lesson(instances, (self.objective,), apart=False, place=self.place, length=self.length)

@@ -8,7 +8,7 @@ cut from the end, of the longer text first, and counted.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
@@ -48,6 +48,8 @@ class Encoded:
     rows: Ints
     cut: int
     """How many rows were longer than they may be."""
+    prefix: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """How many tokens of each row are a source that does not see what stands behind it; empty: rows see themselves."""
 
     def __len__(self) -> int:
         return len(self.rows) - 1
@@ -61,7 +63,8 @@ class Encoded:
         """Some rows, as a network is shown them."""
         length = self.lengths[chosen]
         at, rows = ranges(self.rows[chosen], length), offsets(length)
-        return Inputs(self.ids[at], self.segment[at], np.zeros(len(at), dtype=np.int32), within(rows), rows)
+        prefix = self.prefix[chosen] if len(self.prefix) else self.prefix
+        return Inputs(self.ids[at], self.segment[at], np.zeros(len(at), dtype=np.int32), within(rows), rows, prefix)
 
 
 def encode(

@@ -1,6 +1,6 @@
 """Which cells of a task file hold the text, and which holds the label.
 
-What arrives: a table, and what the user said about it, if anything. What leaves: `Fields`.
+What arrives: a table, and what the user said about it, if anything. What leaves: a `Choice` that names them all.
 What never happens here: a guess that is kept quiet. Whoever guesses prints what was taken.
 """
 
@@ -33,32 +33,24 @@ LABELS = ("label", "labels", "score", "class", "category", "sentiment", "rating"
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
-    """The names of the cells that are read: one text or two, and the label."""
-
-    texts: tuple[str, ...]
-    label: str
-
-    def __str__(self) -> str:
-        return f"text from {' and '.join(map(repr, self.texts))}, label from {self.label!r}"
-
-
-@dataclass(frozen=True, slots=True)
 class Choice:
-    """Which fields the user named; nothing where nothing was said."""
+    """Which fields are read: those that the user named, and nothing where nothing was said; later, those that were."""
 
     texts: tuple[str, ...] = ()
     label: str = ""
 
     def __post_init__(self) -> None:
-        if len(self.texts) > 2 or len(set(self.texts)) < len(self.texts):
-            raise InputError(f"--fields names one text or two different ones, found {', '.join(self.texts)}.")
+        if len(set(self.texts)) < len(self.texts):
+            raise InputError(f"--fields names the same field twice: {', '.join(self.texts)}.")
         if self.label in self.texts:
             raise InputError(
                 f"--label {self.label} is also named by --fields. A network that reads its label is blind."
             )
         if self.numbered and self.label and not self.label.isdecimal():
             raise InputError(f"--fields gives column numbers, so --label needs one too; found {self.label!r}.")
+
+    def __str__(self) -> str:
+        return f"text from {' and '.join(map(repr, self.texts))}, label from {self.label!r}"
 
     @property
     def numbered(self) -> bool:
@@ -69,16 +61,18 @@ class Choice:
 NO_CHOICE = Choice()
 
 
-def find_fields(table: TaskFile, choice: Choice = NO_CHOICE) -> Fields:
-    """What was chosen, and for the rest the usual names."""
+def find_fields(table: TaskFile, choice: Choice = NO_CHOICE) -> Choice:
+    """One text or two and a label: what was chosen, and for the rest the usual names."""
+    if len(choice.texts) > 2:
+        raise InputError(f"--fields names one text or two different ones, found {', '.join(choice.texts)}.")
     if choice.numbered and table.form is not Form.JSON_LINES:
         return _by_number(table, choice)
     texts = _known(table, choice.texts) if choice.texts else _guess_texts(table, choice.label)
     label = _known(table, (choice.label,))[0] if choice.label else _guess_label(table, texts)
-    return Fields(texts, label)
+    return Choice(texts, label)
 
 
-def _by_number(table: TaskFile, choice: Choice) -> Fields:
+def _by_number(table: TaskFile, choice: Choice) -> Choice:
     """Numbered columns. A first row of usual names was meant as names, and would become a class of its own."""
     first = [str(cell).strip().lower() for cell in table.rows[0].fields.values()]
     if set(first) & set(LABELS) and set(first) & {*TEXTS, *(name for pair in PAIRS for name in pair)}:
@@ -88,7 +82,7 @@ def _by_number(table: TaskFile, choice: Choice) -> Fields:
         )
     if not choice.label:
         raise InputError(f"{table.name}: --fields gives column numbers, so --label needs one too, such as --label 2.")
-    return Fields(_known(table, choice.texts), _known(table, (choice.label,))[0])
+    return Choice(_known(table, choice.texts), _known(table, (choice.label,))[0])
 
 
 def _known(table: TaskFile, names: Sequence[str]) -> tuple[str, ...]:

@@ -1,22 +1,43 @@
 """A task as a user gives it: one file to learn from, perhaps one to be judged by, and what is read from them.
 
-What arrives: paths, and which fields the user named. What leaves: a `Job` that has passed every check which needs no
+What arrives: paths, and what the user said about them. What leaves: a `Job` that has passed every check which needs no
 network.
 What never happens here: torch. A wrong label is found before a network is opened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
-from unmask.errors import InputError
 from unmask.shards.files import digest_of
-from unmask.tune.fields import NO_CHOICE, Choice, Fields, find_fields
-from unmask.tune.row_task import Kind, RowTask, guess_kind, learn_task, shares
-from unmask.tune.sheet import Sheet, pick, set_aside
-from unmask.tune.task_file import read_task_file
+from unmask.tune import asking, choice_rows, label_rows, rank_rows, rows, tagging_files, texts
+from unmask.tune.asking_rows import asks_for_spans
+from unmask.tune.choice_rows import asks_to_choose
+from unmask.tune.fields import Choice
+from unmask.tune.glance import first_row
+from unmask.tune.label_rows import asks_for_labels
+from unmask.tune.output import Kind, Output
+from unmask.tune.outputs.choose import Choose
+from unmask.tune.outputs.classify import Classify
+from unmask.tune.outputs.labels import Labels
+from unmask.tune.outputs.pair import PairClass
+from unmask.tune.outputs.rank import Rank
+from unmask.tune.outputs.regress import Regress
+from unmask.tune.outputs.span import Span
+from unmask.tune.outputs.tag import Tag
+from unmask.tune.outputs.write import Write
+from unmask.tune.rows import RowQuestion
+from unmask.tune.sheet import AnySheet, Sheet, set_aside
+from unmask.tune.tagging_files import holds_columns
+from unmask.tune.tagging_objects import seems_tagged
+from unmask.tune.texts import asks_to_write
+from unmask.tune.wish import NO_WISH, Wish
+
+Reader: TypeAlias = Callable[[Path, Choice, bool], tuple[AnySheet, Choice]]
+"""From a path and the fields that the user named to questions (without truths on wish) and the fields that it read."""
 
 ASIDE = 0.1
 """The share of the texts that is judged by where no second file is given."""
@@ -26,52 +47,118 @@ ASIDE = 0.1
 class Job:
     """What is learned from, what is judged by, and what is asked."""
 
-    fields: Fields
-    task: RowTask
-    learned: Sheet
-    judged: Sheet
+    output: Output
+    learned: AnySheet
+    judged: AnySheet
+    choice: Choice
+    """Which fields were read."""
     files: tuple[tuple[str, str], ...]
     """Name and digest of every file."""
+    asked: tuple[str, ...] = ()
+    """What is asked, in sentences."""
 
     @property
     def told(self) -> Iterator[str]:
         """What was read, in sentences."""
-        yield f"{self.learned.name}: {len(self.learned):,} rows to learn from; {self.fields}"
-        if self.task.kind is Kind.REGRESS:
-            yield f"a number is asked for, {self.task.mean:.3g} on average, give or take {self.task.spread:.3g}"
-        else:
-            yield f"{len(self.task.labels)} classes: {shares(self.learned)}"
+        yield f"{self.learned.name}: {len(self.learned):,} rows to learn from; {self.choice}"
+        yield from self.asked
+        yield from self.learned.notes
         if len(self.files) == 1:
             yield f"{len(self.judged):,} of its rows (1 text in {1 / ASIDE:.0f}) were set aside to judge by"
         else:
             yield f"{self.judged.name}: {len(self.judged):,} rows to judge by"
+            yield from self.judged.notes
         both = self.judged.shared_with(self.learned)
         if both:
             yield f"note: {both:,} of the rows to judge by have a text that is also learned from"
 
 
-def read_job(train: Path, dev: Path | None, choice: Choice = NO_CHOICE, kind: Kind | None = None, seed: int = 0) -> Job:
-    """Read a task. Without a file to judge by, one text in ten is set aside; without a kind, the labels decide."""
-    table = read_task_file(train, choice.numbered)
-    fields = find_fields(table, choice)
-    whole = pick(table, fields)
-    task = learn_task(whole, kind or guess_kind(whole))
-    if dev is None:
-        learned, judged = set_aside(whole, ASIDE, seed)
-    else:
-        learned, judged = whole, _judged(dev, choice, fields)
-    task.truth(judged)  # an unknown label is refused now, before anything is opened or made
+def read_job(train: Path, dev: Path | None, wish: Wish = NO_WISH, seed: int = 0) -> Job:
+    """Read a task. Without a file to judge by, one text in ten is set aside; without a kind, the file decides."""
+    whole, choice, output = _learn(train, wish)
+    learned, judged = set_aside(whole, ASIDE, seed) if dev is None else (whole, read(dev, output.kind, choice))
+    output.check(judged)  # an unknown label is refused now, before anything is opened or made
     files = tuple((path.name, digest_of(path)) for path in (train, dev) if path is not None)
-    return Job(fields, task, learned, judged, files)
+    return Job(output, _practice(output, learned), judged, choice, files, tuple(output.told(learned)))
 
 
-def _judged(dev: Path, choice: Choice, fields: Fields) -> Sheet:
-    """The rows to judge by, from the same fields."""
-    table = read_task_file(dev, choice.numbered)
-    missing = [name for name in (*fields.texts, fields.label) if name not in table.columns]
-    if missing:
-        raise InputError(
-            f"{table.rows[0].where}: there is no field {missing[0]!r}, which the training file has. "
-            "Both files need the same fields."
-        )
-    return pick(table, fields)
+def _practice(output: Output, sheet: AnySheet) -> AnySheet:
+    """What is learned from: groups of candidates only where they tell some apart, and none too large for a batch."""
+    return output.practice(sheet) if isinstance(output, Rank) else sheet
+
+
+def read(path: Path, kind: Kind, choice: Choice, truths: bool = True) -> AnySheet:
+    """The questions of another file of the same task; `truths`: whether it must tell them."""
+    return _reader(kind)(path, choice, truths)[0]
+
+
+def _learn(path: Path, wish: Wish) -> tuple[AnySheet, Choice, Output]:
+    """Questions, the fields they stand in, and what is asked."""
+    kind = wish.kind or guess_kind(path, wish.choice)
+    sheet, choice = _reader(kind)(path, wish.choice, True)
+    if wish.kind is None and kind is Kind.CLASSIFY and are_amounts(sheet):
+        kind = Kind.REGRESS
+    match kind:
+        case Kind.REGRESS:
+            return sheet, choice, Regress.learn(sheet, wish)
+        case Kind.LABELS:
+            return sheet, choice, Labels.learn(sheet, wish)
+        case Kind.CHOOSE:
+            return sheet, choice, Choose.learn(sheet, wish)
+        case Kind.RANK:
+            return sheet, choice, Rank.learn(sheet, wish)
+        case Kind.SPAN:
+            return sheet, choice, Span.learn(sheet, wish)
+        case Kind.TAG:
+            return sheet, choice, Tag.learn(sheet, wish)
+        case Kind.WRITE:
+            return sheet, choice, Write.learn(sheet, wish)
+        case Kind.PAIR:
+            return sheet, choice, PairClass.learn(sheet, wish)
+        case _:
+            return sheet, choice, Classify.learn(sheet, wish)
+
+
+def _reader(kind: Kind) -> Reader:
+    match kind:
+        case Kind.LABELS:
+            return label_rows.read
+        case Kind.CHOOSE:
+            return choice_rows.read
+        case Kind.RANK:
+            return rank_rows.read
+        case Kind.SPAN:
+            return asking.read
+        case Kind.WRITE:
+            return texts.read
+        case Kind.TAG:
+            return tagging_files.read
+        case _:
+            return rows.read
+
+
+def guess_kind(path: Path, choice: Choice) -> Kind:
+    """What a file seems to ask, from its form and the names of its fields."""
+    if holds_columns(path):
+        return Kind.TAG
+    if choice.numbered:
+        return Kind.CLASSIFY  # no names to go by
+    first = first_row(path)
+    if seems_tagged(first):
+        return Kind.TAG
+    if asks_to_choose(first, choice):
+        return Kind.CHOOSE
+    if asks_for_labels(first, choice):
+        return Kind.LABELS
+    if asks_to_write(first):
+        return Kind.WRITE
+    return Kind.SPAN if asks_for_spans(path) else Kind.CLASSIFY
+
+
+def are_amounts(sheet: Sheet[RowQuestion]) -> bool:
+    """Whether all truths are numbers and one of them is not whole."""
+    try:
+        numbers = [float(question.truth) for question in sheet.questions]
+    except ValueError:
+        return False
+    return not all(number.is_integer() for number in numbers)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
@@ -20,73 +20,111 @@ from safetensors.torch import load_file, save
 from unmask import __version__
 from unmask.codec import decode
 from unmask.codec import encode as encode_value
-from unmask.errors import InputError, UserError
+from unmask.errors import InputError, RecipeError, UserError
+from unmask.nets.model import Model
 from unmask.nets.trunk import Trunk
 from unmask.shards.files import digest_of, new_file, read_json, write_json, write_text
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.train.learner import Learner
-from unmask.tune.encode import Encoded, Room, encode
-from unmask.tune.fields import Fields
-from unmask.tune.predict import Said, answer
-from unmask.tune.row_task import Kind, RowTask
-from unmask.tune.sheet import Sheet
+from unmask.train.learner import Learner, take_weights
+from unmask.tune.apart import digest_at_rest, moving, put_on, resting
+from unmask.tune.encode import Room
+from unmask.tune.exercise import Exercise
+from unmask.tune.fields import Choice
+from unmask.tune.output import Answer, Output
+from unmask.tune.policy import Full, Policy
+from unmask.tune.sheet import AnySheet
 
 TASK, MODEL, TOKENIZER, PREDICTIONS = "task.json", "model.safetensors", "tokenizer.json", "predictions.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The network that was tuned: what it is called, where it lay, and a fingerprint of its weights."""
+
+    name: str
+    folder: str = ""
+    weights: str = ""
+
+
+Opener: TypeAlias = Callable[[Root], Model]
+"""Finds the network that was tuned, for what is saved without it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuned:
     """A network that answers a task."""
 
-    task: RowTask
-    fields: Fields
-    """Where the texts and the label stood in the task file."""
+    output: Output
+    choice: Choice
+    """Where texts and truths stood in the task file."""
     length: int
     """The longest row, special tokens counted."""
     learner: Learner
     tokenizer: Tokenizer
+    policy: Policy = Full()
+    drawn: bool = False
+    """Whether the trunk was drawn anew, so that it lies nowhere else."""
 
-    def predict(self, rows: Sequence[Sequence[str]]) -> Said:
-        """What the network says about rows of one text, or of two."""
-        wrong = next((row for row in rows if len(row) != len(self.fields.texts) or isinstance(row, str)), ())
-        if wrong:
-            raise InputError(
-                f"This network answers rows of {len(self.fields.texts)} texts ({', '.join(self.fields.texts)}); "
-                f"found {str(wrong)[:60]!r}. Give each row as a tuple of its texts."
-            )
-        return answer(self.learner, self.task, self.encode(rows))
+    @property
+    def apart(self) -> bool:
+        """Whether only what moved is saved, because the trunk lies where it came from."""
+        return self.policy.apart and not self.drawn
 
-    def encode(self, rows: Sequence[Sequence[str]]) -> Encoded:
-        """Rows of text as rows of tokens."""
-        return encode(rows, self.tokenizer, Room(self.length, self.learner.trunk.trunk.segments))
+    def lay_out(self, sheet: AnySheet) -> Exercise:
+        """Questions as rows of tokens."""
+        return self.output.lay_out(sheet, self.tokenizer, Room(self.length, self.learner.trunk.trunk.segments))
+
+    def answer(self, sheet: AnySheet) -> Sequence[Answer]:
+        """What the network says to each question."""
+        return self.output.answer(self.learner, sheet, self.lay_out(sheet))
 
 
-def save_tuned(tuned: Tuned, folder: Path, judged: Sheet, said: Said, facts: Mapping[str, object]) -> None:
-    """Write the network, its tokenizer and what it said; last of all `task.json`, with any further facts."""
-    weights = {name: tensor.cpu().contiguous() for name, tensor in tuned.learner.weights().items()}
+def save_tuned(tuned: Tuned, folder: Path, root: Root, facts: Mapping[str, object]) -> None:
+    """Write the network and its tokenizer; last of all `task.json`, with any further facts.
+
+    What is saved apart from its trunk needs that trunk again: a fingerprint of it is kept.
+    """
+    kept = moving(tuned.learner, tuned.policy) if tuned.apart else tuned.learner.weights()
+    weights = {name: tensor.cpu().contiguous() for name, tensor in kept.items()}
     broken = [name for name, tensor in weights.items() if not tensor.isfinite().all()]
     if broken:
         raise UserError(f"The network holds numbers that are not finite, first in {broken[0]}. Take a lower --rate.")
     with new_file(folder / MODEL) as file:
         file.write(save(weights, metadata={"format": "pt"}))
     write_text(folder / TOKENIZER, tuned.tokenizer.pipeline.to_str(pretty=True))
-    write_text(folder / PREDICTIONS, "".join(_line(*row) for row in _answers(judged, said)))
-    write_json(folder / TASK, {**_describe(tuned), **facts, "files": {MODEL: digest_of(folder / MODEL)}})
+    said = {**_describe(tuned), "root": asdict(root), **facts, "files": {MODEL: digest_of(folder / MODEL)}}
+    write_json(folder / TASK, said)
 
 
-def load_tuned(folder: Path) -> Tuned:
-    """Read a tuned network back: in float32, on the CPU, at rest."""
+def save_answers(folder: Path, sheet: AnySheet, answers: Sequence[Answer]) -> None:
+    """Write each question with its truth and what the network said."""
+    lines = zip(sheet.questions, answers, strict=True)
+    told = ({**question.line(), **answer.line()} for question, answer in lines)
+    write_text(folder / PREDICTIONS, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in told))
+
+
+def load_tuned(folder: Path, find: Opener) -> Tuned:
+    """Read a tuned network back: in float32, on the CPU, at rest. `find` brings a trunk that was saved apart."""
     folder = Path(folder)
     said = read_task(folder)
     try:
-        task = RowTask(Kind(said["kind"]), tuple(said["labels"]))
-        fields = Fields(tuple(said["fields"]["texts"]), said["fields"]["label"])
-        learner = Learner(decode(said["trunk"], Trunk), (task.objective,), said["vocabulary"], said["positions"])
-        length, digest = int(said["length"]), said["files"][MODEL]
-    except (KeyError, TypeError, ValueError) as error:
+        output = decode(said["output"], Output)  # type: ignore[type-abstract]
+        policy = decode(said["policy"], Policy)  # type: ignore[type-abstract]
+        choice = Choice(tuple(said["choice"]["texts"]), said["choice"]["label"])
+        trunk = decode(said["trunk"], Trunk)
+        learner = Learner(trunk, (output.objective,), said["vocabulary"], said["positions"])
+        length, digest, root = int(said["length"]), said["files"][MODEL], Root(**said["root"])
+        drawn, rests = bool(said["drawn"]), str(said["rests"])
+    except (KeyError, TypeError, ValueError, RecipeError) as error:
         raise InputError(f"{folder / TASK} is not what unmask tune writes ({error!r}). Tune again.") from error
-    learner.take_weights(_weights(folder / MODEL, digest))
-    return Tuned(task, fields, length, learner.eval(), Tokenizer.load(folder / TOKENIZER))
+    weights = _weights(folder / MODEL, digest)
+    if rests:
+        put_on(learner, policy, find(root), rests, str(folder))
+        weights = {**resting(learner, policy), **weights}
+    else:
+        policy.equip(learner, 0)
+    take_weights(learner, weights)
+    return Tuned(output, choice, length, learner.eval(), Tokenizer.load(folder / TOKENIZER), policy, drawn)
 
 
 def read_task(folder: Path) -> dict[str, Any]:
@@ -105,9 +143,12 @@ def finite(scores: Mapping[str, float]) -> dict[str, float | None]:
 def _describe(tuned: Tuned) -> dict[str, object]:
     return {
         "unmask": __version__,
-        "kind": tuned.task.kind.value,
-        "labels": list(tuned.task.labels),
-        "fields": {"texts": list(tuned.fields.texts), "label": tuned.fields.label},
+        "kind": tuned.output.kind.value,
+        "output": encode_value(tuned.output),
+        "policy": encode_value(tuned.policy),
+        "drawn": tuned.drawn,
+        "rests": digest_at_rest(tuned.learner, tuned.policy) if tuned.apart else "",
+        "choice": asdict(tuned.choice),
         "length": tuned.length,
         "trunk": encode_value(tuned.learner.trunk.trunk),
         "vocabulary": tuned.learner.vocabulary,
@@ -123,18 +164,3 @@ def _weights(path: Path, digest: str) -> dict[str, Any]:
         return dict(load_file(path))
     except (OSError, SafetensorError) as error:
         raise InputError(f"{path} cannot be read ({error}). Tune again.") from error
-
-
-def _answers(judged: Sheet, said: Said) -> list[tuple[tuple[str, ...], str, object, float]]:
-    """Text, truth, answer and how sure the network was, row by row; of a number it is never sure."""
-    sure = said.probabilities_NC.max(axis=1).tolist()
-    return list(zip(judged.texts, judged.truths, said.answers, sure, strict=True))
-
-
-def _line(texts: tuple[str, ...], truth: str, answer: object, sure: float) -> str:
-    text = texts[0] if len(texts) == 1 else list(texts)
-    if isinstance(answer, float):
-        line: dict[str, object] = {"text": text, "label": float(truth), "said": round(answer, 6)}
-    else:
-        line = {"text": text, "label": truth, "said": answer, "probability": round(sure, 6)}
-    return json.dumps(line, ensure_ascii=False) + "\n"

@@ -1,4 +1,4 @@
-"""The rows of a task file as texts and truths, and some of them set aside to be judged by.
+"""The questions of a task file with their truths, and some of them set aside to be judged by.
 
 What arrives: a table and its fields. What leaves: a `Sheet`, or two that share no text.
 What never happens here: a row without a label, or a label that is anything but a word or a number.
@@ -7,7 +7,9 @@ What never happens here: a row without a label, or a label that is anything but 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -15,47 +17,55 @@ from unmask.errors import InputError
 from unmask.keys import Key, permute
 from unmask.records import Bools
 from unmask.text.rows import Row
-from unmask.tune.fields import Fields
-from unmask.tune.task_file import TaskFile
 
-Texts = tuple[str, ...]
+Texts: TypeAlias = tuple[str, ...]
+
+
+class Question(Protocol):
+    """What one row of a task file asks, with the truth about it: a frozen value."""
+
+    @property
+    def texts(self) -> Texts:
+        """What is read. Questions about the same texts never stand on both sides."""
+
+    def line(self) -> Mapping[str, object]:
+        """The question with its truth, as a line of `predictions.jsonl`."""
+
+
+Q = TypeVar("Q", bound=Question, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
-    """Texts with their truths as written, and where each row stood."""
+class Sheet(Generic[Q]):
+    """Questions in the order of their file, and where each of them stood."""
 
     name: str
-    texts: tuple[Texts, ...]
-    truths: tuple[str, ...]
+    questions: tuple[Q, ...]
     where: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    """What the user should know about the file, in sentences."""
 
     def __len__(self) -> int:
-        return len(self.texts)
+        return len(self.questions)
 
-    def only(self, chosen: Bools) -> Sheet:
-        """Some of the rows."""
+    def only(self, chosen: Bools) -> Sheet[Q]:
+        """Some of the questions."""
         at = np.flatnonzero(chosen).tolist()
-        texts, truths = tuple(self.texts[i] for i in at), tuple(self.truths[i] for i in at)
-        return Sheet(self.name, texts, truths, tuple(self.where[i] for i in at))
+        return replace(self, questions=tuple(self.questions[i] for i in at), where=tuple(self.where[i] for i in at))
 
-    def shared_with(self, other: Sheet) -> int:
-        """How many rows have a text that the other sheet has, too."""
-        theirs = set(other.texts)
-        return sum(text in theirs for text in self.texts)
-
-
-def pick(table: TaskFile, fields: Fields) -> Sheet:
-    """The wanted cells of every row."""
-    texts = tuple(tuple(_text(row, name) for name in fields.texts) for row in table.rows)
-    truths = tuple(_truth(row, fields.label) for row in table.rows)
-    return Sheet(table.name, texts, truths, tuple(row.where for row in table.rows))
+    def shared_with(self, other: AnySheet) -> int:
+        """How many questions have texts that the other sheet has, too."""
+        theirs = {question.texts for question in other.questions}
+        return sum(question.texts in theirs for question in self.questions)
 
 
-def set_aside(sheet: Sheet, share: float, seed: int) -> tuple[Sheet, Sheet]:
+AnySheet: TypeAlias = Sheet[Any]
+
+
+def set_aside(sheet: Sheet[Q], share: float, seed: int) -> tuple[Sheet[Q], Sheet[Q]]:
     """The sheet without some of its texts, and those. A text that stands there twice is never on both sides."""
     numbers: dict[Texts, int] = {}
-    group = np.array([numbers.setdefault(text, len(numbers)) for text in sheet.texts], dtype=np.int64)
+    group = np.array([numbers.setdefault(one.texts, len(numbers)) for one in sheet.questions], dtype=np.int64)
     if len(numbers) < 2:
         raise InputError(f"{sheet.name} holds one text only; some must be set aside to judge by. Give more, or --dev.")
     aside = max(1, round(share * len(numbers)))
@@ -63,32 +73,39 @@ def set_aside(sheet: Sheet, share: float, seed: int) -> tuple[Sheet, Sheet]:
     return sheet.only(~chosen), sheet.only(chosen)
 
 
-def _text(row: Row, name: str) -> str:
+def text_of(row: Row, name: str) -> str:
+    """A cell that holds text."""
     cell = row.fields.get(name)
     if isinstance(cell, str):
         return cell
     if name not in row.fields:
         raise InputError(f"{row.where}: there is no field {name!r}, which holds the text. Add it, or remove the line.")
-    raise InputError(f"{row.where}: the field {name!r} should hold text and holds {_told(cell)}. Correct the line.")
+    raise InputError(f"{row.where}: the field {name!r} should hold text and holds {kind_of(cell)}. Correct the line.")
 
 
-def _truth(row: Row, name: str) -> str:
-    """A label as written. Whole numbers are written without a point, so that 1 and 1.0 are one label."""
+def truth_of(row: Row, name: str) -> str:
+    """A cell that holds a label, as written. Whole numbers have no point, so that 1 and 1.0 are one label."""
     cell = row.fields.get(name)
+    written = label_of(cell)
+    if written:
+        return written
+    if cell is None or isinstance(cell, str):
+        raise InputError(f"{row.where}: the label is missing (field {name!r}). Add it, or remove the line.")
+    raise InputError(f"{row.where}: the label {name!r} should be a word or a number and is {kind_of(cell)}.")
+
+
+def label_of(cell: object) -> str:
+    """A label as written; empty if it is none."""
     if isinstance(cell, bool):
         return str(cell).lower()
     if isinstance(cell, float) and math.isfinite(cell) and cell.is_integer():
         return str(int(cell))
     if isinstance(cell, int | float):
         return str(cell)
-    if isinstance(cell, str) and cell.strip():
-        return cell.strip()
-    if cell is None or isinstance(cell, str):
-        raise InputError(f"{row.where}: the label is missing (field {name!r}). Add it, or remove the line.")
-    raise InputError(f"{row.where}: the label {name!r} should be a word or a number and is {_told(cell)}.")
+    return cell.strip() if isinstance(cell, str) else ""
 
 
-def _told(cell: object) -> str:
+def kind_of(cell: object) -> str:
     """What JSON can hold, in words."""
-    words = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    words = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list", dict: "an object"}
     return words.get(type(cell), "nothing")

@@ -25,6 +25,11 @@ class TaskFile:
     """What the first row, or the line of names above it, says; numbers from 1 where a file has no names."""
     rows: tuple[Row, ...]
 
+    @property
+    def where(self) -> tuple[str, ...]:
+        """Where each row stood."""
+        return tuple(row.where for row in self.rows)
+
 
 def read_task_file(path: Path, numbered: bool = False) -> TaskFile:
     """Read a task file. `numbered` says that its first line is a row already, and columns are counted from 1."""

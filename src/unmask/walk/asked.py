@@ -16,7 +16,21 @@ import numpy as np
 from unmask.corrupt.fragment import Fragment
 from unmask.objectives.mlm import SBO
 from unmask.objectives.pair import Truth
-from unmask.records import Amount, Cloze, Fact, Instance, NextToken, Ordering, Rewrite, Target
+from unmask.records import (
+    Among,
+    Amount,
+    Cloze,
+    Continue,
+    Extract,
+    Fact,
+    Instance,
+    Labels,
+    NextToken,
+    Ordering,
+    Rewrite,
+    Tags,
+    Target,
+)
 from unmask.tasks import Task
 from unmask.tokenize.vocab import Vocab
 from unmask.walk.names import Names
@@ -110,6 +124,8 @@ def _one(target: Target, instance: Instance, steps: Sequence[Traced], vocab: Voc
             return _fact(name, int(value[0]))
         case Amount(name, value):
             return Saying(f"from the first token: a number ({name} = {value[0]:g})")
+        case Continue() | Labels() | Tags() | Extract() | Among():
+            raise AssertionError(f"only a task file asks for {type(target).__name__}, no member does")
 
 
 def _answers(positions: list[int], says: Sequence[str], shown: Sequence[str], step: Traced) -> tuple[Answer, ...]:

@@ -2,9 +2,17 @@
 
 import pytest
 import transformers
-from small_sources import run, write_run
+from small_sources import TEXTS, run, write_run
 
 from unmask.errors import InputError
+from unmask.nets.trunk import Trunk
+from unmask.tokenize.train import train
+from unmask.tokenize.wordpiece import WordPiece
+from unmask.train.learner import Learner
+from unmask.tune.fields import NO_CHOICE
+from unmask.tune.outputs.tag import Tag
+from unmask.tune.saved import Root, Tuned, save_tuned
+from unmask.tune.tagging_scheme import Scheme
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -47,3 +55,47 @@ def test_a_form_that_the_network_cannot_have_is_told(tmp_path, form, said):
     assert isinstance(result.exception, InputError)
     assert said in str(result.exception)
     assert not (tmp_path / "out").exists()
+
+
+def test_vectors_for_sentence_transformers_and_a_graph(source, tmp_path):
+    pytest.importorskip("sentence_transformers")
+    pytest.importorskip("onnxruntime")
+    result = run("export", source, tmp_path / "out", "--as", "sentence", "--pooling", "cls", "--normalise", "--onnx")
+    assert result.exit_code == 0
+    said = " ".join(result.output.split())
+    assert "proven: sentence-transformers" in said
+    assert "proven: onnxruntime" in said
+    assert (tmp_path / "out" / "model.onnx").is_file()
+    assert "Normalize" in (tmp_path / "out" / "modules.json").read_text()
+
+
+def test_a_network_without_a_head_for_rows_can_be_an_encoder(tmp_path):
+    result = run("export", write_run(tmp_path / "r1", "roberta"), tmp_path / "out", "--as", "encoder")
+    assert result.exit_code == 0
+    assert "trained without a pooler" in (tmp_path / "out" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("words", [("--pool", "cls"), ("--normalise",), ("--as", "encoder", "--pooling", "mean")])
+def test_an_option_of_no_use_is_told(source, tmp_path, words):
+    result = run("export", source, tmp_path / "out", *words)
+    assert isinstance(result.exception, InputError)
+    assert "go with --as sentence" in str(result.exception)
+
+
+@pytest.mark.parametrize(("form", "said"), [("masked-lm", "what answers that task"), ("classifier", "leave --as out")])
+def test_a_tuned_network_is_what_answers_its_task(tmp_path, form, said):
+    tagger = small_tagger(tmp_path / "tuned")
+    result = run("export", tagger, tmp_path / "out", "--as", form)
+    assert isinstance(result.exception, InputError)
+    assert said in str(result.exception)
+    assert run("export", tagger, tmp_path / "out").exit_code == 0
+    assert transformers.AutoConfig.from_pretrained(tmp_path / "out").architectures == ["BertForTokenClassification"]
+
+
+def small_tagger(folder):
+    output, tokenizer = Tag(("B-X", "I-X", "O"), Scheme.BIO), train(WordPiece(120, min_count=1), TEXTS)
+    learner = Learner(Trunk(depth=1, width=16, heads=2, inner=32), (output.objective,), tokenizer.vocab.size, 24)
+    learner.draw(0)
+    folder.mkdir()
+    save_tuned(Tuned(output, NO_CHOICE, 24, learner, tokenizer), folder, Root("r1"), {})
+    return folder

@@ -11,11 +11,13 @@ import typer
 from safetensors.torch import save_file
 from typer.testing import CliRunner
 
+from unmask.cli.predict import predict
 from unmask.cli.tune import tune
 from unmask.cli.tuning import Remark
 from unmask.errors import CorpusError, InputError, RecipeError, UserError
 from unmask.export.bert import Architecture
 from unmask.export.bert_config import write_config
+from unmask.export.tuned import open_tuned
 from unmask.export.write import their_weights
 from unmask.nets.model import Model
 from unmask.nets.transformer import draw_weights
@@ -23,7 +25,7 @@ from unmask.nets.trunk import Trunk
 from unmask.shards.lock import locked
 from unmask.tokenize.train import train
 from unmask.tokenize.wordpiece import WordPiece
-from unmask.tune.saved import load_tuned, read_task
+from unmask.tune.saved import read_task
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(tune)
@@ -73,12 +75,11 @@ def test_scores_answers_and_a_network_come_out():
     ):
         assert said in result.output
     told = read_task(Path("out"))
-    assert told["labels"] == ["坏", "好"]
+    assert told["output"]["labels"] == ["坏", "好"]
     assert told["source"] == "net"
     assert told["metrics"]["accuracy"] > 0.8
-    tuned = load_tuned(Path("out"))
-    answers = [json.loads(line) for line in Path("out/predictions.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert list(tuned.predict([(answer["text"],) for answer in answers]).answers) == [one["said"] for one in answers]
+    lines = Path("out/predictions.jsonl").read_text(encoding="utf-8").splitlines()
+    answers = [json.loads(line) for line in lines]
     right = sum(answer["said"] == answer["label"] for answer in answers)
     assert right / 10 == told["metrics"]["accuracy"]
     assert sorted(path.name for path in Path("out").iterdir()) == [
@@ -90,6 +91,24 @@ def test_scores_answers_and_a_network_come_out():
         "task.json",
         "tokenizer.json",
     ]
+
+
+def test_a_tuned_network_answers_a_new_file_as_it_did_before():
+    run("--task", "train.jsonl", "--dev", "dev.jsonl", "--epochs", "2")
+    before = [json.loads(line) for line in Path("out/predictions.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines("new.jsonl", [{"text": one["text"]} for one in before])
+    predict(Path("out"), Path("new.jsonl"), Path("said.jsonl"), "cpu")
+    again = [json.loads(line) for line in Path("said.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [(one["said"], one["probability"]) for one in again] == [(one["said"], one["probability"]) for one in before]
+    predict(Path("out"), Path("new.jsonl"), Path("said.tsv"), "cpu")
+    assert Path("said.tsv").read_text(encoding="utf-8").splitlines()[:2] == [
+        "index\tprediction",
+        f"0\t{before[0]['said']}",
+    ]
+    predict(Path("out"), Path("new.jsonl"), Path("said.json"), "cpu")
+    assert json.loads(Path("said.json").read_text(encoding="utf-8"))["1"] == before[1]["said"]
+    with pytest.raises(InputError, match="should end with"):
+        predict(Path("out"), Path("new.jsonl"), Path("said.xml"), "cpu")
 
 
 def test_the_same_command_again_only_tells_and_another_is_refused():
@@ -120,7 +139,7 @@ def test_numbers_for_pairs_from_a_table_without_names():
 def test_from_scratch_differs_from_the_start_alone():
     run("--task", "train.jsonl", "--epochs", "0.1", "--out", "known")
     run("--task", "train.jsonl", "--epochs", "0.1", "--out", "drawn", "--from-scratch")
-    known, drawn = (load_tuned(Path(name)).learner.weights() for name in ("known", "drawn"))
+    known, drawn = (open_tuned(Path(name)).learner.weights() for name in ("known", "drawn"))
     assert known.keys() == drawn.keys()
     assert {"heads.judge.row.pool.weight", "heads.judge.row.classify.bias"} < known.keys()
     assert not torch.equal(known["trunk.embed.token.weight"], drawn["trunk.embed.token.weight"])

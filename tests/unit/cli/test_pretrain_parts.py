@@ -11,6 +11,8 @@ from unmask.cli.prepare import run as prepare
 from unmask.cli.pretrain_parts import Pretraining, Wish
 from unmask.cli.wishes import Wishes
 from unmask.errors import InputError, RecipeError
+from unmask.family import members
+from unmask.optimising import AdamW, Muon
 from unmask.train.budget import Hours, Steps, Tokens
 from unmask.train.folder import begin, check, read_run
 
@@ -69,14 +71,26 @@ def test_batch_and_rate_reach_every_stage_and_a_change_goes_before_them():
 
 
 def test_a_short_run_has_its_own_numbers_and_a_wish_goes_before_them():
-    recipe = parts(short=True).recipe
-    assert [stage.batch for stage in recipe.stages] == [16, 16]
-    assert (recipe.descent.optimiser.rate, recipe.descent.optimiser.betas) == (1e-3, (0.9, 0.98))
-    assert recipe.descent.optimiser.correct_bias
-    assert (recipe.descent.schedule.warmup.share, recipe.trunk.dropout, recipe.trunk.attention_dropout) == (0.05, 0, 0)
-    wished = parts(short=True, batch=8, rate=2e-3, changes=("trunk.dropout=0.2",)).recipe
-    assert [stage.batch for stage in wished.stages] == [8, 8]
-    assert (wished.descent.optimiser.rate, wished.trunk.dropout) == (2e-3, 0.2)
+    published, recipe = parts().recipe, parts(short=True).recipe
+    assert [(stage.length, stage.batch, stage.share) for stage in recipe.stages] == [(32, 64, 0.9), (128, 16, 0.1)]
+    assert [stage.tasks for stage in recipe.stages] == [stage.tasks for stage in published.stages]
+    muon = recipe.descent.optimiser
+    assert isinstance(muon, Muon)
+    assert (muon.rate, muon.rest) == (2e-3, AdamW(5e-4, betas=(0.9, 0.98), correct_bias=True))
+    assert recipe.descent.schedule.warmup.share == 0.05
+    assert recipe.trunk == replace(published.trunk, dropout=0.0, attention_dropout=0.0)
+    wished = parts(short=True, batch=8, rate=1e-3, changes=("trunk.dropout=0.2", "stages.0.length=64")).recipe
+    assert [(stage.length, stage.batch) for stage in wished.stages] == [(64, 8), (128, 8)]
+    assert (wished.descent.optimiser.rate, wished.trunk.dropout) == (1e-3, 0.2)
+
+
+@pytest.mark.parametrize("name", [recipe.name for recipe in members()])
+def test_every_member_has_a_short_run_with_all_that_it_learns(name):
+    published, recipe = parts(member=name, size="").recipe, parts(member=name, size="", short=True).recipe
+    assert recipe.objectives == published.objectives
+    assert [stage.length for stage in recipe.stages] == [32] * (len(recipe.stages) - 1) + [128]
+    assert sum(stage.share for stage in recipe.stages) == pytest.approx(1)
+    assert {stage.length * stage.batch for stage in recipe.stages} == {2048}
 
 
 def test_a_probe_stands_in_the_middle_of_each_stage():

@@ -1,4 +1,4 @@
-"""Scores against values computed by hand."""
+"""Scores against values computed by hand and by scikit-learn and scipy."""
 
 from __future__ import annotations
 
@@ -6,8 +6,19 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
+from sklearn import metrics as peer
 
-from unmask.evaluate.metrics import classification, regression, told
+from unmask.evaluate.metrics import (
+    NAMES,
+    choice,
+    choice_baseline,
+    classification,
+    classification_baseline,
+    regression,
+    regression_baseline,
+    told,
+)
 
 
 def test_two_classes_by_hand():
@@ -50,3 +61,50 @@ def test_scores_are_told_in_words():
     scores = classification(np.array([0, 1]), np.array([0, 1]), 2)
     assert told(scores, ("bad", "good"))[0] == ("accuracy", "1.0000")
     assert ("F1 of good", "1.0000") in told(scores, ("bad", "good"))
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7])
+def test_random_classes_as_scikit_learn(classes: int):
+    draw = np.random.default_rng(classes)
+    for _ in range(25):
+        truth, said = draw.integers(0, classes, (2, 30))
+        scores = classification(truth, said, classes)
+        assert scores["accuracy"] == pytest.approx(peer.accuracy_score(truth, said))
+        assert scores["macro_f1"] == pytest.approx(peer.f1_score(truth, said, average="macro", zero_division=0))
+        assert scores["matthews"] == pytest.approx(peer.matthews_corrcoef(truth, said))
+
+
+def test_random_numbers_as_scipy():
+    draw = np.random.default_rng(0)
+    for _ in range(25):
+        truth, said = draw.integers(0, 6, (2, 20)).astype(np.float64)  # with many ties
+        scores = regression(truth, said)
+        assert scores["pearson"] == pytest.approx(stats.pearsonr(truth, said)[0])
+        assert scores["spearman"] == pytest.approx(stats.spearmanr(truth, said)[0])
+        assert scores["rmse"] == pytest.approx(math.sqrt(peer.mean_squared_error(truth, said)))
+
+
+def test_the_majority_is_counted_on_known_rows_and_judged_on_others():
+    scores = classification_baseline(np.array([2, 2, 0]), np.array([0, 0, 0, 2]), 3)
+    assert scores["accuracy"] == 1 / 4
+    assert scores["matthews"] == 0
+
+
+def test_the_mean_guess_is_off_by_the_spread():
+    truth = np.array([0.0, 2.0])
+    scores = regression_baseline(np.array([1.0, 1.0]), truth)
+    assert scores["rmse"] == 1
+    assert math.isnan(scores["pearson"])
+
+
+def test_choices():
+    assert choice(np.array([0, 3, 1]), np.array([0, 3, 2]))["accuracy"] == pytest.approx(2 / 3)
+    assert choice_baseline(np.array([2, 4]))["accuracy"] == pytest.approx((1 / 2 + 1 / 4) / 2)
+
+
+def test_every_score_has_a_name_of_its_own_and_counts_are_told_as_counts():
+    assert len(set(NAMES.values())) == len(NAMES)
+    assert told({"map": math.nan, "groups": 1200.0}) == [
+        ("mean average precision", "undefined: nothing to judge"),
+        ("groups judged", "1,200"),
+    ]

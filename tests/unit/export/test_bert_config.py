@@ -62,7 +62,7 @@ def test_what_bert_cannot_say_is_refused(change, said):
     ("change", "said"),
     [
         ({"model_type": "roberta", "architectures": ["RobertaModel"]}, "RobertaModel .*model type roberta"),
-        ({"architectures": ["BertForTokenClassification"]}, "BertForSequenceClassification"),
+        ({"architectures": ["BertForNextSentencePrediction"]}, "BertForSequenceClassification"),
         ({"position_embedding_type": "relative_key"}, "relative_key"),
         ({"is_decoder": True}, "is_decoder"),
         ({"tie_word_embeddings": False}, "tie_word_embeddings"),

@@ -106,8 +106,8 @@ def test_weights_that_do_not_fit_the_settings_are_refused(tmp_path):
 def test_a_head_that_is_unknown_here_is_named(tmp_path):
     write_folder(tmp_path, small_model(), Architecture.ENCODER)
     weights = load_file(tmp_path / "model.safetensors")
-    save_file(weights | {"qa_outputs.weight": torch.ones(2, 16)}, tmp_path / "model.safetensors")
-    refused(tmp_path, "qa_outputs.weight")
+    save_file(weights | {"lm_head.weight": torch.ones(2, 16)}, tmp_path / "model.safetensors")
+    refused(tmp_path, "lm_head.weight")
 
 
 def test_a_tokenizer_with_more_entries_than_rows_is_refused(tmp_path):

@@ -1,7 +1,7 @@
 """Export: what is refused before anything is written, and the files that name the tokenizer."""
 
-import builtins
 import json
+import sys
 
 import pytest
 import torch
@@ -27,14 +27,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tokenizer, tmp_path):
 
 
 def test_without_the_other_library_a_sentence_says_how_to_get_it(tokenizer, tmp_path, monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *rest):
-        if name == "transformers":
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "transformers", None)  # what Python keeps for a module that cannot be found
     with pytest.raises(UserError, match=r"pip install 'unmask\[export\]'"):
         export(small_model(), tokenizer, tmp_path / "out", Architecture.MASKED_LM)
     assert not list(tmp_path.iterdir())

@@ -189,12 +189,25 @@ def test_a_run_of_tune_shows_its_scores(tmp_path):
         lines.append({**line, "loss": {"judge": line["loss"]["next"]}, "right": {"judge": line["right"]["next"]}})
     lines.append({**trial(40, 40), "loss": {"judge": 0.31}, "right": {"judge": 0.88}})
     write_run(folder, lines)
-    task = {"kind": "classify", "texts": ["text"], "label": "label"}
-    said = {"kind": "tune", "source": {"name": "runs/m"}, "task": task, "settings": {"epochs": 3}}
+    asked = {"part": "unmask.tune.outputs.classify:Classify", "labels": ["bad", "good"]}
+    moves = {"part": "unmask.tune.policies.layers:Layers", "move": False}
+    said = {"kind": "tune", "source": {"name": "runs/m"}, "output": asked, "policy": moves, "settings": {"epochs": 3}}
     (folder / "run.json").write_text(json.dumps(said))
-    (folder / "finished.json").write_text(json.dumps({"metrics": {"accuracy": 0.8812, "matthews": None}}))
+    ends = {"metrics": {"accuracy": 0.8812, "matthews": None}, "layers": [0.25, 0.75]}
+    (folder / "finished.json").write_text(json.dumps(ends))
     text = Reader(run_page([read_run(folder)])).text
-    for words in ("runs/m", "fine-tuning", "accuracy", "0.8812", "judge loss", "0.310", "classify", "epochs 3"):
+    for words in (
+        "runs/m",
+        "fine-tuning",
+        "accuracy",
+        "0.8812",
+        "judge loss",
+        "0.310",
+        "bad, good",
+        "Layers",
+        "epochs 3",
+        "75.0 %",
+    ):
         assert words in text
     assert "matthews" not in text
     assert "audit" not in text

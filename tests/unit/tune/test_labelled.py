@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from little_task import little_tokenizer
 
-from unmask.records import Amount, Fact
 from unmask.train.course import Crew, Moment
-from unmask.tune.course import Answered, Labelled, by_length
+from unmask.tune.course import Labelled
 from unmask.tune.encode import Room, encode
-from unmask.tune.judge import Judge, Rate
+from unmask.tune.exercise import Exercise, RowAmounts, RowFacts
+from unmask.tune.judge import Judge
 
 TEXTS = [(f"很好 {'好' * (i % 5)} {i}",) for i in range(50)]
 ROWS = encode(TEXTS, little_tokenizer(), Room(16))
 
 
 def course(batch: int = 8, seed: int = 0) -> Labelled:
-    learned = Answered(ROWS, Fact(Judge.name, np.arange(50)))  # the truth of each row is its own number
+    learned = Exercise(ROWS, RowFacts("judge", np.arange(50)))  # the truth of each row is its own number
     return Labelled(learned, learned, Judge(50), batch, 16, seed)
 
 
@@ -57,7 +57,7 @@ def test_rows_and_truths_stay_together():
 
 
 def test_a_trial_shows_every_row_once_and_like_lengths_together():
-    batches = by_length(ROWS, 20)
+    batches = Exercise(ROWS).by_length(20)
     assert sorted(np.concatenate(batches).tolist()) == list(range(50))
     lengths = ROWS.lengths[np.concatenate(batches)]
     assert (np.diff(lengths) >= 0).all()
@@ -65,5 +65,5 @@ def test_a_trial_shows_every_row_once_and_like_lengths_together():
 
 
 def test_numbers_travel_as_numbers():
-    answered = Answered(ROWS, Amount(Rate.name, np.linspace(0, 1, 50)))
-    assert answered.at(np.array([49, 0])).targets[0].value.tolist() == [1.0, 0.0]
+    exercise = Exercise(ROWS, RowAmounts("rate", np.linspace(0, 1, 50)))
+    assert exercise.at(np.array([49, 0])).targets[0].value.tolist() == [1.0, 0.0]

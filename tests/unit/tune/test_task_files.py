@@ -7,19 +7,25 @@ import json
 from pathlib import Path
 
 import pytest
-from little_task import reviews, write_lines
+from little_task import little_tokenizer, reviews, write_lines
 
 from unmask.errors import InputError
-from unmask.tune.fields import NO_CHOICE, Choice, Fields, find_fields
-from unmask.tune.job import read_job
-from unmask.tune.row_task import Kind, guess_kind, learn_task
-from unmask.tune.sheet import Sheet, pick, set_aside
+from unmask.tune.encode import Room
+from unmask.tune.fields import NO_CHOICE, Choice, find_fields
+from unmask.tune.job import are_amounts, read_job
+from unmask.tune.outputs.classify import Classify
+from unmask.tune.outputs.regress import Regress
+from unmask.tune.rows import RowQuestion, read
+from unmask.tune.sheet import Sheet, set_aside
 from unmask.tune.task_file import read_task_file
 
 
 def sheet_of(path: Path, choice: Choice = NO_CHOICE):
-    table = read_task_file(path, choice.numbered)
-    return pick(table, find_fields(table, choice))
+    return read(path, choice)[0]
+
+
+def all_texts(sheet):
+    return [question.texts for question in sheet.questions]
 
 
 @pytest.fixture
@@ -45,8 +51,8 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 def test_every_form_gives_the_same_rows(write, name):
     sheet = sheet_of(write(name, FORMS[name]))
-    assert sheet.texts == (("好，很好",), ('a "b"',))
-    assert sheet.truths == ("1", "0")
+    assert [question.texts for question in sheet.questions] == [("好，很好",), ('a "b"',)]
+    assert [question.truth for question in sheet.questions] == ["1", "0"]
 
 
 @pytest.mark.parametrize(
@@ -64,14 +70,14 @@ def test_every_form_gives_the_same_rows(write, name):
 )
 def test_usual_names_are_found(write, columns, texts, label):
     table = read_task_file(write("a.csv", f"{columns}\n{','.join('x' for _ in columns.split(','))}\n"))
-    assert find_fields(table) == Fields(texts, label)
+    assert find_fields(table) == Choice(texts, label)
 
 
 def test_names_and_numbers_can_be_given(write):
     named = write("a.csv", "what,who,verdict\nabc,x,yes\ndef,y,no\n")
-    assert sheet_of(named, Choice(("what", "who"), "verdict")).texts == (("abc", "x"), ("def", "y"))
+    assert all_texts(sheet_of(named, Choice(("what", "who"), "verdict"))) == [("abc", "x"), ("def", "y")]
     bare = write("b.tsv", "abc\tyes\ndef\tno\n")
-    assert sheet_of(bare, Choice(("1",), "2")).truths == ("yes", "no")
+    assert [question.truth for question in sheet_of(bare, Choice(("1",), "2")).questions] == ["yes", "no"]
 
 
 REFUSED = {
@@ -108,7 +114,7 @@ def test_what_cannot_be_used_is_refused_with_its_place(write, case):
 
 
 def test_wishes_that_contradict_themselves_are_refused():
-    for texts, label in ((("a", "b", "c"), ""), (("a", "a"), ""), (("a",), "a"), (("1",), "label")):
+    for texts, label in ((("a", "a"), ""), (("a",), "a"), (("1",), "label")):
         with pytest.raises(InputError):
             Choice(texts, label)
 
@@ -118,49 +124,50 @@ def labels_of(write, *labels):
 
 
 def test_the_labels_decide_what_is_asked(write):
-    assert guess_kind(labels_of(write, "yes", "no")) is Kind.CLASSIFY
-    assert guess_kind(labels_of(write, 0, 1, 2)) is Kind.CLASSIFY
-    assert guess_kind(labels_of(write, 0, 1.0)) is Kind.CLASSIFY
-    assert guess_kind(labels_of(write, 0, 1.5)) is Kind.REGRESS
-    assert guess_kind(labels_of(write, "0.5", "3")) is Kind.REGRESS
+    assert not are_amounts(labels_of(write, "yes", "no"))
+    assert not are_amounts(labels_of(write, 0, 1, 2))
+    assert not are_amounts(labels_of(write, 0, 1.0))
+    assert are_amounts(labels_of(write, 0, 1.5))
+    assert are_amounts(labels_of(write, "0.5", "3"))
 
 
 def test_classes_are_sorted_numbers_by_size_and_words_by_letters(write):
-    assert learn_task(labels_of(write, 10, 9, 2, 9), Kind.CLASSIFY).labels == ("2", "9", "10")
-    assert learn_task(labels_of(write, "neutral", "entailment", 3), Kind.CLASSIFY).labels == (
+    assert Classify.learn(labels_of(write, 10, 9, 2, 9)).labels == ("2", "9", "10")
+    assert Classify.learn(labels_of(write, "neutral", "entailment", 3)).labels == (
         "3",
         "entailment",
         "neutral",
     )
-    assert learn_task(labels_of(write, True, False), Kind.CLASSIFY).labels == ("false", "true")
+    assert Classify.learn(labels_of(write, True, False)).labels == ("false", "true")
 
 
 def test_scores_are_learned_in_their_own_units(write):
-    task = learn_task(labels_of(write, 10.5, 30.5), Kind.REGRESS)
-    assert (task.mean, task.spread) == (20.5, 10.0)
-    assert task.truth(labels_of(write, 10.5, 20.5, 40.5)).value.tolist() == [-1.0, 0.0, 2.0]
+    output = Regress.learn(labels_of(write, 10.5, 30.5))
+    assert (output.mean, output.spread) == (20.5, 10.0)
+    exercise = output.lay_out(labels_of(write, 10.5, 20.5, 40.5), little_tokenizer(), Room(8))
+    assert exercise.truth.value.tolist() == [-1.0, 0.0, 2.0]
 
 
 @pytest.mark.parametrize(
     ("labels", "kind", "sentence"),
     [
-        ((1, 1, 1), Kind.CLASSIFY, "all 3 rows have the label '1'"),
-        ((2.5, 2.5), Kind.REGRESS, "all 2 rows have the score 2.5"),
-        ((2.5, float("nan")), Kind.REGRESS, "a.jsonl:2: the score 'nan' is not a finite number"),
-        ((2.5, float("inf")), Kind.REGRESS, "a.jsonl:2: the score 'inf' is not a finite number"),
-        ((2.5, "high"), Kind.REGRESS, "a.jsonl:2: the score 'high' is no number"),
+        ((1, 1, 1), Classify, "all 3 rows have the label '1'"),
+        ((2.5, 2.5), Regress, "all 2 rows have the score 2.5"),
+        ((2.5, float("nan")), Regress, "a.jsonl:2: the score 'nan' is not a finite number"),
+        ((2.5, float("inf")), Regress, "a.jsonl:2: the score 'inf' is not a finite number"),
+        ((2.5, "high"), Regress, "a.jsonl:2: the score 'high' is no number"),
     ],
 )
 def test_labels_that_teach_nothing_are_refused(write, labels, kind, sentence):
     with pytest.raises(InputError) as error:
-        learn_task(labels_of(write, *labels), kind)
+        kind.learn(labels_of(write, *labels))
     assert sentence in str(error.value)
 
 
 def test_not_a_number_among_whole_scores_is_no_class(write):
     sheet = labels_of(write, 1, 2, float("nan"))
     with pytest.raises(InputError, match="not a finite number"):
-        learn_task(sheet, guess_kind(sheet))
+        (Regress if are_amounts(sheet) else Classify).learn(sheet)
 
 
 def test_a_label_that_training_never_saw_is_refused_with_its_line(tmp_path):
@@ -169,8 +176,12 @@ def test_a_label_that_training_never_saw_is_refused_with_its_line(tmp_path):
     with pytest.raises(InputError, match=r"dev\.jsonl:2: the label '2' does not occur .* which has 0, 1\."):
         read_job(train, dev)
     write_lines(dev, [{"sentence": "a", "label": 0}])
-    with pytest.raises(InputError, match=r"dev\.jsonl:1: there is no field 'text', which the training file has"):
+    with pytest.raises(InputError, match=r"dev\.jsonl:1: there is no field 'text'; it has 'sentence', 'label'"):
         read_job(train, dev)
+
+
+def texts_of(sheet):
+    return {question.texts for question in sheet.questions}
 
 
 def test_one_text_in_ten_is_set_aside_and_never_on_both_sides(tmp_path):
@@ -179,12 +190,12 @@ def test_one_text_in_ten_is_set_aside_and_never_on_both_sides(tmp_path):
     job = read_job(path, None, seed=3)
     assert len(job.learned) + len(job.judged) == 250
     assert 20 <= len(job.judged) <= 40
-    assert len(set(job.judged.texts)) == 20
-    assert not set(job.judged.texts) & set(job.learned.texts)
+    assert len(texts_of(job.judged)) == 20
+    assert not texts_of(job.judged) & texts_of(job.learned)
     assert read_job(path, None, seed=3) == job
     assert read_job(path, None, seed=4).judged != job.judged
     with pytest.raises(InputError, match="one text only"):
-        set_aside(Sheet("a", (("x",),) * 2, ("1", "0"), ("a:1", "a:2")), 0.1, 0)
+        set_aside(Sheet("a", (RowQuestion(("x",), "1"), RowQuestion(("x",), "0")), ("a:1", "a:2")), 0.1, 0)
 
 
 def test_a_job_says_what_it_took_and_what_is_on_both_sides(tmp_path):

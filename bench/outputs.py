@@ -1,0 +1,269 @@
+"""Every output with every policy on a real task, and every export beside `transformers`: two tables.
+
+    python bench/outputs.py --tasks FOLDER --en MODEL --zh MODEL --out runs/outputs [--rows 400] [--at-once 2]
+
+FOLDER holds NAME.train.jsonl.gz and NAME.dev.jsonl.gz of the tasks named below. The first rows of each are taken, and a
+quarter as many to judge by. Every run is the command that a user would type, in a process of its own; the same line
+goes on after a stop, and what is finished is not made again. Each tuned folder is then exported by the command, and
+`exported.py` compares all its answers; what no class of BERT can express is listed with the sentence that refuses it.
+Scores say little here: rows are few. Writes `outputs.json`; exits with 1 if a run failed or an answer differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import itertools
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from exported import NEAR
+
+POLICIES = ("full", "frozen", "layers", "adapter", "lora", "norms", "top", "gradual")
+REFUSED = ("cannot be written for transformers", "can be written as one of BERT's classes")
+"""What the sentences say that refuse an export because no class can express the network."""
+Line: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What is asked: the words that a user types for it."""
+
+    name: str
+    task: str
+    words: str
+    label: str = ""
+    """The field with labels of which those of the second file must be in the first."""
+    query: str = ""
+    """The field that rows of one group share."""
+
+
+OUTPUTS = (
+    Output("classify", "en_trec", "--kind classify", "label"),
+    Output("classify-mean", "en_trec", "--kind classify --read mean", "label"),
+    Output("classify-attention", "en_trec", "--kind classify --read attention", "label"),
+    Output("labels", "en_reuters", "--kind labels --fields text --label topics", "topics"),
+    Output("regress", "en_stsb", "--kind regress"),
+    Output("tag", "en_conll2003", "--kind tag", "tags"),
+    Output("tag-crf", "en_conll2003", "--kind tag --crf", "tags"),
+    Output("span", "en_squad", "--kind span"),
+    Output("choose", "zh_c3", "--kind choose"),
+    Output("rank", "en_trecqa", "--kind rank", query="question"),
+    Output("pair", "en_rte", "--kind pair", "label"),
+    Output("write-1", "en_reuters", "--kind write --version 1 --fields text --label title --most 24 --beam 2"),
+    Output("write-2", "en_reuters", "--kind write --version 2 --fields text --label title --most 24 --beam 2"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One output with one policy, and where its files lie."""
+
+    output: Output
+    policy: str
+    model: str
+    folder: Path
+    data: Path
+
+    def file(self, part: str) -> Path:
+        """The rows to learn from, or those to judge by."""
+        return self.data / f"{self.output.name}.{part}.jsonl"
+
+    def tune(self, epochs: float) -> str:
+        """The command that tunes."""
+        return (
+            f"-m unmask tune {shlex.quote(self.model)} --task {shlex.quote(str(self.file('train')))} "
+            f"--dev {shlex.quote(str(self.file('dev')))} {self.output.words} --policy {self.policy} "
+            f"--epochs {epochs:g} --batch 16 --out {shlex.quote(str(self.folder / 'tuned'))}"
+        )
+
+
+def main() -> None:
+    wish = _wishes()
+    attempts = list(_attempts(wish))
+    for output in {attempt.output: attempt for attempt in attempts}.values():
+        _cut(output, wish.tasks, wish.rows)
+    with ThreadPoolExecutor(wish.at_once) as pool:
+        found = list(pool.map(lambda attempt: _work(attempt, wish), attempts))
+    (wish.out / "outputs.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    _tell(found)
+    sys.exit(1 if any(map(_went_wrong, found)) else 0)
+
+
+def _wishes() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", type=Path, required=True, help="the folder of the task files")
+    parser.add_argument("--en", required=True, help="a network for English")
+    parser.add_argument("--zh", required=True, help="a network for Chinese")
+    parser.add_argument("--rows", type=int, default=400, help="questions to learn from; a quarter as many to judge by")
+    parser.add_argument("--epochs", type=float, default=1.0)
+    parser.add_argument("--at-once", type=int, default=2)
+    parser.add_argument("--policy", action="append", choices=POLICIES, help="repeatedly; usual: all")
+    parser.add_argument("--kind", action="append", help="tag: both of its outputs; tag-crf: that one. Usual: all")
+    parser.add_argument("--out", type=Path, required=True)
+    return parser.parse_args()
+
+
+def _attempts(wish: argparse.Namespace) -> Iterator[Attempt]:
+    for policy, output in itertools.product(wish.policy or POLICIES, OUTPUTS):
+        if not wish.kind or {output.name, output.words.split()[1]} & {*wish.kind}:
+            model = wish.zh if output.task.startswith("zh") else wish.en
+            yield Attempt(output, policy, model, wish.out / output.name / policy, wish.out / "data" / str(wish.rows))
+
+
+def _cut(attempt: Attempt, tasks: Path, rows: int) -> None:
+    """Write the first rows of both files of a task."""
+    output = attempt.output
+    attempt.data.mkdir(parents=True, exist_ok=True)
+    learned = _first(output, tasks / f"{output.task}.train.jsonl.gz", rows, lambda line: True)
+    known = {label for line in learned for label in _labels(output, line)}
+    judged = _first(
+        output, tasks / f"{output.task}.dev.jsonl.gz", rows // 4, lambda line: known >= _labels(output, line)
+    )
+    for part, lines in (("train", learned), ("dev", judged)):
+        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+        attempt.file(part).write_text(text, encoding="utf-8")
+
+
+def _first(output: Output, path: Path, rows: int, usable: Callable[[Line], bool]) -> list[Line]:
+    """Lines with so many questions. Groups stay whole; one that would be more than a quarter of all is passed over."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        lines = filter(usable, map(json.loads, file))
+        kept: list[Line] = []
+        many = 0
+        for _, group in itertools.groupby(lines, key=lambda line: line[output.query] if output.query else id(line)):
+            some = list(group)
+            size = sum(len(line.get("qas", "1")) for line in some)
+            if size > max(4, rows // 4):
+                continue
+            kept, many = kept + some, many + size
+            if many >= rows:
+                break
+    return kept
+
+
+def _labels(output: Output, line: Line) -> set[str]:
+    """The labels of a row; of tags only their types."""
+    if output.label == "tags":
+        return {tag[2:] for tag in line["tags"]}
+    held = line.get(output.label, [])
+    return {*held} if isinstance(held, list) else {held}
+
+
+def _work(attempt: Attempt, wish: argparse.Namespace) -> Line:
+    """Tune, export, compare; what is told of it."""
+    attempt.folder.mkdir(parents=True, exist_ok=True)
+    threads = os.environ.get("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // wish.at_once)))
+    about = {"output": attempt.output.name, "task": attempt.output.task, "policy": attempt.policy}
+    tuned, exported = attempt.folder / "tuned", attempt.folder / "exported"
+    failed = _run("tune", attempt.tune(wish.epochs), attempt.folder, tuned / "finished.json", threads)
+    if failed:
+        return _told({**about, "failed": failed})
+    found = {**about, **_scored(tuned)}
+    failed = _run("export", f"-m unmask export {tuned} {exported}", attempt.folder, exported / "config.json", threads)
+    if failed:
+        return _told({**found, "refused" if any(words in failed for words in REFUSED) else "failed": failed})
+    result = attempt.folder / "compare.out"
+    words = f"{Path(__file__).with_name('exported.py')} {tuned} {exported} {attempt.file('dev')}"
+    failed = _run("compare", words, attempt.folder, result, threads)
+    return _told({**found, "failed": failed} if failed else {**found, **json.loads(result.read_text("utf-8"))})
+
+
+def _run(name: str, words: str, folder: Path, result: Path, threads: str) -> str:
+    """Run a command unless the same was run before and left its result; nothing, or why it failed.
+
+    Comparisons are made on the processor, whatever the networks were tuned on.
+    """
+    log, done = folder / f"{name}.log", folder / f"{name}.done"
+    if done.exists() and done.read_text("utf-8") == words and result.exists():
+        return ""
+    hidden = {} if name == "tune" else {"CUDA_VISIBLE_DEVICES": ""}
+    with log.open("w", encoding="utf-8") as err, (folder / f"{name}.out").open("w", encoding="utf-8") as out:
+        ran = subprocess.run(
+            [sys.executable, *shlex.split(words)],
+            stdout=out,
+            stderr=err,
+            check=False,
+            env={**os.environ, **hidden, "OMP_NUM_THREADS": threads, "COLUMNS": "1000"},
+        )
+    if ran.returncode == 0:
+        done.write_text(words, encoding="utf-8")
+        return ""
+    said = [line.strip() for line in log.read_text("utf-8").splitlines() if line.strip()]
+    return said[-1].removeprefix("unmask: ") if said else f"exit code {ran.returncode}, see {log}"
+
+
+def _scored(tuned: Path) -> Line:
+    said = json.loads((tuned / "task.json").read_text("utf-8"))
+    return {
+        "metric": said["metric"],
+        "score": said["metrics"][said["metric"]],
+        "seconds": said["seconds"],
+        "trained": said["parameters"]["trained"],
+        "all": said["parameters"]["all"],
+        "rows": said["rows"],
+    }
+
+
+def _told(found: Line) -> Line:
+    """Say that a cell is done."""
+    last = found.get("failed") or ("not for transformers" if "refused" in found else f"{found['equal']} answers equal")
+    print(f"{found['output']:20s} {found['policy']:8s} {_number(found)}: {last}", file=sys.stderr, flush=True)
+    return found
+
+
+def _number(found: Line) -> str:
+    score = found.get("score")
+    return "-" if score is None else f"{found['metric']} {score:.3f}"
+
+
+def _same(found: Line) -> bool:
+    return 0 < found["compared"] == found["equal"] and found["apart"] < NEAR
+
+
+def _went_wrong(found: Line) -> bool:
+    return "failed" in found or ("compared" in found and not _same(found))
+
+
+def _tell(found: Sequence[Line]) -> None:
+    print("| output | task | policy | score | seconds | trained | share |\n|---|---|---|---|---|---|---|")
+    for one in found:
+        start = f"| {one['output']} | {one['task']} | {one['policy']} |"
+        if "trained" in one:
+            share = one["trained"] / one["all"]
+            print(f"{start} {_number(one)} | {one['seconds']:.1f} | {one['trained']:,} | {share:.2%} |")
+        else:
+            print(f"{start} failed: {one['failed']} | | | |")
+    _tell_exports(found)
+
+
+def _tell_exports(found: Sequence[Line]) -> None:
+    print("\n| output | policy | compared | equal | largest difference | left out |\n|---|---|---|---|---|---|")
+    for one in found:
+        if "compared" in one:
+            cells = f"{one['compared']} | {one['equal']} | {one['apart']:.1e} | {one['left_out']}"
+            print(f"| {one['output']} | {one['policy']} | {cells} |")
+        elif "trained" in one and "failed" in one:
+            print(f"| {one['output']} | {one['policy']} | failed: {one['failed']} | | | |")
+    print("\n| not for transformers | the sentence |\n|---|---|")
+    for sentence in dict.fromkeys(one["refused"] for one in found if "refused" in one):
+        who = ", ".join(f"{one['output']} {one['policy']}" for one in found if one.get("refused") == sentence)
+        print(f"| {who} | {sentence} |")
+    wrong = sum(map(_went_wrong, found))
+    compared = [one for one in found if "compared" in one]
+    print(
+        f"\n{len(found)} runs, {len(compared)} exports, {sum(one['equal'] for one in compared):,} of "
+        f"{sum(one['compared'] for one in compared):,} answers equal; {wrong} went wrong"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""`landscape`: a network and a task in, the ground that its fine-tune crosses out, beside that of a run from scratch.
+
+What arrives: the folder of a network, task files, how closely to look. What leaves: runs, heights, numbers and a page.
+What never happens here: the work; see `unmask.evaluate.landscape` and `unmask/cli/landscaping.py`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+_LOOK, _ASKED, _RUNS = "How closely one looks", "What is asked", "How it runs"
+
+
+def landscape(
+    source: Annotated[Path, typer.Argument(help="The network: a run of pretrain, or a Hugging Face folder of a BERT.")],
+    task: Annotated[Path, typer.Option(help="Rows to learn from, as for tune.")],
+    out: Annotated[Path, typer.Option(help="The folder to make.")],
+    dev: Annotated[Path | None, typer.Option(help="Rows to judge by; without it, 1 text in 10 is set aside.")] = None,
+    epochs: Annotated[float, typer.Option(help="How often every row is learned from.")] = 3.0,
+    rate: Annotated[
+        float, typer.Option(help="The highest learning rate, of both runs; for small networks also 3e-4.")
+    ] = 5e-5,
+    batch: Annotated[int, typer.Option(min=1, help="Rows in a step.")] = 32,
+    length: Annotated[
+        int | None, typer.Option(min=4, help="Most tokens in a row; longer ones are cut. Usual: 128.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The seed of the start, the order and the dropout.")] = 0,
+    second: Annotated[
+        str, typer.Option(help="The second run, for the second axis: a seed (usual: the next one), or a task file.")
+    ] = "",
+    points: Annotated[int, typer.Option(min=1, help="How often weights are kept along a run.")] = 12,
+    grid: Annotated[int, typer.Option(help="Places along each axis of a map.", rich_help_panel=_LOOK)] = 25,
+    span: Annotated[
+        str, typer.Option(help="From where to where: 0 is the start, 1 the end.", rich_help_panel=_LOOK)
+    ] = "-1,2",
+    rows: Annotated[
+        int, typer.Option(help="Rows to measure lines and numbers on, and as many dev rows.", rich_help_panel=_LOOK)
+    ] = 512,
+    map_rows: Annotated[int, typer.Option(help="The same for each place of a map.", rich_help_panel=_LOOK)] = 64,
+    directions: Annotated[
+        Literal["runs", "random"],
+        typer.Option(help="Axes of the map: to the ends of two runs, or random ones.", rich_help_panel=_LOOK),
+    ] = "runs",
+    kind: Annotated[str, typer.Option(help="As for tune; auto: the file decides.", rich_help_panel=_ASKED)] = "auto",
+    fields: Annotated[str, typer.Option(help="The fields of the text, with commas.", rich_help_panel=_ASKED)] = "",
+    label: Annotated[str, typer.Option(help="The field of the label.", rich_help_panel=_ASKED)] = "",
+    device: Annotated[
+        str, typer.Option(help="cpu, cuda, mps, or auto for the fastest.", rich_help_panel=_RUNS)
+    ] = "auto",
+    precision: Annotated[
+        Literal["auto", "float32", "bfloat16"],
+        typer.Option(help="Numbers to train in; heights are measured in float32.", rich_help_panel=_RUNS),
+    ] = "auto",
+) -> None:
+    """Show what pre-training changes: tune from it and from scratch, and draw the loss around both ways.
+
+    Starting again goes on. A finer --grid, other --rows or --directions use the same runs.
+
+    Examples:
+
+        unmask landscape runs/bert --task train.jsonl --dev dev.jsonl --out landscape/
+
+        unmask landscape runs/bert --task train.jsonl --out quick/ --grid 9 --rows 64 --map-rows 32
+
+        unmask landscape runs/bert --task train.jsonl --out other/ --second other.jsonl --directions random
+    """
+    from unmask.evaluate.landscape_view import View
+    from unmask.report.landscape_record import Directions
+    from unmask.tune.fields import Choice
+    from unmask.tune.job import read_job
+    from unmask.tune.output import Kind, usual_length
+    from unmask.tune.wish import Wish
+
+    wished = _kind(kind, tuple(Kind))
+    texts = tuple(name.strip() for name in fields.split(",") if name.strip())
+    wish = Wish(kind=Kind(wished) if wished else None, choice=Choice(texts, label.strip()))
+    low, high = _span(span)
+    view = View(low=low, high=high, grid=grid, rows=rows, map_rows=map_rows, directions=Directions(directions))
+    job = read_job(task, dev, wish, seed)
+
+    from unmask.cli.landscaping import Landscaping, read_second
+    from unmask.export.source import open_source
+    from unmask.train.run import Run, choose_device, choose_micro, choose_precision
+    from unmask.tune.tuning import Settings, Tuning, fitting_length
+
+    other = read_second(second or str(seed + 1), job, wish, seed)
+    opened, where = open_source(source), choose_device(device)
+    longest = fitting_length(opened.model, length, usual_length(job.output.kind))
+    how = Settings(epochs=epochs, rate=rate, batch=batch, length=longest, seed=seed)
+    exact = choose_precision(where, precision)
+    run = Run(device=where, precision=exact, micro=choose_micro(where), keep=1, trials=points)
+    tuning = Tuning(job, opened.model, opened.tokenizer, how, opened.name)
+    Landscaping(tuning, other, view, run, out).work()
+
+
+def _kind(word: str, known: tuple[str, ...]) -> str:
+    """The kind that was named; nothing where the file decides."""
+    from unmask.errors import InputError
+
+    if word not in ("auto", *known):
+        raise InputError(f"There is no --kind '{word}'. Choose one of: auto, {', '.join(known)}.")
+    return "" if word == "auto" else word
+
+
+def _span(written: str) -> tuple[float, float]:
+    """Two numbers with a comma between them."""
+    from unmask.errors import InputError
+
+    try:
+        low, high = map(float, written.split(","))
+    except ValueError as error:
+        raise InputError(f"--span needs two numbers with a comma, such as -1,2; found '{written}'.") from error
+    return low, high

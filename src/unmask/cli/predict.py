@@ -1,0 +1,74 @@
+"""`predict`: a tuned network answers new questions.
+
+What arrives: the folder of a tuned network and a file like the one that it was tuned on; truths are not needed.
+What leaves: one answer a row, as lines, as a table or as the file that a benchmark wants.
+What never happens here: the work; see `unmask.tune`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def predict(
+    tuned: Annotated[Path, typer.Argument(help="The folder of a tuned network.")],
+    questions: Annotated[Path, typer.Argument(help="A file with the fields it was tuned on; labels are not read.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write: .jsonl; .tsv as GLUE wants it; .json as SQuAD and CMRC do.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda, mps, or auto for the fastest.")] = "auto",
+) -> None:
+    """Answer the questions of a file with a tuned network. Without --out the answers are printed.
+
+    Examples:
+
+        unmask predict tuned/ new.jsonl
+
+        unmask predict tuned/ test.jsonl --out answers.tsv
+    """
+    import json
+
+    from unmask.cli.terminal import say
+    from unmask.errors import InputError
+    from unmask.export.tuned import open_tuned
+    from unmask.shards.files import write_text
+    from unmask.train.run import choose_device
+    from unmask.tune.job import read
+
+    if out is not None and out.suffix not in (".jsonl", ".tsv", ".json"):
+        raise InputError(f"--out {out}: the name should end with .jsonl, .tsv or .json, which says how to write.")
+    network = open_tuned(tuned)
+    network.learner.to(choose_device(device))
+    sheet = read(questions, network.output.kind, network.choice, truths=False)
+    asked = [question.line() for question in sheet.questions]
+    said = [answer.line() for answer in network.answer(sheet)]
+    if out is None:
+        for row, line in zip(asked, said, strict=True):
+            say(json.dumps({**row, **line}, ensure_ascii=False))
+        return
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_text(out, _written(out.suffix, asked, said))
+    say(f"{len(said):,} answers are in {out}.", beside=True)
+
+
+def _written(form: str, asked: Sequence[Mapping[str, object]], said: Sequence[Mapping[str, object]]) -> str:
+    """All answers in one of the three forms."""
+    import json
+
+    pairs = list(zip(asked, said, strict=True))
+    if form == ".json":
+        named = {str(row.get("id", number)): line["said"] for number, (row, line) in enumerate(pairs)}
+        return json.dumps(named, ensure_ascii=False, indent=1) + "\n"
+    if form == ".tsv":
+        cells = (f"{number}\t{_cell(line['said'])}\n" for number, line in enumerate(said))
+        return "index\tprediction\n" + "".join(cells)
+    return "".join(json.dumps({**row, **line}, ensure_ascii=False) + "\n" for row, line in pairs)
+
+
+def _cell(said: object) -> str:
+    """An answer in one cell of a table."""
+    return " ".join(map(str, said)) if isinstance(said, list | tuple) else str(said)

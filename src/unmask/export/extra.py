@@ -1,0 +1,73 @@
+"""What a folder may hold beside weights, settings and tokenizer: files for one more library, proven like the rest.
+
+What arrives: a folder that was just written. What leaves: more files in it, and how far the other library is apart.
+What never happens here: a file that was not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from unmask.errors import InputError
+from unmask.export.bert import Architecture
+from unmask.nets.model import Model
+from unmask.tokenize.tokenizer import Tokenizer
+
+TOLERANCE = 1e-4
+"""The most that two libraries may differ in a number."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Written:
+    """A folder that was just written, and what it is compared with."""
+
+    folder: Path
+    model: Model
+    """The network as we read it back."""
+    tokenizer: Tokenizer
+    architecture: Architecture
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What one more library was shown to do as we do."""
+
+    library: str
+    version: str
+    what: str
+    rows: int
+    apart: float
+    """The largest difference."""
+
+    def __str__(self) -> str:
+        who = f"{self.library} {self.version} and unmask"
+        return f"{who} agree on the {self.what} of {self.rows} rows; they differ by at most {self.apart:.1e}"
+
+    def checked(self) -> Shown:
+        """Itself; refuses a difference that is too large."""
+        if not self.apart <= TOLERANCE:  # written so that NaN is refused too
+            raise InputError(
+                f"The export is refused: {self.library} {self.version} gives other {self.what} (they differ by "
+                f"{self.apart:.2g}, allowed is {TOLERANCE:g}). Are all weights finite?"
+            )
+        return self
+
+
+class Extra(Protocol):
+    """Files for one more library."""
+
+    def need(self) -> None:
+        """Refuse to begin where the library is missing."""
+
+    def add(self, written: Written) -> Shown:
+        """Write the files, and refuse them unless the library reads from them what we say."""
+
+    def heading(self) -> Mapping[str, str]:
+        """What the head of the card says because of them."""
+
+    def usage(self, architecture: Architecture) -> Sequence[str]:
+        """How they are used: lines of Python for the card."""

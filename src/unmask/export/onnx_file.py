@@ -1,0 +1,94 @@
+"""A network as `model.onnx`, for programs without torch.
+
+What arrives: a folder that was just written. What leaves: one more file, for any number of rows of any length.
+What never happens here: a graph that was not run. onnxruntime runs it on rows of several lengths, alone and padded, and
+its numbers are compared with those of our own network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from unmask.errors import InputError
+from unmask.export.bert import Architecture
+from unmask.export.extra import Shown, Written
+from unmask.export.library import need
+from unmask.export.onnx_graph import draw
+from unmask.export.outputs import Said, apart, batch_of, our_outputs, padded
+from unmask.export.proof import agreed_rows
+from unmask.nets.model import Model
+from unmask.nets.transformer import count
+from unmask.shards.files import new_file
+
+FILE = "model.onnx"
+_MOST = 2**31 - 2**20
+"""The bytes that one such file can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Onnx:
+    """The class of the folder as a graph: its logits; the last hidden states, too, of a network that was not tuned."""
+
+    def need(self) -> None:
+        """Refuse to begin without the libraries that write and run such files."""
+        _library("onnx")
+        _library("onnxruntime")
+
+    def add(self, written: Written) -> Shown:
+        """Write the graph and run it."""
+        runtime, rows, kind = _library("onnxruntime"), agreed_rows(written), written.architecture
+        _check_size(written.model)
+        graph = draw(_library("onnx"), written.model, kind)
+        with new_file(written.folder / FILE) as file:
+            file.write(graph.SerializeToString())
+        session = runtime.InferenceSession(str(written.folder / FILE), providers=["CPUExecutionProvider"])
+        found = []
+        for some in (rows[:1], rows[1:2], rows):
+            tokens = batch_of(some)
+            ours = our_outputs(written.model, tokens, kind)
+            found.append(apart(ours, _run(session, padded(tokens, kind)), tokens.borders))
+        worst = float(torch.tensor(found).max())  # NaN if there is one
+        return Shown("onnxruntime", runtime.__version__, "numbers", len(rows), worst).checked()
+
+    def heading(self) -> Mapping[str, str]:
+        """Nothing changes."""
+        return {}
+
+    def usage(self, architecture: Architecture) -> Sequence[str]:
+        """The graph on one text, or on the choices of one question."""
+        choices = architecture is Architecture.CHOOSER
+        text = '["A question", "A question"], ["one choice", "another"], padding=True' if choices else '["Some text."]'
+        value = "value[None]" if choices else "value"
+        return (
+            "from onnxruntime import InferenceSession",
+            "from transformers import AutoTokenizer",
+            "",
+            'tokenizer = AutoTokenizer.from_pretrained("FOLDER")',
+            f'session = InferenceSession("FOLDER/{FILE}")',
+            f'inputs = tokenizer({text}, return_tensors="np")',
+            f"numbers = session.run(None, {{name: {value} for name, value in inputs.items()}})",
+            "print(dict(zip([output.name for output in session.get_outputs()], numbers)))",
+        )
+
+
+def _check_size(model: Model) -> None:
+    if 4 * count(model) > _MOST:
+        raise InputError(
+            f"{FILE} can hold 2 GiB, and this network has {count(model):,} parameters of 4 bytes. Export it without "
+            "--onnx."
+        )
+
+
+def _run(session: Any, inputs: Said) -> Said:  # noqa: ANN401
+    names = [output.name for output in session.get_outputs()]
+    numbers = session.run(names, {name: grid.numpy() for name, grid in inputs.items()})
+    return {name: torch.from_numpy(array) for name, array in zip(names, numbers, strict=True)}
+
+
+def _library(name: str) -> ModuleType:
+    return need(name, "onnx", f"{FILE} is written with onnx and run with onnxruntime before it is kept")

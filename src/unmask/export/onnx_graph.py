@@ -1,0 +1,142 @@
+"""A network in the shape of BERT as an ONNX graph, written node by node.
+
+What arrives: our network, and the class whose outputs are wanted. What leaves: the graph, with our weights in it.
+What never happens here: tracing. A graph written by hand is the same for every release of torch, takes no time, and is
+as short as the network is simple. Whether it is right is shown by running it; see `onnx_file.py`.
+
+Shapes: B rows, L tokens of a row, D width, H heads, K width of a head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unmask.export.bert import Architecture
+from unmask.export.onnx_drawing import Drawing, Value
+from unmask.nets.model import Model
+
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+OPSET, FORMAT, _BOOLEAN = 20, 9, 9
+"""Of onnx 1.15, the first that has GELU as one operation; and its number for truth values."""
+_ROWS = ("batch", "length")
+_QUESTIONS = ("batch", "choices", "length")
+
+
+class Output(NamedTuple):
+    """A value with its shape, the axes that may vary by name."""
+
+    value: Value
+    shape: Sequence[str | int]
+
+
+def draw(onnx: ModuleType, model: Model, architecture: Architecture) -> Any:  # noqa: ANN401
+    """The whole graph, as a file holds it: rows in, the outputs of a class of `transformers` out."""
+    drawing = Drawing(onnx, model.state_dict())
+    if architecture is not Architecture.CHOOSER:
+        return _file(onnx, drawing, _ROWS, _outputs(drawing, model, architecture, _trunk(drawing, model, *INPUTS)))
+    shape = drawing.node("Shape", [INPUTS[0]])
+    lines = drawing.node("Concat", [drawing.constant([-1]), _last(drawing, shape)], {"axis": 0})
+    rows = [drawing.node("Reshape", [name, lines]) for name in INPUTS]
+    asked = drawing.node("Slice", [shape, drawing.constant([0]), drawing.constant([2])])
+    scores = _outputs(drawing, model, architecture, _trunk(drawing, model, *rows))["logits"].value
+    chosen = Output(drawing.node("Reshape", [scores, asked]), _QUESTIONS[:2])
+    return _file(onnx, drawing, _QUESTIONS, {"logits": chosen})
+
+
+def _file(onnx: ModuleType, drawing: Drawing, axes: Sequence[str], said: Mapping[str, Output]) -> Any:  # noqa: ANN401
+    helper, kinds = onnx.helper, onnx.TensorProto
+    for name, output in said.items():
+        drawing.call(output.value, name)
+    given = [helper.make_tensor_value_info(name, kinds.INT64, list(axes)) for name in INPUTS]
+    left = [helper.make_tensor_value_info(name, kinds.FLOAT, list(output.shape)) for name, output in said.items()]
+    graph = helper.make_graph(drawing.nodes, "bert", given, left, list(drawing.held.values()))
+    opset = [helper.make_opsetid("", OPSET)]
+    return helper.make_model(graph, opset_imports=opset, ir_version=FORMAT, producer_name="unmask")
+
+
+def _last(drawing: Drawing, shape: Value) -> Value:
+    """The last number of a shape, as a list of one."""
+    return drawing.node("Slice", [shape, drawing.constant([-1]), drawing.constant([2**31 - 1])])
+
+
+def _trunk(drawing: Drawing, model: Model, ids: Value, mask: Value, segment: Value) -> Value:
+    """Embeddings and all blocks (B x L x D)."""
+    zero, embed = drawing.constant([0]), "trunk.embed"
+    length = _last(drawing, drawing.node("Shape", [ids]))
+    place = drawing.node("Slice", [drawing.weight(f"{embed}.position.weight"), zero, length, zero])
+    x = drawing.node("Gather", [drawing.weight(f"{embed}.token.weight"), ids])
+    x = drawing.node("Add", [x, place])
+    x = drawing.node("Add", [x, drawing.node("Gather", [drawing.weight(f"{embed}.segment.weight"), segment])])
+    x = drawing.norm(x, f"{embed}.norm", model.shape.epsilon)
+    seen = drawing.node("Cast", [mask], {"to": _BOOLEAN})
+    seen = drawing.node("Unsqueeze", [seen, drawing.constant([1, 2])])  # B x 1 x 1 x L: the same for all who look
+    for number in range(model.shape.depth):
+        x = _block(drawing, model, f"trunk.layers.{number}", x, seen)
+    return x
+
+
+def _block(drawing: Drawing, model: Model, layer: str, x: Value, seen: Value) -> Value:
+    shape, attend, feed = model.shape, f"{layer}.attend", f"{layer}.feed"
+    y = _attention(drawing, model, f"{attend}.work", x, seen)
+    x = drawing.norm(drawing.node("Add", [x, y]), f"{attend}.norm", shape.epsilon)
+    y = drawing.bend(drawing.linear(x, f"{feed}.work.up"), shape.activation)
+    y = drawing.linear(y, f"{feed}.work.down")
+    return drawing.norm(drawing.node("Add", [x, y]), f"{feed}.norm", shape.epsilon)
+
+
+def _attention(drawing: Drawing, model: Model, layer: str, x: Value, seen: Value) -> Value:
+    heads, width = model.shape.heads, model.shape.width // model.shape.heads
+    apart = drawing.constant([0, 0, heads, width])
+    parts = drawing.nodes_of("Split", [drawing.linear(x, f"{layer}.qkv")], 3, {"axis": -1, "num_outputs": 3})
+    query, key, value = (drawing.node("Reshape", [part, apart]) for part in parts)
+    query, value = (drawing.node("Transpose", [part], {"perm": [0, 2, 1, 3]}) for part in (query, value))
+    key = drawing.node("Transpose", [key], {"perm": [0, 2, 3, 1]})  # B x H x K x L
+    scores = drawing.node("Mul", [drawing.node("MatMul", [query, key]), drawing.constant(width**-0.5)])
+    scores = drawing.node("Where", [seen, scores, drawing.constant(float(np.finfo(np.float32).min))])
+    mixed = drawing.node("MatMul", [drawing.node("Softmax", [scores], {"axis": -1}), value])
+    joined = drawing.node("Transpose", [mixed], {"perm": [0, 2, 1, 3]})
+    joined = drawing.node("Reshape", [joined, drawing.constant([0, 0, heads * width])])
+    return drawing.linear(joined, f"{layer}.out")
+
+
+def _outputs(drawing: Drawing, model: Model, architecture: Architecture, x: Value) -> dict[str, Output]:
+    """What stands on the trunk, by the names of `transformers`."""
+    states = {"last_hidden_state": Output(x, (*_ROWS, model.shape.width))}
+    match architecture:
+        case Architecture.ENCODER:
+            return {**states, "pooler_output": Output(_pooled(drawing, x), (_ROWS[0], model.shape.width))}
+        case Architecture.MASKED_LM:
+            return {**states, "logits": _tokens(drawing, model, x)}
+        case Architecture.PRE_TRAINING:
+            said = {"prediction_logits": _tokens(drawing, model, x), "seq_relationship_logits": _rows(drawing, x)}
+            return {**states, **said}
+        case Architecture.CLASSIFIER | Architecture.CHOOSER:
+            return {"logits": _rows(drawing, x)}
+        case Architecture.TAGGER:
+            return {"logits": Output(drawing.linear(x, "each"), (*_ROWS, drawing.width("each.bias")))}
+        case Architecture.READER:
+            ends = drawing.nodes_of("Split", [drawing.linear(x, "each")], 2, {"axis": -1, "num_outputs": 2})
+            start, end = (drawing.node("Squeeze", [one, drawing.constant([-1])]) for one in ends)
+            return {"start_logits": Output(start, _ROWS), "end_logits": Output(end, _ROWS)}
+
+
+def _rows(drawing: Drawing, x: Value) -> Output:
+    """Classes of rows, through BERT's pooler."""
+    return Output(drawing.linear(_pooled(drawing, x), "row.classify"), (_ROWS[0], drawing.width("row.classify.bias")))
+
+
+def _pooled(drawing: Drawing, x: Value) -> Value:
+    """BERT's pooler (B x D)."""
+    first = drawing.node("Gather", [x, drawing.constant(0)], {"axis": 1})
+    return drawing.node("Tanh", [drawing.linear(first, "row.pool")])
+
+
+def _tokens(drawing: Drawing, model: Model, x: Value) -> Output:
+    """Logits over the vocabulary, through the token embedding itself."""
+    x = drawing.bend(drawing.linear(x, "tokens.dense"), model.shape.activation)
+    x = drawing.norm(x, "tokens.norm", model.shape.epsilon)
+    return Output(drawing.linear(x, "trunk.embed.token", bias="tokens.bias"), (*_ROWS, model.vocabulary))

@@ -1,0 +1,74 @@
+"""How an exported network is used, as Python that can be pasted.
+
+What arrives: the class of a folder and its task. What leaves: lines of code; `FOLDER` stands for the folder.
+What never happens here: code that needs this package. Only `transformers` and torch are used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from unmask.export.bert import Architecture
+from unmask.export.task import Task
+
+
+def usage(architecture: Architecture, task: Task) -> Iterator[str]:
+    """The lines for a class."""
+    match architecture:
+        case Architecture.CLASSIFIER:
+            yield from _pipeline("text-classification", "truncation=True, top_k=None")
+            yield 'print(answer("Some text."), answer({"text": "One text.", "text_pair": "Another one."}))'
+        case Architecture.TAGGER:
+            yield from _pipeline("token-classification", 'aggregation_strategy="first"')
+            yield 'print(answer("Some text."))'
+        case Architecture.CHOOSER:
+            yield from _loading(architecture, "import torch")
+            yield from _choosing()
+        case Architecture.READER:
+            yield from _loading(architecture, "import torch")
+            yield from _reading(task)
+        case _:
+            yield from _loading(architecture)
+
+
+def _pipeline(kind: str, settings: str) -> Iterator[str]:
+    yield "from transformers import pipeline"
+    yield ""
+    yield f'answer = pipeline("{kind}", "FOLDER", {settings})'
+
+
+def _loading(architecture: Architecture, *before: str) -> Iterator[str]:
+    yield from before
+    yield f"from transformers import AutoTokenizer, {architecture.value}"
+    yield ""
+    yield 'tokenizer = AutoTokenizer.from_pretrained("FOLDER")'
+    yield f'model = {architecture.value}.from_pretrained("FOLDER")'
+
+
+def _choosing() -> Iterator[str]:
+    """One row for each choice; a softmax over the choices."""
+    yield 'question, choices = "Where do foxes sleep?", ["in a den", "on the moon"]'
+    yield "# With a context, the first text is the context and the second is the question, a space and the choice."
+    yield 'rows = tokenizer([question] * len(choices), choices, padding=True, truncation=True, return_tensors="pt")'
+    yield "with torch.no_grad():"
+    yield "    likely = model(**{name: rows[name][None] for name in rows}).logits[0].softmax(-1)"
+    yield "print(choices[int(likely.argmax())], likely.tolist())"
+
+
+def _reading(task: Task) -> Iterator[str]:
+    """The best legal span: inside the passage, forwards, and not too long."""
+    yield 'question, passage = "Who sleeps in a den?", "Foxes sleep in a den."'
+    settings = 'truncation="only_second", return_offsets_mapping=True, return_tensors="pt"'
+    yield f"row = tokenizer(question, passage, {settings})"
+    yield 'places = row.pop("offset_mapping")[0].tolist()'
+    yield "with torch.no_grad():"
+    yield "    said = model(**row)"
+    yield "scores = said.start_logits[0][:, None] + said.end_logits[0]"
+    yield "inside = torch.tensor([part == 1 for part in row.sequence_ids(0)])"
+    yield f"legal = (inside[:, None] & inside).triu().tril({task.longest - 1})"
+    yield "first, last = divmod(int(scores.masked_fill(~legal, -torch.inf).argmax()), len(inside))"
+    yield "found = passage[places[first][0] : places[last][1]]"
+    if math.isfinite(task.threshold):
+        yield f'found = "" if scores[0, 0] - scores[first, last] > {task.threshold!r} else found  # "": no answer'
+    yield "print(found)"

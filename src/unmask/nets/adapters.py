@@ -1,0 +1,50 @@
+"""Bottleneck adapters (Houlsby et al., 2019).
+
+What arrives: a trunk. What leaves: the trunk with a bottleneck in every branch, so near to the identity that it says
+what it said.
+What never happens here: an adapter after the norm. A branch puts it between its work and the sum with the states.
+
+Shapes: T tokens, D width, M width of the bottleneck.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.nets.block import Branch
+from unmask.nets.transformer import Transformer
+
+SPREAD = 1e-3
+"""Standard deviation of the first weights. Exact zeros in both layers would never get a gradient."""
+
+
+class Bottleneck(nn.Module):
+    """h + W2 GELU(W1 h + b1) + b2."""
+
+    def __init__(self, width: int, narrow: int) -> None:
+        super().__init__()
+        self.down = nn.Linear(width, narrow)
+        self.up = nn.Linear(narrow, width)
+
+    def forward(self, x_TD: Tensor) -> Tensor:
+        """Down, bend, up, and add."""
+        added_TD: Tensor = self.up(F.gelu(self.down(x_TD)))
+        return x_TD + added_TD
+
+    @torch.no_grad()
+    def draw(self, generator: torch.Generator) -> None:
+        """The first weights: a normal law cut at two deviations, and biases of 0."""
+        for layer in (self.down, self.up):
+            nn.init.trunc_normal_(layer.weight, 0.0, SPREAD, -2 * SPREAD, 2 * SPREAD, generator=generator)
+            layer.bias.zero_()
+
+
+def add_adapters(trunk: Transformer, narrow: int, seed: int) -> None:
+    """Put a bottleneck into every branch, the same for the same seed; a branch that blocks share gets one."""
+    generator = torch.Generator().manual_seed(seed)
+    for branch in [part for part in trunk.modules() if isinstance(part, Branch)]:
+        adapter = Bottleneck(trunk.trunk.width, narrow)
+        adapter.draw(generator)
+        branch.adapt = adapter

@@ -1,0 +1,55 @@
+"""The head that compares the rows of a group, with its loss: choices of a question, candidates of a query.
+
+What arrives: the last states of a flat batch, the group of each row and how right it is. What leaves: a `Term`.
+What never happens here: a comparison across groups, or of two rows that are both right.
+
+Shapes: B rows, G groups.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.nets.batch import AmongAnswers, Batch
+from unmask.nets.reading import ReadOut
+from unmask.nets.readout import log_sum_groups, max_groups, read_out, row_head
+from unmask.nets.transformer import States
+from unmask.nets.trunk import Trunk
+from unmask.objectives.heads import Term
+
+
+class SayAmong(nn.Module):
+    """One score for each row, and a softmax over it and the wrong rows of its group.
+
+    A right row with score s costs `-log(exp(s) / (exp(s) + sum of exp(wrong scores)))`: the positive against the
+    negatives of the same query (MT-DNN: Liu et al., 2019). Right rows do not compete with each other; with one right
+    row in a group, this is the cross-entropy of multiple choice. Right rows are counted; one is said rightly if it
+    stands above all wrong ones. A group with no right row, or with no wrong one, adds nothing to the loss.
+    """
+
+    def __init__(
+        self, trunk: Trunk, name: str, dropout: float = 0.0, read: ReadOut = ReadOut.FIRST, bounded: bool = False
+    ) -> None:
+        super().__init__()
+        self.name, self.bounded = name, bounded
+        self.read = read_out(read, trunk)
+        self.row = row_head(read, trunk, 1, dropout)
+
+    def forward(self, states: States, batch: Batch) -> Term:
+        """The loss over all right rows."""
+        (told,) = (some for some in batch.answers if isinstance(some, AmongAnswers) and some.name == self.name)
+        scores_B = self.logits(states, batch)[: len(told.value_B)].squeeze(-1).float()
+        scores_B = scores_B.sigmoid() if self.bounded else scores_B
+        right_B = told.value_B > 0
+        wrong_B = scores_B.masked_fill(right_B, -torch.inf)
+        others_B = log_sum_groups(wrong_B, told.group_B, told.groups)[told.group_B]
+        cost_B = -F.logsigmoid(scores_B - others_B).masked_fill(~right_B, 0.0)
+        best_B = max_groups(wrong_B.detach(), told.group_B, told.groups)[told.group_B]
+        return Term(cost_B.sum(), (right_B & (scores_B > best_B)).sum(), told.right)
+
+    def logits(self, states: States, batch: Batch) -> Tensor:
+        """One score for each row, as it leaves the linear layer."""
+        scores_B1: Tensor = self.row(self.read(states.last_TD, batch.first_B))
+        return scores_B1

@@ -1,0 +1,122 @@
+"""The answer module of SAN: two texts are compared in several steps of reading, and all steps vote.
+
+What arrives: the states of rows that hold two texts. What leaves: the logarithm of the probability of each class.
+What never happens here: a loop over rows, or a look at the first token. The module reads the words of both texts.
+
+Liu, Duh and Gao, "Stochastic Answer Networks for Natural Language Inference" (2018); MT-DNN (Liu et al., 2019) sets it
+on a shared trunk. The memory begins as a summary of the second text (the hypothesis). In each step it looks at the
+first text (the premise), says what it thinks by now, and takes in what it saw.
+
+Shapes: T tokens, B rows, L the longest row, D width, C classes, K steps.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.nets.batch import Batch, FactAnswers
+from unmask.nets.layout import to_grid
+from unmask.nets.transformer import States, Tokens
+from unmask.nets.trunk import Trunk
+from unmask.objectives.heads import Term, take
+
+
+class AnswerModule(nn.Module):
+    """Memory and evidence, compared K times.
+
+    The equations of the paper leave open what the first step compares. As in its released code, each step attends with
+    the memory that it compares, so that K steps are K looks, K votes and K - 1 updates of the memory.
+    """
+
+    def __init__(self, width: int, classes: int, steps: int, drop: float, dropout: float) -> None:
+        super().__init__()
+        self.steps, self.drop, self.dropout = steps, drop, dropout
+        self.summarise = nn.Linear(width, 1, bias=False)
+        self.match = nn.Linear(width, width, bias=False)
+        self.remember = nn.GRUCell(width, width) if steps > 1 else nn.Identity()
+        self.classify = nn.Linear(4 * width, classes)
+
+    def forward(self, states_BLD: Tensor, premise_BL: Tensor, hypothesis_BL: Tensor) -> Tensor:
+        """The logarithm of the mean of the votes."""
+        votes_KBC = torch.stack(self.votes(states_BLD, premise_BL, hypothesis_BL))
+        if not self.training or not self.drop:
+            return votes_KBC.logsumexp(0) - math.log(self.steps)
+        kept_KB = keep_some(self.steps, votes_KBC.shape[1], self.drop, votes_KBC.device)
+        return votes_KBC.masked_fill(~kept_KB[..., None], -math.inf).logsumexp(0) - kept_KB.sum(0)[:, None].log()
+
+    def votes(self, states_BLD: Tensor, premise_BL: Tensor, hypothesis_BL: Tensor) -> list[Tensor]:
+        """What each step thinks, as logarithms of probabilities."""
+        memory_BD = attend(self.summarise(states_BLD).squeeze(-1), states_BLD, hypothesis_BL)
+        seen_BD = self._look(memory_BD, states_BLD, premise_BL)
+        votes = [self._vote(memory_BD, seen_BD)]
+        for _ in range(self.steps - 1):
+            memory_BD = self.remember(seen_BD, memory_BD)
+            seen_BD = self._look(memory_BD, states_BLD, premise_BL)
+            votes.append(self._vote(memory_BD, seen_BD))
+        return votes
+
+    def _look(self, memory_BD: Tensor, states_BLD: Tensor, premise_BL: Tensor) -> Tensor:
+        """What the memory finds in the first text."""
+        return attend(torch.einsum("bd,bld->bl", self.match(memory_BD), states_BLD), states_BLD, premise_BL)
+
+    def _vote(self, memory_BD: Tensor, seen_BD: Tensor) -> Tensor:
+        both = (memory_BD, seen_BD, (memory_BD - seen_BD).abs(), memory_BD * seen_BD)
+        compared_BF = F.dropout(torch.cat(both, dim=-1), self.dropout, self.training)
+        return F.log_softmax(self.classify(compared_BF), dim=-1)
+
+
+def attend(scores_BL: Tensor, states_BLD: Tensor, places_BL: Tensor) -> Tensor:
+    """The mean of the states at some places of each row, weighted by scores; zeros where a row has no such place."""
+    lowest = torch.finfo(scores_BL.dtype).min
+    weights_BL = scores_BL.masked_fill(~places_BL, lowest).softmax(-1) * places_BL
+    return torch.einsum("bl,bld->bd", weights_BL, states_BLD)
+
+
+def keep_some(steps: int, rows: int, drop: float, device: torch.device) -> Tensor:
+    """Which votes of each row count in this training step: each is dropped by chance, but never all of a row.
+
+    The papers divide what is kept by 1 - drop; here it is divided by how many are kept, so that probabilities sum to 1.
+    Under a logarithm a divisor is a number added to the loss, and moves no gradient.
+    """
+    draw_KB = torch.rand(steps, rows, device=device)
+    return (draw_KB >= drop) | (draw_KB == draw_KB.amax(0))
+
+
+def two_texts(tokens: Tokens) -> tuple[Tensor, Tensor]:
+    """Where the words of the first and of the second text of each row stand in the grid: `[CLS] A [SEP] B [SEP]`.
+
+    A row ends with its separator, so the same token inside it parts the two texts; no vocabulary and no segments are
+    needed. Special tokens belong to neither text.
+    """
+    borders = tokens.borders
+    ids_BL, real_BL = to_grid(tokens.ids_T, borders), borders.real_SL()
+    parts_BL = real_BL & (ids_BL == tokens.ids_T[borders.offsets_S1[1:] - 1][:, None])
+    before_BL = parts_BL.cumsum(1)
+    words_BL = real_BL & ~parts_BL
+    words_BL[:, 0] = False  # [CLS]
+    return words_BL & (before_BL == 0), words_BL & (before_BL > 0)
+
+
+class SayPair(nn.Module):
+    """A class for each pair of texts, through the answer module. It computes in float32: its votes are averaged."""
+
+    def __init__(self, trunk: Trunk, fact: str, classes: int, steps: int, drop: float) -> None:
+        super().__init__()
+        self.fact = fact
+        self.answer = AnswerModule(trunk.width, classes, steps, drop, trunk.dropout)
+
+    def forward(self, states: States, batch: Batch) -> Term:
+        """Cross-entropy on the mean of the votes. Rows after those that the fact is about belong to others."""
+        (answers,) = (some for some in batch.answers if isinstance(some, FactAnswers) and some.name == self.fact)
+        return take(self.logits(states, batch)[: len(answers.value_B)], answers.value_B)
+
+    def logits(self, states: States, batch: Batch) -> Tensor:
+        """The logarithm of the probability of each class, for each row."""
+        with torch.autocast(states.last_TD.device.type, enabled=False):
+            states_BLD = to_grid(states.last_TD.float(), batch.tokens.borders)
+            logits_BC: Tensor = self.answer(states_BLD, *two_texts(batch.tokens))
+        return logits_BC

@@ -1,0 +1,49 @@
+"""The head that gives a row several labels, with its loss.
+
+What arrives: the last states of a flat batch, and a bit for each row and label. What leaves: a `Term`.
+What never happens here: labels that compete. Each is said or not, whatever the others are.
+
+Shapes: B rows, C labels.
+"""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.nets.batch import Batch, LabelAnswers
+from unmask.nets.reading import ReadOut
+from unmask.nets.readout import read_out, row_head
+from unmask.nets.transformer import States
+from unmask.nets.trunk import Trunk
+from unmask.objectives.heads import Term
+
+
+class SayLabels(nn.Module):
+    """Which of some labels each row has.
+
+    The loss of a row is the binary cross-entropy *summed* over the labels: minus the log-probability of its whole set,
+    if labels are independent. Rows are counted, so the loss of a batch is a mean over rows. A row is right if each of
+    its labels is, with a probability of one half as the border.
+    """
+
+    def __init__(
+        self, trunk: Trunk, name: str, labels: int, dropout: float = 0.0, read: ReadOut = ReadOut.FIRST
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.read = read_out(read, trunk)
+        self.row = row_head(read, trunk, labels, dropout)
+
+    def forward(self, states: States, batch: Batch) -> Term:
+        """The loss over rows. Rows after those that the labels are about belong to others."""
+        (answers,) = (some for some in batch.answers if isinstance(some, LabelAnswers) and some.name == self.name)
+        logits_BC = self.logits(states, batch)[: len(answers.value_BC)].float()
+        total = F.binary_cross_entropy_with_logits(logits_BC, answers.value_BC, reduction="sum")
+        right_B = ((logits_BC >= 0) == (answers.value_BC > 0)).all(-1)
+        return Term(total, right_B.sum(), len(right_B))
+
+    def logits(self, states: States, batch: Batch) -> Tensor:
+        """One score for each row and label; above 0, the label is likelier than not."""
+        logits_BC: Tensor = self.row(self.read(states.last_TD, batch.first_B))
+        return logits_BC

@@ -1,0 +1,50 @@
+"""The head that points at a piece of its row: where the answer begins, and where it ends.
+
+What arrives: the last states of a flat batch, and the true ends of each row. What leaves: a `Term`.
+What never happens here: a choice of legal ends. Learning compares all tokens of a row, [CLS] and question included, as
+BERT does; which ends go together is for whoever reads an answer from the scores.
+
+Shapes: T tokens, B rows, L the longest row, D width, 2 the two ends.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.nets.batch import Batch, ExtractAnswers
+from unmask.nets.layout import to_grid
+from unmask.nets.transformer import States
+from unmask.nets.trunk import Trunk
+from unmask.objectives.heads import Term
+
+
+class SaySpan(nn.Module):
+    """Two learned vectors, one for each end; a token's score is its product with them (Devlin et al., 2018, 4.2)."""
+
+    def __init__(self, trunk: Trunk, extract: str) -> None:
+        super().__init__()
+        self.extract = extract
+        self.classify = nn.Linear(trunk.width, 2)
+
+    def forward(self, states: States, batch: Batch) -> Term:
+        """The mean of the two losses of each row. A row is right if both of its ends are."""
+        (answers,) = (one for one in batch.answers if isinstance(one, ExtractAnswers) and one.name == self.extract)
+        rows = len(answers.start_B)  # the rows after these belong to others
+        ends_B2 = torch.stack((answers.start_B, answers.end_B), dim=-1) - batch.first_B[:rows, None]
+        scores_BL2 = self._by_row(states, batch)[:rows]
+        total = F.cross_entropy(scores_BL2, ends_B2, reduction="sum") / 2
+        right_B = (scores_BL2.argmax(1) == ends_B2).all(-1)
+        return Term(total, right_B.sum(), rows)
+
+    def logits(self, states: States, batch: Batch) -> Tensor:
+        """Two scores for each token: as the first of the answer, and as the last."""
+        scores_T2: Tensor = self.classify(states.last_TD)
+        return scores_T2
+
+    def _by_row(self, states: States, batch: Batch) -> Tensor:
+        """The scores as a grid of rows; places behind the end of a row cannot be chosen."""
+        borders = batch.tokens.borders
+        scores_BL2 = to_grid(self.logits(states, batch).float(), borders)
+        return scores_BL2.masked_fill(~borders.real_SL()[..., None], float("-inf"))

@@ -1,0 +1,78 @@
+"""Writing a text for a source: behind it with the encoder itself, or with a decoder beside it.
+
+What arrives: `Continue` or `Rewrite`. What leaves: a prediction for every token of the text, and one for its end.
+What never happens here: a text that is read before it is written. The encoder must hide what is to come (a view with a
+prefix); a decoder hides it by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from unmask.objectives.part import Question
+from unmask.records import Continue, Instance, Rewrite, Target
+from unmask.views import Layout, following
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from unmask.nets.trunk import Trunk
+
+
+@dataclass(frozen=True, slots=True)
+class WriteAfter:
+    """Go on behind the source with the encoder and its head for tokens: every pre-trained weight is used again."""
+
+    smoothing: float = 0.0
+    """The share of the truth that is spread over the whole vocabulary while learning."""
+    weight: float = 1.0
+    name: str = "write_after"
+    reads: ClassVar[type[Target]] = Continue
+    """A continuation."""
+    facts: ClassVar[frozenset[str]] = frozenset()
+
+    def asks(self, sample: Layout) -> Question:
+        """Position i says token i + 1, wherever that is not source."""
+        return Question(tuple(following(sample)))
+
+    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+        """The head of masked language modelling, at the places before the tokens of the text."""
+        from unmask.objectives.writing_heads import SayNext
+
+        return SayNext(trunk, token, self.smoothing)
+
+    def asked(self, instance: Instance) -> int:
+        """One answer for each token of the texts, and one for each end."""
+        return sum(len(target.positions) for target in instance.targets if isinstance(target, Continue))
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Write the text with a decoder that looks at the states of the encoder (Vaswani et al., 2017)."""
+
+    positions: int
+    """The longest text, its end counted."""
+    depth: int = 0
+    """How many blocks the decoder has; 0 stands for as many as the encoder."""
+    smoothing: float = 0.0
+    """The share of the truth that is spread over the whole vocabulary while learning."""
+    weight: float = 1.0
+    name: str = "write"
+    reads: ClassVar[type[Target]] = Rewrite
+    """A rewriting."""
+    facts: ClassVar[frozenset[str]] = frozenset()
+
+    def asks(self, sample: Layout) -> Question:
+        """The answers are the decoder's, and a decoder sees its own past only."""
+        return Question()
+
+    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+        """A decoder in the shape of the trunk, on the token embedding of the encoder."""
+        from unmask.objectives.writing_heads import SayText
+
+        return SayText(trunk, token, self)
+
+    def asked(self, instance: Instance) -> int:
+        """One answer for each token of the texts, their ends counted."""
+        return sum(len(target.ids) for target in instance.targets if isinstance(target, Rewrite))

@@ -1,0 +1,122 @@
+"""A surface as a map: bands of height, the way of a run across them, and a scale.
+
+What arrives: a `Map`, and the levels that all maps of a row share. What leaves: figures for any width.
+What never happens here: colours. The page's style decides them. A band means the same on both maps of a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unmask.report.figures import Unit, rounded, tick_labels, ticks
+from unmask.report.landscape_contour import MOST, Loop, levels, outlines
+from unmask.report.landscape_record import Directions, Height, Map
+from unmask.report.markup import NOTHING, Html, span, tag, text
+from unmask.report.run_reading import Reals
+
+_SIDE = 1000
+_TRIM = 97
+"""Percent of the places that the scale reaches up to; what is higher lies in the last band."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What the bands of a row of maps mean."""
+
+    name: str
+    levels: tuple[float, ...]
+    unit: Unit
+    height: Callable[[Height], float]
+
+    def of(self, one: Map) -> Reals:
+        """The heights of a map; what is not a number is high."""
+        found = np.array([[self.height(height) for height in row] for row in one.height], dtype=np.float64)
+        return np.nan_to_num(found, nan=np.inf, posinf=1e9)
+
+    def band(self, number: int) -> str:
+        """The class of a band: colours are spread over all bands, however many there are."""
+        return f"b{round(number * MOST / max(len(self.levels), 1))}"
+
+
+def scale(name: str, maps: Sequence[Map], unit: Unit, height: Callable[[Height], float]) -> Scale:
+    """Levels for several maps together."""
+    bare = Scale(name, (), unit, height)
+    values = np.concatenate([bare.of(one).ravel() for one in maps])
+    low, high = float(values.min()), float(np.percentile(values, _TRIM))
+    return Scale(name, levels(low, high, unit is not Unit.SHARE), unit, height)
+
+
+def draw_map(one: Map, scale: Scale, title: str, about: str) -> Html:
+    """The whole figure."""
+    x, y, z = np.array(one.alpha), np.array(one.beta), scale.of(one)
+    across, up = _scaler(x), _scaler(y[::-1])
+    bands = [f'<rect class="{scale.band(0)}" width="{_SIDE}" height="{_SIDE}"/>']
+    for number, level in enumerate(scale.levels, start=1):
+        loops = "".join(_path(loop, across, up) for loop in outlines(x, y, z, level))
+        bands.append(f'<path class="{scale.band(number)}" d="{loops}"/>' if loops else "")
+    svg = Html(
+        f'<svg class="map" viewBox="0 0 {_SIDE} {_SIDE}" preserveAspectRatio="none" role="img" '
+        f'aria-label="{text(f"{title}: {scale.name}")}">{"".join(bands)}{_way(one, across, up)}</svg>'
+    )
+    caption = tag("figcaption", "", tag("b", "", text(title)), span("soft", f" {about}"))
+    side = tag("div", "up", *_ticks(y, "top", up))
+    area = tag("div", "area square", svg, *_marks(one, across, up))
+    below = Html(span("unit", "") + tag("div", "along", *_ticks(x, "left", across)))
+    return tag("figure", "chart", caption, tag("div", "plot", side, area, below))
+
+
+def bar(scale: Scale) -> Html:
+    """The colours with the heights between them."""
+    if not scale.levels:
+        return NOTHING
+    swatches = [tag("i", scale.band(number)) for number in range(len(scale.levels) + 1)]
+    words = [f"{100 * level:g} %" if scale.unit is Unit.SHARE else rounded(level) for level in scale.levels]
+    share = 100 / (len(scale.levels) + 1)
+    labels = (Html(f'<span style="left:{share * n:.2f}%">{text(word)}</span>') for n, word in enumerate(words, 1))
+    return tag(
+        "div", "scale", span("soft", scale.name), tag("div", "swatches", *swatches), tag("div", "marks", *labels)
+    )
+
+
+def _scaler(axis: Reals) -> Callable[[float], float]:
+    """From the units of an axis to those of the picture."""
+    begin, end = float(axis[0]), float(axis[-1])
+    return lambda value: _SIDE * (value - begin) / (end - begin)
+
+
+def _path(loop: Loop, across: Callable[[float], float], up: Callable[[float], float]) -> str:
+    return f"M{' '.join(f'{across(a):.1f} {up(b):.1f}' for a, b in loop)}Z"
+
+
+def _way(one: Map, across: Callable[[float], float], up: Callable[[float], float]) -> str:
+    """The way of a run, with a dot wherever weights were kept; under it a wider one, so that it shows on any ground."""
+    if not one.way:
+        return ""
+    places = [f"{across(a):.1f} {up(b):.1f}" for a, b in one.way]
+    line, dots = f"M{' '.join(places)}", "".join(f"M{place}h0" for place in places)
+    return "".join(f'<path class="{css}" d="{d}"/>' for css, d in (("under", line), ("way", line), ("dots", dots)))
+
+
+def _marks(one: Map, across: Callable[[float], float], up: Callable[[float], float]) -> list[Html]:
+    """Start and ends by their names."""
+    ends = [("end", (0.0, 0.0))]
+    if one.directions is Directions.RUNS:
+        ends = [("start", (0.0, 0.0)), ("end", (1.0, 0.0)), ("second run", one.second)]
+    found = []
+    for name, (alpha, beta) in ends:
+        left, top = across(alpha) / _SIDE, up(beta) / _SIDE
+        if 0 <= left <= 1 and 0 <= top <= 1:
+            place = f"left:{100 * left:.2f}%;top:{100 * top:.2f}%"
+            found.append(Html(f'<b class="spot" style="{place}"><span>{text(name)}</span></b>'))
+    return found
+
+
+def _ticks(axis: Reals, edge: str, place: Callable[[float], float]) -> list[Html]:
+    at = ticks(float(axis[0]), float(axis[-1]), 4)
+    shown = zip(at, tick_labels(at, Unit.PLAIN), strict=True)
+    return [
+        Html(f'<span style="{edge}:{100 * place(value) / _SIDE:.2f}%">{text(label)}</span>') for value, label in shown
+    ]

@@ -1,0 +1,200 @@
+"""A landscape as one page: curves, lines, maps, numbers and layers, with no network.
+
+What arrives: a `Landscape`, its table and what it says in sentences. What leaves: HTML with its pictures inside.
+What never happens here: a request, text that was not escaped, or a number that is not in the landscape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from unmask.report.curve_svg import COLOURS, Across, Chart, Curve, Event, Look, draw, legend, steps_across
+from unmask.report.figures import Unit, rounded, shared, tick_labels, ticks
+from unmask.report.landscape_map import bar, draw_map, scale
+from unmask.report.landscape_record import Directions, Height, Landscape, Side, Yardstick
+from unmask.report.markup import Html, table, tag, text
+from unmask.report.page import page
+from unmask.report.run_reading import Series
+from unmask.report.run_series import smoothed, thinned
+
+_COLOURS = (0, COLOURS + 1)
+"""The pre-trained run is a line of the first colour, that from scratch a dashed one of the second."""
+_LINE = (
+    "The loss on a straight line through the start (0) and the end (1) of each run, and beyond. One unit is the way "
+    "that this run went; the two ways differ in length, so widths are also given by the norm of the weights."
+)
+_RUNS = (
+    "Across: from the start (0) to the end (1) of the run. Up: from the start towards the end of a second run from "
+    "the same start, made as long as the first axis, so that a unit is the same distance on both. Dots are weights "
+    "along the run, at the nearest place of the plane. A colour means the same on both maps."
+)
+_RANDOM = (
+    "Two random directions around the end, each row of a matrix as long as that of the network (Li et al., 2018); "
+    "biases and norms stay. 0.1 is a tenth of the norm of the weights. A run has next to no share in random "
+    "directions, so its way is not drawn. A colour means the same on both maps."
+)
+_AROUND = (
+    "How much the loss rises when the weights are moved in random directions, each row of a matrix by the same part "
+    "of its length: the mean of several directions, at the same relative radius for both runs."
+)
+
+
+def landscape_page(found: Landscape, figures: Sequence[tuple[str, ...]], sentences: Sequence[str]) -> str:
+    """The whole page."""
+    head = tag("h1", "", text(found.title), tag("small", "", text("loss landscape 损失地形")))
+    about = (
+        "Tuned twice on the same rows in the same order: from what the network had learned, and from random weights."
+    )
+    parts = (
+        tag("header", "", head, tag("p", "soft", text(about)), *(tag("p", "", text(one)) for one in sentences)),
+        _section("figures", "概览", _figures(found, figures)),
+        _section("training", "训练", *_training(found)),
+        _section("line", "直线", *_lines(found)),
+        _section("maps", "地形图", *_maps(found)),
+        _section("around the end", "锐度", *_rises(found)),
+        _section("layers", "各层", *_layers(found)),
+        _section("run", "任务", _facts(found)),
+        tag("footer", "", text("made by unmask landscape; the construction is that of Hao et al. (2019)")),
+    )
+    return page(
+        f"landscape: {found.title}", tag("main", "run", *parts), ("walk.css", "run.css", "landscape.css"), "run.js"
+    )
+
+
+def _section(english: str, chinese: str, *content: Html) -> Html:
+    name = tag("span", "", text(english), tag("small", "", text(chinese)))
+    return tag("section", "", tag("h2", "", name), tag("div", "", *content))
+
+
+def _figures(found: Landscape, rows: Iterable[tuple[str, ...]]) -> Html:
+    names = ("", *(side.name for side in found.sides))
+    cells = ([tag("td", "number" if n else "", text(word)) for n, word in enumerate(row)] for row in rows)
+    return tag("div", "numbers", table(names, cells))
+
+
+def _judged(found: Landscape) -> tuple[str, Unit]:
+    error = found.judged_by is Yardstick.ERROR
+    return (f"dev {found.judged_by}", Unit.SHARE if error else Unit.PLAIN)
+
+
+def _curves(
+    found: Landscape, look: Look, values: Callable[[Side], tuple[Sequence[float], Sequence[float]]]
+) -> tuple[Curve, ...]:
+    """One curve for each side."""
+    curves = []
+    for side, colour in zip(found.sides, _COLOURS, strict=True):
+        x, y = values(side)
+        curves.append(Curve(side.name, colour, look, np.array(x, dtype=np.float64), np.array(y, dtype=np.float64)))
+    return tuple(curves)
+
+
+def _training(found: Landscape) -> Iterable[Html]:
+    """Losses step by step, and how the fixed rows did."""
+    name, unit = _judged(found)
+    every = _curves(found, Look.LINE, _smooth)
+    points = _curves(found, Look.POINTS, lambda side: (side.trained.trial_step, _judge(found, side.trained.trial)))
+    across = steps_across(max(side.trained.step[-1] for side in found.sides))
+    yield legend(every)
+    yield tag(
+        "div",
+        "charts",
+        draw(Chart("training loss", "of each step, smoothed, with dropout", every), across),
+        draw(Chart(name, "where weights were kept", points, unit), across),
+    )
+
+
+def _smooth(side: Side) -> tuple[Sequence[float], Sequence[float]]:
+    step = np.array(side.trained.step)
+    series = smoothed(thinned(Series(step, step, np.array(side.trained.loss))))
+    return series.step.tolist(), series.value.tolist()
+
+
+def _judge(found: Landscape, heights: Iterable[Height]) -> list[float]:
+    return [height.judged(found.judged_by) for height in heights]
+
+
+def _lines(found: Landscape) -> Iterable[Html]:
+    """Both straight lines through start and end."""
+    name, unit = _judged(found)
+    alpha = found.pretrained.ridge.alpha
+    at = ticks(alpha[0], alpha[-1], 6)
+    across = Across("α", alpha[-1], at, tick_labels(at, Unit.PLAIN), low=alpha[0], digits=2)
+    losses = _curves(found, Look.LINE, lambda side: (side.ridge.alpha, [one.loss for one in side.ridge.height]))
+    judged = _curves(found, Look.LINE, lambda side: (side.ridge.alpha, _judge(found, side.ridge.height)))
+    events = (Event(0.0, "start"), Event(1.0, "end"))
+    yield tag("p", "about", text(_LINE))
+    yield legend(losses)
+    yield tag(
+        "div",
+        "charts",
+        draw(Chart("loss", "on the fixed training rows", losses), across, events),
+        draw(Chart(name, "on the fixed dev rows", judged, unit), across, events),
+    )
+
+
+def _maps(found: Landscape) -> Iterable[Html]:
+    """Two surfaces of the loss, and two of what rows to judge by say."""
+    maps = [side.map for side in found.sides]
+    name, unit = _judged(found)
+    scales = (
+        scale("loss on training rows", maps, Unit.PLAIN, lambda height: height.loss),
+        scale(name, maps, unit, lambda height: height.judged(found.judged_by)),
+    )
+    yield tag("p", "about", text(_RANDOM if maps[0].directions is Directions.RANDOM else _RUNS))
+    for one in scales:
+        yield bar(one)
+        yield tag("div", "charts maps", *(draw_map(side.map, one, side.name, _angle(side)) for side in found.sides))
+
+
+def _angle(side: Side) -> str:
+    degrees = np.degrees(np.arccos(np.clip(side.map.cosine, -1, 1)))
+    off = f", up to {max(side.map.off):.0%} off the plane" if side.map.off else ""
+    return f"axes at {degrees:.0f}°{off}"
+
+
+def _rises(found: Landscape) -> Iterable[Html]:
+    rises = _curves(
+        found,
+        Look.POINTS,
+        lambda side: ([0.0, *(one.radius for one in side.rises)], [0.0, *(one.mean for one in side.rises)]),
+    )
+    high = found.pretrained.rises[-1].radius
+    at = ticks(0.0, high, 4)
+    across = Across("r", high, at, tick_labels(at, Unit.PLAIN), digits=2)
+    yield tag("p", "about", text(_AROUND))
+    yield legend(rises)
+    yield tag(
+        "div",
+        "charts",
+        draw(Chart("rise of the loss", "at radius r, a part of the norm of the weights", rises), across),
+    )
+
+
+def _layers(found: Landscape) -> Iterable[Html]:
+    """How far each layer moved, and what it costs to put some back."""
+    one, other = found.sides
+    name, unit = _judged(found)
+    yield tag("p", "about", text("How far each layer moved, as a part of the norm of its weights at the start."))
+    moved = (
+        (a.name, _part(a.moved, a.norm), _part(b.moved, b.norm)) for a, b in zip(one.layers, other.layers, strict=True)
+    )
+    yield _figures(found, moved)
+    yield tag("p", "about", text(f"The tuned network with some blocks as they were at the start: loss, and {name}."))
+    backs = zip(one.rolled_back, other.rolled_back, strict=True)
+    rows = [("as tuned", one.end, other.end), *((a.name, a.height, b.height) for a, b in backs)]
+    yield _figures(found, ((word, _told(found, a, unit), _told(found, b, unit)) for word, a, b in rows))
+
+
+def _part(moved: float, norm: float) -> str:
+    return shared(moved / norm) if norm else f"{rounded(moved)} (from 0)"
+
+
+def _told(found: Landscape, height: Height, unit: Unit) -> str:
+    value = height.judged(found.judged_by)
+    return f"{height.loss:.3f}, {shared(value) if unit is Unit.SHARE else f'{value:.3f}'}"
+
+
+def _facts(found: Landscape) -> Html:
+    return tag("dl", "", *(part for k, v in found.facts for part in (tag("dt", "", text(k)), tag("dd", "", text(v)))))

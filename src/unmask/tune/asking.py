@@ -1,0 +1,109 @@
+"""Questions about passages whose answer is a piece of the passage, or that have no answer.
+
+What arrives: a file of questions. What leaves: a `Sheet` of `PassageQuestion`s whose answers stand where they say.
+What never happens here: two questions with one id, or a passage that is missing. Both are refused with their places.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from unmask.errors import InputError
+from unmask.text.plain import whole
+from unmask.text.rows import Row
+from unmask.tune.asking_rows import find_asked, id_of, question_rows
+from unmask.tune.asking_truths import START, Piece, placed, truth_in
+from unmask.tune.fields import NO_CHOICE, Choice
+from unmask.tune.sheet import Sheet, Texts, text_of
+
+
+@dataclass(frozen=True, slots=True)
+class PassageQuestion:
+    """A question, its passage, and all answers that count as right; the first is the one to learn."""
+
+    id: str
+    question: str
+    passage: str
+    answers: tuple[Piece, ...] = ()
+    impossible: bool = False
+    """Whether the passage holds no answer."""
+
+    @property
+    def texts(self) -> Texts:
+        """The passage: whoever has read it for one question knows it for all."""
+        return (self.passage,)
+
+    @property
+    def told(self) -> bool:
+        """Whether the truth is known."""
+        return self.impossible or bool(self.answers)
+
+    def line(self) -> dict[str, object]:
+        """The question, its passage, and the answers if they are known; none where there is none."""
+        asked = {"id": self.id, "question": self.question, "passage": self.passage}
+        answers = [{"text": piece.text, "start": piece.start} for piece in self.answers]
+        return {**asked, "answers": answers} if self.told else dict(asked)
+
+
+def read(path: Path, choice: Choice = NO_CHOICE, truths: bool = True) -> tuple[Sheet[PassageQuestion], Choice]:
+    """The questions of a file, from the fields that were chosen or have usual names; and which fields these are."""
+    name, rows = question_rows(path, choice.numbered)
+    made = find_asked(rows, name, choice, truths)
+    questions, moved = [], 0
+    for number, row in enumerate(rows, start=1):
+        question, elsewhere = _question(row, made, truths, id_of(row.fields) or str(number))
+        questions.append(question)
+        moved += elsewhere
+    where = tuple(row.where for row in rows)
+    _refuse_twins(questions, where)
+    return Sheet(name, tuple(questions), where, _notes(moved)), made
+
+
+def units(text: str) -> int:
+    """About how many tokens a text has: one for each Chinese character, one for each word."""
+    return len(_UNIT.findall(text))
+
+
+_UNIT = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+|[^\w\s]")
+
+
+def _question(row: Row, choice: Choice, truths: bool, name: str) -> tuple[PassageQuestion, int]:
+    """A question, and how many of its answers stand elsewhere than the file says."""
+    question, passage = (_whole(row, field) for field in choice.texts)
+    if not passage.strip():
+        raise InputError(
+            f"{row.where}: the passage is empty (field {choice.texts[1]!r}). Add it, or remove the question."
+        )
+    if not truths:
+        return PassageQuestion(name, question, passage), 0
+    written, impossible = truth_in(row, choice.label)
+    pieces = tuple(placed(one, passage, row.where) for one in written)
+    moved = sum(one.placed and one.start != piece.start for one, piece in zip(written, pieces, strict=True))
+    return PassageQuestion(name, question, passage, pieces, impossible), moved
+
+
+def _whole(row: Row, field: str) -> str:
+    text = text_of(row, field)
+    return text if text.isascii() else whole(text, row.where)
+
+
+def _refuse_twins(questions: Sequence[PassageQuestion], where: Sequence[str]) -> None:
+    met: dict[str, str] = {}
+    for question, place in zip(questions, where, strict=True):
+        if question.id in met:
+            raise InputError(
+                f"{place}: the id {question.id!r} stands at {met[question.id]} already. Answers are told by their ids; "
+                "give each question its own."
+            )
+        met[question.id] = place
+
+
+def _notes(moved: int) -> tuple[str, ...]:
+    if not moved:
+        return ()
+    return (
+        f"note: {moved:,} answers do not stand where {START!r} says; the nearest place with the same text was taken",
+    )

@@ -1,0 +1,20 @@
+"""The first row of a task file, by which its kind is guessed.
+
+What arrives: a path. What leaves: one row. What never happens here: reading on; a file may be large, and its kind is
+asked for before anything else is known about it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from unmask.text.rows import Row
+from unmask.text.table import TABLES, Form, find_file, raw_lines, read_table
+
+
+def first_row(path: Path) -> Row:
+    """The first row of a table; a row without fields if the file holds none, or is no table."""
+    source, form = find_file(path, tuple(Form))
+    if form not in TABLES:
+        return Row(source.name, {})
+    return next(read_table(raw_lines(source), source.name, form).rows, Row(source.name, {}))

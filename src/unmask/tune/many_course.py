@@ -1,0 +1,130 @@
+"""The course of several tasks on one trunk: batches of all of them, each from one task alone.
+
+What arrives: the course of each task. What leaves: the lesson of any moment.
+What never happens here: a shuffled list, or a sum of losses of several tasks. One step is one batch of one task; an
+epoch is a keyed permutation of all their batches, so any step is computed without the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unmask.keys import Key, permute
+from unmask.objectives.part import Learnable, Question
+from unmask.records import Instance, Ints, Target
+from unmask.train.course import Crew, Lesson, Moment
+from unmask.tune.course import Labelled
+from unmask.views import Layout
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from unmask.nets.trunk import Trunk
+
+
+class Order(StrEnum):
+    """In which order the batches of an epoch come."""
+
+    MIXED = "mixed"
+    """Batches of all tasks, shuffled (Liu et al., 2019, algorithm 1)."""
+    ALTERNATING = "alternating"
+    """One task after another, all of its batches in a row. What comes last is remembered best."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """An objective whose losses count more or less than they did."""
+
+    of: Learnable
+    weight: float
+
+    @property
+    def name(self) -> str:
+        """That of the objective."""
+        return self.of.name
+
+    @property
+    def reads(self) -> type[Target]:
+        """What the objective reads."""
+        return self.of.reads
+
+    @property
+    def facts(self) -> frozenset[str]:
+        """What the objective must be told."""
+        return self.of.facts
+
+    def asks(self, sample: Layout) -> Question:
+        """What the objective asks."""
+        return self.of.asks(sample)
+
+    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+        """The head of the objective."""
+        return self.of.head(trunk, token)
+
+    def asked(self, instance: Instance) -> int:
+        """How many answers the objective is judged on."""
+        return self.of.asked(instance)
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """Batches of several tasks, epoch after epoch; implements `Course`.
+
+    Every task has exactly the batches that it would have alone in as many epochs.
+    """
+
+    parts: tuple[Labelled, ...]
+    epochs: float
+    order: Order
+    seed: int
+
+    @property
+    def mixed(self) -> bool:
+        """Whether lessons differ in what they ask."""
+        return len(self.parts) > 1
+
+    @property
+    def objectives(self) -> tuple[Learnable, ...]:
+        """What is learned, one for each task."""
+        return tuple(part.objective for part in self.parts)
+
+    @property
+    def steps(self) -> int:
+        """The batches of all tasks in all epochs."""
+        return int(self._begun()[-1].sum())
+
+    def at(self, step: int) -> tuple[int, int]:
+        """The task of a step, and which of its own batches it is."""
+        begun_EN = self._begun()
+        before_E = begun_EN.sum(axis=1)
+        step %= int(before_E[-1])  # the loop fetches one lesson more than it needs
+        epoch = int(np.searchsorted(before_E, step, side="right")) - 1
+        ends_N = np.cumsum(begun_EN[epoch + 1] - begun_EN[epoch])
+        place = np.array([step - before_E[epoch]])
+        if self.order is Order.MIXED:
+            place = permute(place, int(ends_N[-1]), Key.of(self.seed, "mix", epoch))
+        task = int(np.searchsorted(ends_N, place[0], side="right"))
+        # Counted from the end of the task's batches: where those before it end is of no matter then.
+        return task, int(begun_EN[epoch + 1, task] - (ends_N[task] - place[0]))
+
+    def lesson(self, moment: Moment, crew: Crew) -> Lesson:
+        """A batch of one task."""
+        task, number = self.at(moment.step)
+        return self.parts[task].lesson(Moment(number, moment.share), crew)
+
+    def trial(self) -> tuple[Lesson, ...]:
+        """The questions of all tasks to be judged by."""
+        return tuple(lesson for part in self.parts for lesson in part.trial())
+
+    def _begun(self) -> Ints:
+        """How many batches of each task have come before each epoch; in the last row, before the end.
+
+        A batch that an epoch begins and the next one fills up belongs to the first of the two.
+        """
+        edges_E = np.append(np.arange(np.ceil(self.epochs)), self.epochs)
+        begun_EN: Ints = np.array([[part.steps(edge) if edge else 0 for part in self.parts] for edge in edges_E])
+        return begun_EN

@@ -1,0 +1,1 @@
+"""What of a network may move while it is tuned, one file for each policy."""

@@ -1,0 +1,92 @@
+"""Queries with candidates, some of them relevant: ranking from plain files.
+
+What arrives: the path of a table. What leaves: a `Sheet` of `RankQuestion`s, and the fields that were read.
+What never happens here: a query in two groups. Rows with the *same query* are one group, wherever they stand in the
+file; a group stands where its first row stood.
+
+A file has a row for each candidate (query, candidate, label), or in JSON lines one for each query: `{"query": ...,
+"candidates": [{"text": ..., "label": 1}, ...]}`. A label is 0 for a candidate of no use, and more for a relevant one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from unmask.errors import InputError
+from unmask.text.rows import Row
+from unmask.tune.choice_rows import unfolded
+from unmask.tune.fields import NO_CHOICE, Choice, find_fields
+from unmask.tune.sheet import Sheet, Texts, text_of, truth_of
+from unmask.tune.task_file import TaskFile, read_task_file
+
+NESTED = ("candidates", "documents", "passages", "answers")
+QUERIES = ("query", "question", "text")
+CANDIDATES = ("text", "candidate", "passage", "document", "answer", "title", "sentence")
+_WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+
+
+@dataclass(frozen=True, slots=True)
+class RankQuestion:
+    """A query and its candidates."""
+
+    query: str
+    candidates: tuple[str, ...]
+    truth: tuple[float, ...] = ()
+    """How relevant each candidate is; nothing where that is unknown."""
+
+    @property
+    def texts(self) -> Texts:
+        """The candidates of a query stay together."""
+        return (self.query,)
+
+    def line(self) -> dict[str, object]:
+        """The query, its candidates and how relevant each is."""
+        return {"query": self.query, "candidates": list(self.candidates), "labels": list(self.truth)}
+
+
+def read(path: Path, choice: Choice = NO_CHOICE, truths: bool = True) -> tuple[Sheet[RankQuestion], Choice]:
+    """The queries of a task file with their candidates; and which fields hold them."""
+    table = unfolded(read_task_file(path, choice.numbered), NESTED)
+    made = _find(table, choice) if truths else choice
+    groups: dict[str, list[Row]] = {}
+    for row in table.rows:
+        groups.setdefault(text_of(row, made.texts[0]), []).append(row)
+    questions = tuple(_question(query, rows, made, truths) for query, rows in groups.items())
+    return Sheet(table.name, questions, tuple(rows[0].where for rows in groups.values())), made
+
+
+def _find(table: TaskFile, choice: Choice) -> Choice:
+    """Two texts and a label: those that were named, or those with usual names."""
+    have = {name.lower(): name for name in table.columns}
+    query = next((have[name] for name in QUERIES if name in have), "")
+    candidate = next((have[name] for name in CANDIDATES if name in have and have[name] != query), "")
+    relevance = next((have[name] for name in ("relevance", "relevant") if name in have), "")
+    pair = (query, candidate) if query and candidate else ()
+    made = find_fields(table, Choice(choice.texts or pair, choice.label or relevance))
+    if len(made.texts) != 2:
+        raise InputError(
+            f"{table.name}: ranking needs a query and a candidate in each row, found only "
+            f"{', '.join(map(repr, made.texts))}. Name them: --fields QUERY,CANDIDATE --label LABEL."
+        )
+    return made
+
+
+def _question(query: str, rows: list[Row], choice: Choice, truths: bool) -> RankQuestion:
+    candidates = tuple(text_of(row, choice.texts[1]) for row in rows)
+    return RankQuestion(query, candidates, tuple(_relevance(row, choice.label) for row in rows) if truths else ())
+
+
+def _relevance(row: Row, name: str) -> float:
+    written = truth_of(row, name)
+    try:
+        value = _WORDS[written.lower()] if written.lower() in _WORDS else float(written)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise InputError(
+            f"{row.where}: the label {written!r} does not say how relevant the candidate is. Write 0 for not at all, 1 "
+            "or more for relevant."
+        )
+    return value

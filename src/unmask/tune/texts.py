@@ -1,0 +1,102 @@
+"""Sources and the texts to be written for them, as a task file tells them.
+
+What arrives: the path of a table. What leaves: a `Sheet` of `TextQuestion`s, and the fields that were read.
+What never happens here: a row without a text to be written, unless none is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from unmask.errors import InputError
+from unmask.text.plain import whole
+from unmask.text.rows import Row
+from unmask.tune.fields import NO_CHOICE, Choice
+from unmask.tune.sheet import Sheet, text_of
+from unmask.tune.task_file import TaskFile, read_task_file
+
+PAIRS = (
+    ("source", "target"),
+    ("src", "tgt"),
+    ("input", "output"),
+    ("text", "summary"),
+    ("document", "summary"),
+    ("article", "summary"),
+    ("article", "highlights"),
+    ("text", "headline"),
+    ("text", "title"),
+    ("content", "title"),
+    ("abstract", "title"),
+    ("en", "zh"),
+    ("en", "de"),
+    ("en", "fr"),
+    ("zh", "en"),
+    ("de", "en"),
+    ("fr", "en"),
+    ("question", "answer"),
+)
+"""Names of a source and of the text to be written for it, the most telling first."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextQuestion:
+    """A source, and the text to be written for it; nothing where that is unknown."""
+
+    source: str
+    target: str = ""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What is read."""
+        return (self.source,)
+
+    def line(self) -> dict[str, object]:
+        """Both, as written."""
+        return {"source": self.source, "target": self.target}
+
+
+def read(path: Path, choice: Choice = NO_CHOICE, truths: bool = True) -> tuple[Sheet[TextQuestion], Choice]:
+    """The rows of a task file, from the fields that were chosen or have usual names; and which fields these are."""
+    table = read_task_file(path, choice.numbered)
+    made = find_pair(table, choice) if truths else choice
+    return Sheet(table.name, tuple(_question(row, made, truths) for row in table.rows), table.where), made
+
+
+def asks_to_write(first: Row) -> bool:
+    """Whether the first row of a file names a source and its target, and nothing that looks like a label."""
+    names = {name.lower() for name in first.fields}
+    return any(names >= set(pair) for pair in PAIRS[:3]) and "label" not in names
+
+
+def find_pair(table: TaskFile, choice: Choice = NO_CHOICE) -> Choice:
+    """The field of the source and that of the text: what was chosen, and for the rest the usual names."""
+    if len(choice.texts) > 1:
+        raise InputError(f"--fields names one source, found {', '.join(choice.texts)}; --label names its text.")
+    source, target = "".join(choice.texts), choice.label
+    for name in filter(None, (source, target)):
+        if name not in table.columns:
+            raise InputError(f"{table.rows[0].where}: there is no field {name!r}; it has {_some(table)}.")
+    have = {name.lower(): name for name in table.columns}
+    for one, other in ((source.lower(), target.lower()), *PAIRS):
+        fits = source.lower() in ("", one) and target.lower() in ("", other)
+        if fits and one in have and other in have:
+            return Choice((have[one],), have[other])
+    raise InputError(
+        f"{table.name}: no two fields have usual names for a source and the text to be written for it; it has "
+        f"{_some(table)}. Name them: --fields SOURCE --label TEXT."
+    )
+
+
+def _question(row: Row, choice: Choice, truths: bool) -> TextQuestion:
+    source = whole(text_of(row, choice.texts[0]), row.where)
+    target = whole(text_of(row, choice.label), row.where) if truths else ""
+    if truths and not target.strip():
+        raise InputError(
+            f"{row.where}: the text to be written ({choice.label!r}) is empty. Add it, or remove the line."
+        )
+    return TextQuestion(source, target)
+
+
+def _some(table: TaskFile) -> str:
+    return ", ".join(map(repr, table.columns[:12])) + (" and more" if len(table.columns) > 12 else "")

@@ -1,0 +1,40 @@
+"""What a user says about a task beyond its files: what is asked, which fields hold it, how it is read out.
+
+What arrives: words of the command line. What leaves: a `Wish`.
+What never happens here: reading a file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unmask.nets.reading import ReadOut
+from unmask.tune.fields import NO_CHOICE, Choice
+from unmask.tune.manner import Manner
+from unmask.tune.output import Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """Everything has a usual value; a kind that is not given is read from the file."""
+
+    kind: Kind | None = None
+    choice: Choice = NO_CHOICE
+    longest: int | None = None
+    """The most tokens of an answer that is copied from a passage; if not given, the training file decides."""
+    read: ReadOut = ReadOut.FIRST
+    """Which tokens of a row speak for it, where one thing is said about a whole row."""
+    most: int = 16
+    """The most candidates of a group that is learned from at once (ranking)."""
+    bounded: bool = False
+    """Whether scores go through a sigmoid before candidates are compared, as in MT-DNN's paper (ranking)."""
+    crf: bool = False
+    """Whether the tags of a sentence are chosen together, by a conditional random field."""
+    legal: bool = False
+    """Whether only tags that may follow each other are said, where each is chosen by itself."""
+
+    manner: Manner = Manner()
+    """How texts are written."""
+
+
+NO_WISH = Wish()

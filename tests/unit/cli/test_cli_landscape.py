@@ -1,0 +1,183 @@
+"""The command: two starts, heights that are exact at both ends, going on; and a sentence for what cannot work."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+import typer
+from safetensors.torch import load_file
+from test_cli_tune import BAD, GOOD, lines, network
+from typer.testing import CliRunner
+
+from unmask.cli.landscape import landscape
+from unmask.errors import InputError
+from unmask.evaluate.landscape_runs import Walk
+from unmask.export.source import open_source
+from unmask.train.processes import Processes
+from unmask.train.run import Run
+from unmask.train.trial import judge
+from unmask.tune.job import read_job
+from unmask.tune.start import Origin, new_learner
+from unmask.tune.tuning import Settings, Tuning
+
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(landscape)
+RUN = Run(device=torch.device("cpu"))
+
+
+@pytest.fixture(autouse=True)
+def place(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    network(Path("net"))
+    lines("train.jsonl", [{"text": f"{(GOOD, BAD)[i % 2]}{i}", "label": "好坏"[i % 2]} for i in range(24)])
+    lines("dev.jsonl", [{"text": f"{(GOOD, BAD)[i % 2]}{i}", "label": "好坏"[i % 2]} for i in range(50, 58)])
+    yield
+    torch.set_num_threads(before)
+
+
+QUICK = ["--rate", "3e-3", "--batch", "8", "--points", "3", "--rows", "99", "--map-rows", "99", "--device", "cpu"]
+
+
+def run(*words: str, out: str = "out"):
+    given = ["net", "--task", "train.jsonl", "--dev", "dev.jsonl", "--out", out, *QUICK, "--grid", "4", *words]
+    return CliRunner(env={"COLUMNS": "80"}).invoke(app, given)
+
+
+def told(out: str = "out"):
+    return json.loads(Path(out, "landscape.json").read_text(encoding="utf-8"))
+
+
+def written(pattern: str) -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in Path("out").glob(pattern)}
+
+
+def test_heights_at_both_ends_are_the_losses_of_an_ordinary_tuning():
+    result = run("--epochs", "4")
+    assert result.exit_code == 0, result.output
+    said = told()
+    net = open_source(Path("net"))
+    job = read_job(Path("train.jsonl"), Path("dev.jsonl"), seed=0)
+    for side, start in (("pretrained", Origin.PRETRAINED), ("scratch", Origin.SCRATCH)):
+        how = Settings(epochs=4, rate=3e-3, batch=8, length=32, start=start)
+        tuning = Tuning(job, net.model, net.tokenizer, how, net.name)
+        course = tuning.lay_out()
+        rows = (course._lesson(course.learned.at(torch.arange(24).numpy())),)
+        begin = new_learner(net.model, (course.objective,), 0, start)
+        tuned = tuning.train(course, RUN, Processes(0, 1, RUN.device), Path(f"tuned-{side}"))
+        height = {
+            (round(a, 6), round(b, 6)): one
+            for b, row in zip(said[side]["map"]["beta"], said[side]["map"]["height"], strict=True)
+            for a, one in zip(said[side]["map"]["alpha"], row, strict=True)
+        }
+        name = course.objective.name
+        for learner, place in ((begin, (0, 0)), (tuned.learner, (1, 0))):
+            aim = judge(learner, rows, RUN, Processes(0, 1, RUN.device)).loss[name]
+            dev = judge(learner, course.trial(), RUN, Processes(0, 1, RUN.device))
+            assert height[place]["loss"] == pytest.approx(aim, rel=1e-6)
+            assert height[place]["dev_error"] == pytest.approx(1 - dev.right[name])
+            ridge = said[side]["ridge"]
+            assert ridge["height"][ridge["alpha"].index(place[0])] == height[place]
+        assert said[side]["trained"]["trial"][0] == height[0, 0]
+        assert said[side]["trained"]["trial"][-1] == height[1, 0]
+        assert said[side]["map"]["way"][0] == [0, 0]
+        assert said[side]["map"]["way"][-1] == pytest.approx([1, 0], abs=1e-5)
+    assert said["pretrained"]["ridge"] != said["scratch"]["ridge"]
+
+
+def test_the_table_fits_a_terminal_and_the_page_is_there():
+    result = run("--epochs", "2", "--seed", "1", "--span", "-0.5,2.5")
+    for word in ("pre-trained", "from scratch", "loss at the end", "width of the basin", "one run of each"):
+        assert word in result.output
+    table = [line for line in result.output.splitlines() if line.startswith(("loss at", "width", "rise", "distance"))]
+    assert len(table) >= 6
+    assert all(len(line) <= 80 for line in table)
+    assert "landscape.html" in result.output
+    assert told()["pretrained"]["ridge"]["alpha"][0] == -0.5
+    assert Path("out/landscape.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_a_closer_look_uses_the_same_runs_and_what_was_measured():
+    run("--epochs", "2")
+    weights, first = written("runs/*/weights/*"), told()
+    assert len(weights) == 2 * (4 + 2)  # a start and three points; of the second run its start and its end
+    heights = Path("out/heights/pretrained/99.jsonl")
+    marked = heights.read_text(encoding="utf-8").replace('"place": "2 0", "loss": ', '"place": "2 0", "loss": 1234')
+    heights.write_text(marked[:-9], encoding="utf-8")  # as a kill leaves it; and one height to be known again
+    again = run("--epochs", "2", "--grid", "7")
+    assert again.exit_code == 0, again.output
+    assert written("runs/*/weights/*") == weights
+    found = [json.loads(line) for line in heights.read_text(encoding="utf-8").splitlines()]
+    assert len({line["place"] for line in found}) == len(found)
+    assert told()["pretrained"]["trained"] == first["pretrained"]["trained"]
+    assert len(told()["pretrained"]["map"]["alpha"]) == 7
+    assert told()["pretrained"]["ridge"]["height"][-1]["loss"] > 1000
+    random = run("--epochs", "2", "--directions", "random")
+    assert random.exit_code == 0, random.output
+    assert told()["pretrained"]["map"]["way"] == []
+    assert told()["pretrained"]["map"]["directions"] == "random"
+    assert told()["pretrained"]["map"]["height"] != first["pretrained"]["map"]["height"]
+    other = run("--epochs", "3")
+    assert isinstance(other.exception, InputError)
+    assert "settings.epochs was 2.0 and is now 3.0" in str(other.exception)
+
+
+def test_a_second_file_that_asks_something_else_moves_the_trunk_alone():
+    rows = [{"text": f"{(GOOD, BAD)[i % 2]}{i}", "label": "abc"[i % 3]} for i in range(24)]
+    lines("other.jsonl", rows)
+    result = run("--epochs", "1", "--second", "other.jsonl")
+    assert result.exit_code == 0, result.output
+    assert all(abs(told()[side]["map"]["second"][1]) > 0 for side in ("pretrained", "scratch"))
+    for side in ("pretrained", "scratch"):
+        first, second = (
+            load_file(f"out/runs/{side}-{run}/weights/step-000000000.safetensors") for run in ("first", "second")
+        )
+        trunk = [name for name in first if name.startswith("trunk.")]
+        assert all(torch.equal(first[name], second[name]) for name in trunk)
+        assert any(first[name].shape != second[name].shape for name in first if name in second)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--span", "0.5,2"], "from below 0"),
+        (["--span", "wide"], "--span needs two numbers"),
+        (["--grid", "2"], "--grid of at least 3"),
+        (["--second", "0"], "another seed than --seed 0"),
+        (["--second", "nowhere.jsonl"], "there is no file nowhere.jsonl"),
+        (["--kind", "guess"], "There is no --kind 'guess'"),
+        (["--rate", "-1"], "positive number for --rate"),
+    ],
+)
+def test_what_cannot_work_is_a_sentence_and_leaves_nothing(words, sentence):
+    result = run(*words)
+    assert isinstance(result.exception, InputError)
+    assert sentence in str(result.exception)
+    assert not Path("out").exists()
+
+
+def test_a_stopped_run_goes_on_to_the_same_weights():
+    net = open_source(Path("net"))
+    job = read_job(Path("train.jsonl"), Path("dev.jsonl"), seed=0)
+    how = Settings(epochs=4, rate=3e-3, batch=8, length=32)
+    tuning = Tuning(job, net.model, net.tokenizer, how, net.name)
+    course, run = tuning.lay_out(), Run(device=torch.device("cpu"), keep=1, trials=4)
+    whole, torn = (Walk(tuning, course, Origin.PRETRAINED, Path(name)) for name in ("whole", "torn"))
+
+    def stop(line):
+        if line["kind"] == "step" and line["step"] == 8:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        torn.go(torn.start(), run, [stop])
+    assert not torn.done
+    found, aim = torn.go(torn.start(), run), whole.go(whole.start(), run)
+    assert found.steps == aim.steps == [0, 3, 6, 9, 12]
+    for number in range(5):
+        assert all(torch.equal(aim.weights(number)[name], one) for name, one in found.weights(number).items())
+    assert not Path("torn/checkpoints").exists()
+    assert torn.go(torn.start(), run, [lambda line: pytest.fail("was trained twice")]).steps == aim.steps

@@ -1,0 +1,183 @@
+"""The command: from a file of tasks to one table of scores; it goes on after a stop, and refuses in sentences."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+import typer
+from safetensors.torch import save_file
+from typer.testing import CliRunner
+
+from unmask.cli import multitasking
+from unmask.cli.multitask import multitask
+from unmask.cli.multitasking import remark
+from unmask.errors import InputError
+from unmask.export.bert import Architecture
+from unmask.export.bert_config import write_config
+from unmask.export.tuned import open_tuned
+from unmask.export.write import their_weights
+from unmask.nets.model import Model
+from unmask.nets.transformer import draw_weights
+from unmask.nets.trunk import Trunk
+from unmask.tokenize.train import train
+from unmask.tokenize.wordpiece import WordPiece
+from unmask.train.folder import finished
+from unmask.tune.saved import read_task
+
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(multitask)
+GOOD, BAD = "房间很好，很干净", "又脏又吵，再也不来了"
+TASKS = """
+[tasks.mood]
+train = "mood.jsonl"
+dev = "mood.dev.jsonl"
+
+[tasks.same]
+train = "same.jsonl"
+kind = "pair"
+"""
+
+
+@pytest.fixture(autouse=True)
+def place(monkeypatch, tmp_path):
+    """A folder with a small network and two tasks; one thread, because two are slower for so little."""
+    monkeypatch.chdir(tmp_path)
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    network(Path("net"))
+    lines("mood.jsonl", [{"text": f"{(GOOD, BAD)[i % 2]}{i}", "label": "好坏"[i % 2]} for i in range(32)])
+    lines("mood.dev.jsonl", [{"text": f"{(GOOD, BAD)[i % 2]}{i}", "label": "好坏"[i % 2]} for i in range(50, 60)])
+    pairs = [{"premise": GOOD, "hypothesis": f"{(GOOD, BAD)[i % 2]}{i}", "label": i % 2} for i in range(20)]
+    lines("same.jsonl", pairs)
+    Path("tasks.toml").write_text(TASKS)
+    yield
+    torch.set_num_threads(before)
+
+
+def network(folder: Path) -> None:
+    model = Model(Trunk(depth=1, width=16, heads=2, inner=32), 80, 32)
+    draw_weights(model, 0.1, torch.Generator().manual_seed(1))
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(write_config(model, 0, Architecture.PRE_TRAINING)))
+    save_file(their_weights(model, Architecture.PRE_TRAINING), folder / "model.safetensors")
+    train(WordPiece(80, min_count=1), (GOOD, BAD, "0123456789") * 2).save(folder / "tokenizer.json")
+
+
+def lines(name: str, rows: list[dict[str, object]]) -> None:
+    Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def run(*words: str):
+    quick = ["--rate", "3e-3", "--batch", "8", "--device", "cpu", "--out", "out", "--epochs", "2"]
+    return CliRunner(env={"COLUMNS": "80"}).invoke(app, ["net", "tasks.toml", *quick, *words])
+
+
+def test_a_trunk_a_folder_for_each_task_and_a_table_come_out():
+    result = run("--epochs", "16")
+    assert result.exit_code == 0, result.output
+    for said in ("mood: mood.jsonl: 32 rows", "same: 2 classes", "together", "mean", "out/trunk"):
+        assert said in result.output
+    assert "then alone" not in result.output
+    assert sorted(path.name for path in Path("out").iterdir()) == [
+        "finished.json",
+        "mood",
+        "record.jsonl",
+        "run.json",
+        "same",
+        "trunk",
+    ]
+    for name in ("mood", "same"):
+        told = read_task(Path("out", name))
+        assert told["metric"] == "accuracy"
+        assert f"{told['metrics']['accuracy']:.4f}" in result.output
+        answers = [json.loads(line) for line in Path("out", name, "predictions.jsonl").read_text().splitlines()]
+        right = sum(answer["said"] == answer["label"] for answer in answers)
+        assert right / len(answers) == pytest.approx(told["metrics"]["accuracy"])
+        assert open_tuned(Path("out", name)).output.objective.name == name
+    assert read_task(Path("out/mood"))["metrics"]["accuracy"] > 0.8
+    judged = [json.loads(line) for line in Path("out/record.jsonl").read_text().splitlines()]
+    assert all(set(line["loss"]) == {"mood", "same"} for line in judged if line["kind"] == "trial")
+
+
+def test_then_each_can_be_added_to_a_finished_run():
+    assert run().exit_code == 0
+    before = Path("out/mood/model.safetensors").read_bytes()
+    result = run("--then-each", "1")
+    assert result.exit_code == 0, result.output
+    assert "out is tuned already" in result.output
+    assert "then alone" in result.output
+    assert Path("out/mood/model.safetensors").read_bytes() == before
+    for name in ("mood", "same"):
+        assert finished(Path("out/each", name))
+        assert open_tuned(Path("out/each", name)).output == open_tuned(Path("out", name)).output
+    third = run("--then-each", "1")
+    assert third.output.count("is tuned already") == 3
+
+
+def test_a_kill_in_the_middle_repeats_no_finished_part(monkeypatch):
+    kept = []
+    whole = multitasking._keep_whole
+
+    def stop(together, learner, course, folder):
+        kept.append(folder.name)
+        if folder.name == "same":
+            raise RuntimeError("the plug")
+        return whole(together, learner, course, folder)
+
+    monkeypatch.setattr(multitasking, "_keep_whole", stop)
+    assert isinstance(run("--then-each", "1").exception, RuntimeError)
+    monkeypatch.setattr(multitasking, "_keep_whole", lambda *words: [kept.append("again"), whole(*words)][1])
+    result = run("--then-each", "1")
+    assert result.exit_code == 0, result.output
+    assert kept == ["mood", "same", "again"]
+    assert "going on from step" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--epochs", "0"], "positive number for --epochs"),
+        (["--length", "64"], "the network has 32 positions only"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(words, said):
+    error = run(*words).exception
+    assert isinstance(error, InputError)
+    assert said in str(error)
+    assert not Path("out").exists()
+
+
+def test_another_order_needs_another_folder():
+    assert run().exit_code == 0
+    error = run("--order", "alternating").exception
+    assert isinstance(error, InputError)
+    assert "out holds another run: order was" in str(error)
+
+
+def test_a_wrong_file_of_tasks_leaves_no_folder():
+    Path("tasks.toml").write_text(TASKS + "rows = 3\n")
+    error = run().exception
+    assert isinstance(error, InputError)
+    assert "there is no key 'rows'" in str(error)
+    assert not Path("out").exists()
+
+
+def test_the_score_to_compare_by_can_be_named():
+    Path("tasks.toml").write_text(TASKS + 'metric = "matthews"\n')
+    result = run()
+    assert "Matthews correlation" in result.output
+    assert read_task(Path("out/same"))["metric"] == "matthews"
+    Path("tasks.toml").write_text(TASKS + 'metric = "wit"\n')
+    error = run("--out", "other").exception
+    assert isinstance(error, InputError)
+    assert "Task 'same': there is no score 'wit'; known are accuracy" in str(error)
+    assert not Path("other").exists()
+
+
+def test_remarks_name_the_task():
+    assert remark({"kind": "step", "step": 3, "loss": {"mood": 0.5}}) == "mood 0.500"
+    assert remark({"kind": "trial", "step": 3, "loss": {"mood": 0.5, "same": 0.7}}) == "dev: mean loss 0.600"
+    assert remark({"kind": "start", "step": 3}) == ""

@@ -1,0 +1,167 @@
+"""Heads that write: their losses written out, what they are asked, and that they never read what is to come."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from unmask.nets.batch import collate
+from unmask.nets.heads import TokenHead
+from unmask.nets.layout import Sight
+from unmask.nets.trunk import Trunk
+from unmask.objectives.part import Learnable
+from unmask.objectives.writing import Write, WriteAfter
+from unmask.ragged import within
+from unmask.records import Continue, Inputs, Instance, Rewrite
+from unmask.train.learner import Learner
+from unmask.views import CAUSAL, ENCODER, PREFIX, Layout, leaks
+
+CLS, SEP = 1, 2
+TRUNK = Trunk(depth=2, width=32, heads=4, inner=64)
+SOURCES, TEXTS = [[5, 6, 7], [8]], [[11, 12], [13, 14, 15]]
+
+
+def inputs(rows, prefix=()):
+    begin = np.cumsum([0, *map(len, rows)])
+    ids = np.array([number for row in rows for number in row], dtype=np.int32)
+    zeros = np.zeros(len(ids), dtype=np.int32)
+    return Inputs(ids, zeros.astype(np.uint8), zeros, within(begin), begin, np.array(prefix, dtype=np.int64))
+
+
+def behind(texts=TEXTS):
+    """[CLS] source [SEP] text; the text and its end are said, each at the place before it."""
+    heads = [[CLS, *source, SEP] for source in SOURCES]
+    shown = inputs([head + text for head, text in zip(heads, texts, strict=True)], [len(head) for head in heads])
+    ends = shown.rows[1:]
+    at = [np.arange(end - len(text) - 1, end) for end, text in zip(ends, texts, strict=True)]
+    answers = np.array([token for text in texts for token in (*text, SEP)], dtype=np.int32)
+    return Instance(shown, (Continue(np.concatenate(at), answers),))
+
+
+def beside(texts=TEXTS, more=()):
+    """[CLS] source [SEP], and perhaps rows that are there for someone else."""
+    begin = np.cumsum([0, *(len(text) + 1 for text in texts)])
+    ids = np.array([token for text in texts for token in (*text, SEP)], dtype=np.int32)
+    rows = [[CLS, *source, SEP] for source in SOURCES] + [[CLS, *row] for row in more]
+    return Instance(inputs(rows), (Rewrite(ids, begin, within(begin)),))
+
+
+def learner(objective, seed=0):
+    made = Learner(TRUNK, (objective,), 50, 32)
+    made.draw(seed)
+    for parameter in made.parameters():
+        parameter.data.mul_(5)  # so that tokens differ in more than rounding
+    return made.eval()
+
+
+CASES = [(WriteAfter(), behind), (Write(8, depth=1), beside)]
+every_version = pytest.mark.parametrize(("objective", "instance"), CASES, ids=["behind", "beside"])
+
+
+@every_version
+def test_every_token_and_every_end_is_asked_for(objective, instance):
+    (term,) = learner(objective)(collate(instance()), (objective,))
+    assert isinstance(objective, Learnable)
+    assert term.count == objective.asked(instance()) == 7
+
+
+def one_by_one(made, objective, instance):
+    """The loss of one token after another: all later tokens are replaced, so that none can help."""
+    total = 0.0
+    for row, text in enumerate(TEXTS):
+        for place in range(len(text) + 1):
+            texts = [list(some) for some in TEXTS]
+            texts[row] = text[:place] + [40] * (len(text) - place)
+            batch = collate(instance(texts))
+            truth = (*text, SEP)[place]
+            before = sum(len(some) + 1 for some in TEXTS[:row])
+            total += float(F.cross_entropy(said(made, objective, batch)[before + place], torch.tensor(truth)))
+    return total
+
+
+def said(made, objective, batch):
+    """The logits at every place where something is asked."""
+    head, states = made.heads[objective.name], made.trunk(batch.tokens)
+    kept = []
+    layer = head.tokens if isinstance(objective, WriteAfter) else head.decoder
+    ask = layer.forward if isinstance(objective, WriteAfter) else layer.logits
+
+    def listen(x):
+        kept.append(ask(x))
+        return kept[-1]
+
+    setattr(layer, "forward" if isinstance(objective, WriteAfter) else "logits", listen)
+    head(states, batch)
+    delattr(layer, "forward" if isinstance(objective, WriteAfter) else "logits")
+    return kept[0]
+
+
+@every_version
+def test_no_token_is_known_before_it_is_said(objective, instance):
+    made = learner(objective)
+    with torch.no_grad():
+        (term,) = made(collate(instance()), (objective,))
+        assert float(term.total) == pytest.approx(one_by_one(made, objective, instance), abs=1e-3)
+
+
+@every_version
+def test_smoothing_is_for_learning_only(objective, instance):
+    smooth = replace(objective, smoothing=0.1)
+    batch = collate(instance())
+    made = learner(smooth)
+    with torch.no_grad():
+        logits = said(made, smooth, batch)
+        answers = torch.tensor([11, 12, SEP, 13, 14, 15, SEP])
+        spread = (
+            0.9 * F.nll_loss(logits.log_softmax(-1), answers, reduction="sum")
+            - 0.1 * logits.log_softmax(-1).mean(-1).sum()
+        )
+        judged = float(made(batch, (smooth,))[0].total)
+        made.heads.train()
+        made.heads[smooth.name].requires_grad_(False)
+        for part in made.heads.modules():
+            part.dropout = 0.0
+        learned = float(made(batch, (smooth,))[0].total)
+    assert judged == pytest.approx(float(F.cross_entropy(logits, answers, reduction="sum")), rel=1e-5)
+    assert learned == pytest.approx(float(spread), rel=1e-4)
+
+
+def test_rows_behind_those_that_are_written_for_belong_to_others():
+    objective = Write(8)
+    made = learner(objective)
+    with torch.no_grad():
+        alone = made(collate(beside()), (objective,))[0]
+        among = made(collate(beside(more=[[9, 9, 9, 9, 9, 9]])), (objective,))[0]
+    assert float(alone.total) == pytest.approx(float(among.total), rel=1e-5)
+
+
+def test_a_row_without_a_source_sees_all_of_itself():
+    whole = behind()
+    first = Inputs(
+        *(getattr(whole.inputs, name) for name in ("ids", "segment", "document", "position", "rows")),
+        whole.inputs.prefix[:1],
+    )
+    borders = collate(Instance(first, ())).tokens.borders
+    assert borders.sight is Sight.PREFIX
+    assert borders.prefix_S.tolist() == [5, 6]
+
+
+def test_the_view_is_checked():
+    row = Layout.of(6, prefix=3)
+    question = WriteAfter().asks(row)
+    assert [answer.holds for answer in question.answers] == [3, 4, 5]
+    assert not leaks(PREFIX, row, question.answers)
+    assert not leaks(CAUSAL, row, question.answers)
+    assert leaks(ENCODER, row, question.answers)
+
+
+def test_the_encoder_writes_with_its_own_head_and_embedding():
+    made = learner(WriteAfter())
+    head = made.heads["write_after"].tokens
+    assert isinstance(head, TokenHead)
+    assert head.token is made.trunk.embed.token
+    decoder = learner(Write(8)).heads["write"].decoder
+    assert decoder.trunk.depth == TRUNK.depth
+    assert len(learner(Write(8, depth=1)).heads["write"].decoder.blocks()) == 1

@@ -1,0 +1,122 @@
+"""Outputs about whole rows and groups of rows, from files to answers: they learn, however a row is read out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from little_task import BAD, GOOD, little_model, little_tokenizer, ratings, reviews, write_lines
+
+from unmask.codec import decode, encode
+from unmask.evaluate.scoring import chance, scores
+from unmask.nets.reading import ReadOut
+from unmask.train.processes import Processes
+from unmask.train.run import Run
+from unmask.tune.job import read, read_job
+from unmask.tune.output import Kind, Output
+from unmask.tune.saved import Root, load_tuned, save_answers, save_tuned
+from unmask.tune.tuning import Settings, Tuning
+from unmask.tune.wish import Wish
+
+CPU = torch.device("cpu")
+RUN, ALONE = Run(device=CPU, keep=1, trials=2), Processes(0, 1, CPU)
+TOKENIZER = little_tokenizer()
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """A network this small is slower on two."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def marked(count: int, first: int = 0) -> list[dict[str, object]]:
+    """A text with one label, with another, with both and with none, in turn."""
+    texts = (GOOD[1], BAD[2], f"{GOOD[1]} {BAD[2]}", BAD[0])
+    labels = (["good"], ["english"], ["good", "english"], [])
+    return [{"text": f"{texts[i % 4]} {i % 10}", "labels": labels[i % 4]} for i in range(first, first + count)]
+
+
+def chosen(count: int, first: int = 0) -> list[dict[str, object]]:
+    """The good text is right, among two or three."""
+    rows = []
+    for i in range(first, first + count):
+        choices = [BAD[i % 3], BAD[(i + 1) % 3]][: 1 + i % 2]
+        choices.insert(i % (len(choices) + 1), GOOD[i % 3])
+        rows.append({"question": f"we {i}", "choices": choices, "answer": GOOD[i % 3]})
+    return rows
+
+
+def ranked(count: int, first: int = 0) -> list[dict[str, object]]:
+    """Good texts are relevant; each third query has none."""
+    return [
+        {"query": f"we {i}", "title": text, "label": int(text in GOOD)}
+        for i in range(first, first + count)
+        for text in (*BAD[: 1 + i % 3], *(GOOD[: i % 3]))
+    ]
+
+
+def tuning_of(tmp_path, rows, wish: Wish, epochs: float = 16) -> Tuning:
+    train = write_lines(tmp_path / "train.jsonl", rows(60))
+    dev = write_lines(tmp_path / "dev.jsonl", rows(18, first=101))
+    how = Settings(rate=5e-3, epochs=epochs, batch=8, length=24)
+    return Tuning(read_job(train, dev, wish), little_model(), TOKENIZER, how, "little")
+
+
+def nowhere(root):
+    raise AssertionError("the whole network was saved")
+
+
+LEARNED = {
+    Kind.CLASSIFY: (reviews, "accuracy", 6),
+    Kind.REGRESS: (ratings, "pearson", 6),
+    Kind.LABELS: (marked, "exact_match", 16),
+    Kind.CHOOSE: (chosen, "accuracy", 6),
+    Kind.RANK: (ranked, "map", 6),
+}
+
+
+@pytest.mark.parametrize("read", ReadOut)
+@pytest.mark.parametrize("kind", LEARNED)
+def test_every_output_learns_under_every_read_out_and_comes_back_bit_for_bit(tmp_path, kind, read):
+    rows, name, epochs = LEARNED[kind]
+    tuning = tuning_of(tmp_path, rows, Wish(kind=kind, read=read), epochs)
+    assert decode(json.loads(json.dumps(encode(tuning.job.output))), Output) == tuning.job.output
+    (tmp_path / "run").mkdir()
+    tuned = tuning.train(tuning.lay_out(), RUN, ALONE, tmp_path / "run")
+    judged = tuning.job.judged
+    said = tuned.answer(judged)
+    assert scores(tuned.output, judged, said)[name] > 0.8
+    assert kind is Kind.REGRESS or chance(tuned.output, judged)
+
+    save_answers(tmp_path / "run", judged, said)
+    save_tuned(tuned, tmp_path / "run", Root("little"), {})
+    back = load_tuned(tmp_path / "run", nowhere)
+    assert back.output == tuned.output
+    assert list(back.answer(judged)) == list(said)
+    lines = [json.loads(line) for line in (tmp_path / "run/predictions.jsonl").read_text().splitlines()]
+    assert len(lines) == len(judged)
+    assert "said" in lines[0]
+
+
+def test_several_labels_one_and_none_are_said(tmp_path):
+    tuning = tuning_of(tmp_path, marked, Wish())
+    assert tuning.job.output.kind is Kind.LABELS
+    (tmp_path / "run").mkdir()
+    tuned = tuning.train(tuning.lay_out(), RUN, ALONE, tmp_path / "run")
+    said = tuned.answer(tuning.job.judged)
+    assert {len(answer.said) for answer in said} == {0, 1, 2}
+    assert all(share >= 0.5 for answer in said for share in answer.probabilities)
+    assert all(list(answer.probabilities) == sorted(answer.probabilities, reverse=True) for answer in said)
+
+
+def test_what_is_asked_without_a_truth_is_answered_the_same(tmp_path):
+    for kind in (Kind.LABELS, Kind.CHOOSE, Kind.RANK):
+        tuning = tuning_of(tmp_path, LEARNED[kind][0], Wish(kind=kind), epochs=0.5)
+        (tmp_path / kind).mkdir()
+        tuned = tuning.train(tuning.lay_out(), RUN, ALONE, tmp_path / kind)
+        bare = read(tmp_path / "dev.jsonl", kind, tuned.choice, truths=False)
+        assert list(tuned.answer(bare)) == list(tuned.answer(tuning.job.judged))

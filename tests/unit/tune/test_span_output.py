@@ -1,0 +1,177 @@
+"""Answers copied from a passage, from files to a tuned network that says where they stand."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from little_task import little_model, write_lines
+
+from unmask.codec import decode, encode
+from unmask.errors import InputError
+from unmask.evaluate.scoring import chance, fit, scores
+from unmask.tokenize.train import train
+from unmask.tokenize.wordpiece import WordPiece
+from unmask.train.processes import Processes
+from unmask.train.run import Run
+from unmask.tune.asking_answers import Candidate, SpanAnswer, save_submission, silence, submission
+from unmask.tune.job import read_job
+from unmask.tune.output import Output
+from unmask.tune.outputs.span import LONGEST, Span
+from unmask.tune.say import token_scores
+from unmask.tune.tuning import Settings, Tuning
+from unmask.tune.wish import Wish
+
+CPU = torch.device("cpu")
+NAMES, PLACES = "明红刚强丽芳", "东南西北"
+TOKENIZER = train(
+    WordPiece(120, min_count=1), [f"小{NAMES} 住 在 {PLACES} 边 ， 谁 住 哪 。 ？ 0 1 2 3 4 5 6 7 8 9"] * 2
+)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """A network this small is slower on two."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def homes(count, first=0, every=4):
+    """Who lives where, and one question for each passage; every fourth asks for someone who is not there."""
+    for i in range(first, first + count):
+        name, place = NAMES[i % 6], PLACES[i // 6 % 4]
+        passage = f"{i} 0 小{name}住在{place}边。"
+        none = i % every == every - 1
+        answers = [] if none else [{"text": f"{place}边", "answer_start": passage.index(place)}]
+        question = f"{'谁' if none else '小' + name}住哪？"
+        yield {
+            "context": passage,
+            "qas": [{"id": str(i), "question": question, "answers": answers, "is_impossible": none}],
+        }
+
+
+def job_of(tmp_path, **kinds):
+    learned = write_lines(tmp_path / "train.jsonl", homes(96, **kinds))
+    return read_job(learned, write_lines(tmp_path / "dev.jsonl", homes(24, first=200, **kinds)))
+
+
+def tuned_on(job, folder, epochs=12.0, length=18):
+    how = Settings(rate=1e-2, epochs=epochs, batch=16, length=length)
+    tuning = Tuning(job, little_model(), TOKENIZER, how, "little")
+    folder.mkdir()
+    course = tuning.lay_out()
+    return tuning.train(course, Run(device=CPU, keep=1, trials=1), Processes(0, 1, CPU), folder), course
+
+
+def test_it_learns_to_point_and_to_be_silent(tmp_path):
+    job = job_of(tmp_path)
+    tuned, course = tuned_on(job, tmp_path / "run")
+    answers = tuned.output.answer(tuned.learner, job.judged, course.judged)
+    found = scores(tuned.output, job.judged, answers)
+    assert found["exact_match"] > 0.9
+    assert found["no_answer_exact"] > 0.8
+    assert "an F1 of 0.2500" in chance(job.output, job.judged)
+    for question, answer in zip(job.judged.questions, answers, strict=True):
+        line = answer.line()
+        json.dumps(line, allow_nan=False)
+        assert len(line["best"]) == 3
+        for piece in line["best"]:
+            assert question.passage.startswith(piece["text"], piece["start"])
+        assert sum(answer.probabilities()) == pytest.approx(1)
+        assert bool(answer.said) == (answer.doubt <= 0) == ("start" in line)
+
+
+def test_each_answer_is_the_best_legal_span_of_its_scores(tmp_path):
+    job = job_of(tmp_path, every=100)
+    tuned, course = tuned_on(job, tmp_path / "run", epochs=0.1, length=24)
+    scores_T2 = token_scores(tuned.learner, "span", course.judged)
+    rows, windows = course.judged.rows, course.judged.truth
+    answers = replace(tuned.output, longest=2).answer(tuned.learner, job.judged, course.judged)
+    for number, answer in enumerate(answers):
+        assert windows.question[number] == number  # one window each
+        at, passage = int(rows.rows[number] + windows.place[number]), windows.passages[number]
+        legal = [
+            (float(scores_T2[at + i, 0]) + float(scores_T2[at + j, 1]), i, j)
+            for i in range(len(passage.ids))
+            for j in range(i, min(i + 2, len(passage.ids)))
+        ]
+        _, i, j = max(legal)
+        assert answer.said == job.judged.questions[number].passage[passage.starts[i] : passage.ends[j]]
+        assert math.isinf(answer.threshold)
+
+
+def test_the_output_learns_how_long_answers_are_and_survives_as_json(tmp_path):
+    job = job_of(tmp_path)
+    assert job.output == Span(LONGEST, may_be_silent=True)
+    assert decode(json.loads(json.dumps(encode(job.output.fitted(1.5)))), Output) == job.output.fitted(1.5)
+    assert list(job.output.told(job.learned))[1] == "24 of the questions (25%) have no answer"
+    long = "东西南北" * 20
+    path = write_lines(
+        tmp_path / "long.jsonl", [{"question": "?", "context": f"{i}{long}", "answers": [long]} for i in range(4)]
+    )
+    assert read_job(path, None).output.longest == 80
+    assert read_job(path, None, Wish(longest=7)).output.longest == 7
+    with pytest.raises(InputError, match="at least one token"):
+        read_job(path, None, Wish(longest=-1))
+
+
+def test_nothing_can_be_learned_where_no_question_has_an_answer(tmp_path):
+    with pytest.raises(InputError, match=r"train.jsonl: no question has an answer"):
+        job_of(tmp_path, every=1)
+
+
+def said(id, doubt, text="南边"):
+    return SpanAnswer(id, (Candidate(text, 4, 2.0), Candidate("南", 4, 1.0)), 2.0 + doubt, threshold=0.0)
+
+
+def test_the_threshold_is_fitted_to_the_questions_to_judge_by(tmp_path):
+    job = job_of(tmp_path)
+    truths = job.judged.questions
+    # All answers are right, and all questions are doubted; those without an answer a little more.
+    answers = [
+        said(question.id, 3.0 if question.impossible else 2.0, question.answers[0].text if question.answers else "边")
+        for question in truths
+    ]
+    assert scores(job.output, job.judged, answers)["exact_match"] == pytest.approx(0.25)
+    better, again = fit(job.output, job.judged, answers)
+    assert better.threshold == pytest.approx(2.0)
+    assert scores(better, job.judged, again)["exact_match"] == 1.0
+
+
+def test_nothing_is_fitted_where_every_question_has_an_answer(tmp_path):
+    job = job_of(tmp_path, every=1000)
+    answers = [replace(said(question.id, 9.0), threshold=math.inf) for question in job.judged.questions]
+    assert fit(job.output, job.judged, answers) == (job.output, answers)
+    assert all(answer.said for answer in answers)
+    assert chance(job.output, job.judged) == ""
+
+
+def test_a_silent_answer_tells_how_likely_silence_is():
+    line = said("a", 1.0).line()
+    weights = [math.exp(2.0), math.exp(1.0), math.exp(3.0)]
+    assert line["said"] == ""
+    assert "start" not in line
+    assert line["probability"] == pytest.approx(weights[2] / sum(weights), abs=1e-6)
+    assert line["no_answer"] == 1.0
+    assert [piece["text"] for piece in line["best"]] == ["南边", "南"]
+
+
+def test_the_files_that_the_official_scripts_read(tmp_path):
+    answers = [said("a", -1.0), said("b", 1.0)]
+    assert submission(answers) == {"a": "南边", "b": ""}
+    assert silence(answers)["a"] == pytest.approx(1 / (1 + math.e))
+    assert silence(answers)["b"] > 0.5
+    save_submission(tmp_path, answers)
+    assert json.loads((tmp_path / "submission.json").read_text(encoding="utf-8")) == {"a": "南边", "b": ""}
+    assert json.loads((tmp_path / "na_prob.json").read_text(encoding="utf-8")) == silence(answers)
+
+
+def test_no_file_of_silence_where_something_is_always_said(tmp_path):
+    save_submission(tmp_path, [replace(said("a", 5.0), threshold=math.inf)])
+    assert json.loads((tmp_path / "submission.json").read_text(encoding="utf-8")) == {"a": "南边"}
+    assert not (tmp_path / "na_prob.json").exists()
