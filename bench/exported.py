@@ -2,11 +2,12 @@
 
     python bench/exported.py TUNED EXPORTED DEV
 
-TUNED is a folder of `unmask tune`, EXPORTED what `unmask export` made of it, DEV the file that it was judged by. The other side is asked as the card of the
-export says: rows and words through `transformers.pipeline`, choices and pieces of passages through the class. What is
-said is compared with `predictions.jsonl`; the probabilities of tags and of several labels, which are not in that file,
-with those of the tuned network. Rows that were cut or read in windows are left out and counted. A number (regression,
-the scores of a query) is the same if it differs by less than 1e-4. Prints one object of JSON.
+TUNED is a folder of `unmask tune`, EXPORTED what `unmask export` made of it, DEV the file that it was judged by. The
+other side is asked as the card of the export says: rows and words through `transformers.pipeline`, choices and pieces
+of passages through the class. What is said is compared with `predictions.jsonl`; the probabilities of tags and of
+several labels, which are not in that file, with those of the tuned network. For spans, what is compared instead is how
+much speaks for no answer. Rows that were cut or read in windows are left out and counted. A number (regression, the
+scores of a query) is the same if it differs by less than 1e-4. Prints one object of JSON.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -34,13 +35,13 @@ class Pair:
     ours: object
     theirs: object
     apart: float = 0.0
+    exact: bool = True
+    """Whether the same is said only if it is the same to the last digit; else numbers that are near are the same."""
 
     @property
     def equal(self) -> bool:
         """Whether the same is said."""
-        if isinstance(self.ours, float):
-            return self.apart < NEAR
-        return self.ours == self.theirs
+        return self.ours == self.theirs if self.exact else self.apart < NEAR
 
 
 class Card:
@@ -160,7 +161,7 @@ def _numbers(both: Both) -> Iterator[Pair | None]:
             yield None
             continue
         number = _asked(answer, _texts(line))[0]["score"]
-        yield Pair(line["said"], number, abs(number - line["said"]))
+        yield Pair(line["said"], number, abs(number - line["said"]), exact=False)
 
 
 def _orders(both: Both) -> Iterator[Pair | None]:
@@ -173,7 +174,8 @@ def _orders(both: Both) -> Iterator[Pair | None]:
             continue
         theirs = [_asked(answer, row)[0]["score"] for row in rows]
         ours = [one["score"] for one in line["said"]]
-        yield Pair(0.0, theirs, max(abs(one - other) for one, other in zip(ours, theirs, strict=True)))
+        apart = max(abs(one - other) for one, other in zip(ours, theirs, strict=True))
+        yield Pair(ours, theirs, apart, exact=False)
 
 
 def _tags(both: Both) -> Iterator[Pair | None]:
@@ -211,7 +213,7 @@ def _choices(both: Both) -> Iterator[Pair | None]:
 
 
 def _spans(both: Both) -> Iterator[Pair | None]:
-    """The piece of each passage, or nothing; instead of probabilities, how much speaks for no answer."""
+    """What is said, and the best piece even if nothing is said; for probabilities, how much speaks for no answer."""
     card = Card(both.exported)
     for line in both.lines():
         asked = len(both.tokenizer(line["question"], add_special_tokens=False)["input_ids"])
@@ -221,7 +223,9 @@ def _spans(both: Both) -> Iterator[Pair | None]:
         left = card(question=line["question"], passage=line["passage"])
         scores = left["scores"]
         doubt = float(scores[0, 0] - scores[left["first"], left["last"]])
-        yield Pair(line["said"], left["found"], abs(doubt - line["no_answer"]))
+        start, end = left["places"][left["first"]][0], left["places"][left["last"]][1]
+        ours, theirs = (line["said"], line["best"][0]["text"]), (left["found"], line["passage"][start:end])
+        yield Pair(ours, theirs, abs(doubt - line["no_answer"]))
 
 
 def _texts(line: Line) -> tuple[str, ...]:
@@ -229,12 +233,11 @@ def _texts(line: Line) -> tuple[str, ...]:
     return (text,) if isinstance(text, str) else tuple(text)
 
 
-def _asked(answer: Any, texts: Sequence[str]) -> list[Line]:
+def _asked(answer: Callable[[object], Any], texts: Sequence[str]) -> list[Line]:
     """All labels of a row with their scores, the likeliest first."""
-    if len(texts) == 1:
-        (said,) = answer([texts[0]])
-    else:
-        said = answer({"text": texts[0], "text_pair": texts[1]})
+    if len(texts) == 2:
+        return list(answer({"text": texts[0], "text_pair": texts[1]}))
+    (said,) = answer([texts[0]])
     return list(said)
 
 

@@ -17,6 +17,7 @@ import itertools
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -50,7 +51,7 @@ OUTPUTS = (
     Output("classify", "en_trec", "--kind classify", "label"),
     Output("classify-mean", "en_trec", "--kind classify --read mean", "label"),
     Output("classify-attention", "en_trec", "--kind classify --read attention", "label"),
-    Output("labels", "en_reuters", "--kind labels --fields text --label topics", "topics"),
+    Output("labels", "en_reuters", "--kind labels --fields text --label topics --length 256", "topics"),
     Output("regress", "en_stsb", "--kind regress"),
     Output("tag", "en_conll2003", "--kind tag", "tags"),
     Output("tag-crf", "en_conll2003", "--kind tag --crf", "tags"),
@@ -77,13 +78,11 @@ class Attempt:
         """The rows to learn from, or those to judge by."""
         return self.data / f"{self.output.name}.{part}.jsonl"
 
-    def tune(self, epochs: float) -> str:
+    def tune(self, epochs: float) -> list[str]:
         """The command that tunes."""
-        return (
-            f"-m unmask tune {shlex.quote(self.model)} --task {shlex.quote(str(self.file('train')))} "
-            f"--dev {shlex.quote(str(self.file('dev')))} {self.output.words} --policy {self.policy} "
-            f"--epochs {epochs:g} --batch 16 --out {shlex.quote(str(self.folder / 'tuned'))}"
-        )
+        files = ["--task", str(self.file("train")), "--dev", str(self.file("dev"))]
+        manner = [*self.output.words.split(), "--policy", self.policy, "--epochs", f"{epochs:g}", "--batch", "16"]
+        return ["-m", "unmask", "tune", self.model, *files, *manner, "--out", str(self.folder / "tuned")]
 
 
 def main() -> None:
@@ -123,10 +122,13 @@ def _cut(attempt: Attempt, tasks: Path, rows: int) -> None:
     """Write the first rows of both files of a task."""
     output = attempt.output
     attempt.data.mkdir(parents=True, exist_ok=True)
-    learned = _first(output, tasks / f"{output.task}.train.jsonl.gz", rows, lambda line: True)
+    learned = _first(output, tasks / f"{output.task}.train.jsonl.gz", rows, _both_ways)
     known = {label for line in learned for label in _labels(output, line)}
     judged = _first(
-        output, tasks / f"{output.task}.dev.jsonl.gz", rows // 4, lambda line: known >= _labels(output, line)
+        output,
+        tasks / f"{output.task}.dev.jsonl.gz",
+        rows // 4,
+        lambda line: _both_ways(line) and known >= _labels(output, line),
     )
     for part, lines in (("train", learned), ("dev", judged)):
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
@@ -142,12 +144,18 @@ def _first(output: Output, path: Path, rows: int, usable: Callable[[Line], bool]
         for _, group in itertools.groupby(lines, key=lambda line: line[output.query] if output.query else id(line)):
             some = list(group)
             size = sum(len(line.get("qas", "1")) for line in some)
-            if size > max(4, rows // 4):
+            if size > max(12, rows // 4):
                 continue
             kept, many = kept + some, many + size
             if many >= rows:
                 break
     return kept
+
+
+def _both_ways(line: Line) -> bool:
+    """Whether a passage has questions with and without an answer, if it could; so few rows show both."""
+    ways = {asked["is_impossible"] for asked in line.get("qas", []) if "is_impossible" in asked}
+    return len(ways) != 1
 
 
 def _labels(output: Output, line: Line) -> set[str]:
@@ -168,37 +176,46 @@ def _work(attempt: Attempt, wish: argparse.Namespace) -> Line:
     if failed:
         return _told({**about, "failed": failed})
     found = {**about, **_scored(tuned)}
-    failed = _run("export", f"-m unmask export {tuned} {exported}", attempt.folder, exported / "config.json", threads)
+    if exported.exists() and not (attempt.folder / "export.done").exists():  # stopped right after it
+        shutil.rmtree(exported)
+    words = ["-m", "unmask", "export", str(tuned), str(exported)]
+    failed = _run("export", words, attempt.folder, exported / "config.json", threads)
     if failed:
-        return _told({**found, "refused" if any(words in failed for words in REFUSED) else "failed": failed})
+        return _told({**found, "refused" if _is_refusal(failed) else "failed": failed})
     result = attempt.folder / "compare.out"
-    words = f"{Path(__file__).with_name('exported.py')} {tuned} {exported} {attempt.file('dev')}"
+    beside = str(Path(__file__).with_name("exported.py"))
+    words = [beside, str(tuned), str(exported), str(attempt.file("dev"))]
     failed = _run("compare", words, attempt.folder, result, threads)
     return _told({**found, "failed": failed} if failed else {**found, **json.loads(result.read_text("utf-8"))})
 
 
-def _run(name: str, words: str, folder: Path, result: Path, threads: str) -> str:
-    """Run a command unless the same was run before and left its result; nothing, or why it failed.
+def _run(name: str, words: Sequence[str], folder: Path, result: Path, threads: str) -> str:
+    """Run a command unless the same was run before to its end; nothing, or why it failed.
 
-    Comparisons are made on the processor, whatever the networks were tuned on.
+    A refusal is an end, too. Exports are read on the processor, whatever the networks were tuned on.
     """
-    log, done = folder / f"{name}.log", folder / f"{name}.done"
-    if done.exists() and done.read_text("utf-8") == words and result.exists():
-        return ""
+    log, done, command = folder / f"{name}.log", folder / f"{name}.done", shlex.join(words)
+    before, _, sentence = done.read_text("utf-8").partition("\n") if done.exists() else ("", "", "")
+    if before == command and (sentence or result.exists()):
+        return sentence
     hidden = {} if name == "tune" else {"CUDA_VISIBLE_DEVICES": ""}
     with log.open("w", encoding="utf-8") as err, (folder / f"{name}.out").open("w", encoding="utf-8") as out:
         ran = subprocess.run(
-            [sys.executable, *shlex.split(words)],
+            [sys.executable, *words],
             stdout=out,
             stderr=err,
             check=False,
             env={**os.environ, **hidden, "OMP_NUM_THREADS": threads, "COLUMNS": "1000"},
         )
-    if ran.returncode == 0:
-        done.write_text(words, encoding="utf-8")
-        return ""
-    said = [line.strip() for line in log.read_text("utf-8").splitlines() if line.strip()]
-    return said[-1].removeprefix("unmask: ") if said else f"exit code {ran.returncode}, see {log}"
+    said = [line.strip() for line in log.read_text("utf-8").splitlines() if line.strip()] or [f"see {log}"]
+    failed = said[-1].removeprefix("unmask: ") if ran.returncode else ""
+    if not failed or _is_refusal(failed):
+        done.write_text(f"{command}\n{failed}", encoding="utf-8")
+    return failed
+
+
+def _is_refusal(sentence: str) -> bool:
+    return any(words in sentence for words in REFUSED)
 
 
 def _scored(tuned: Path) -> Line:

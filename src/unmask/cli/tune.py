@@ -44,6 +44,9 @@ def tune(
     crf: Annotated[
         bool, typer.Option("--crf", help="Tags: choose those of a sentence together.", rich_help_panel=_ASKED)
     ] = False,
+    legal: Annotated[
+        bool, typer.Option("--legal", help="Tags: only those that may follow each other.", rich_help_panel=_ASKED)
+    ] = False,
     longest: Annotated[
         int | None, typer.Option(min=1, help="Spans: most tokens of an answer.", rich_help_panel=_ASKED)
     ] = None,
@@ -122,6 +125,7 @@ def tune(
         choice=Choice(texts, label.strip()),
         read=ReadOut(read),
         crf=crf,
+        legal=legal,
         longest=longest,
         most=candidates,
         manner=Manner(version=Version(version), search=Beam(width=beam, most=most)),

@@ -18,9 +18,9 @@ RISE = 0.1
 """The bound of a basin above its lowest place, in units of the loss."""
 SHARE = 0.1
 """The same, as a part of the way up to the start."""
-RADII = (0.05, 0.1, 0.2, 0.3)
+RADII = (0.125, 0.25, 0.5, 0.75, 1.0)
 """Distances from the end at which the rise is measured, as parts of the norm of the weights."""
-RADIUS = 0.2
+RADIUS = 0.5
 """The one that two runs are compared by."""
 DRAWS = 6
 """Random directions at each radius."""

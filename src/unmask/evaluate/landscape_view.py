@@ -12,7 +12,7 @@ import numpy as np
 from unmask.errors import InputError
 from unmask.report.landscape_record import Directions, Row
 
-REACH = 0.5
+REACH = 1.0
 """How far a map of random directions goes, as a part of the norm of the weights."""
 
 

@@ -44,7 +44,7 @@ def _wider(found: Landscape) -> str:
     }
     if len(set(signs.values())) > 1:
         said = ", ".join(f"{where} {_WHOSE[sign]}" for where, sign in signs.items())
-        return f"The measures disagree about which basin is wider: {said}."
+        return f"The measures do not agree on a wider basin: {said}."
     sign = signs["in random directions"]
     if not sign:
         return "Both basins are equally wide, by all three measures."
@@ -91,7 +91,7 @@ def table(found: Landscape) -> Iterator[tuple[str, str, str]]:
         ("distance moved / norm of weights", lambda side: f"{side.moved / side.norm:.3f}"),
         (f"width of the basin in alpha, to loss + {RISE}", lambda side: _width(side, 0, 1.0)),
         ("same basin / norm of weights", lambda side: _width(side, 0, side.moved / side.norm)),
-        (f"width in alpha, to {SHARE:.0%} of the way up to the start", lambda side: _width(side, 1, 1.0)),
+        (f"width in alpha, to {SHARE:.0%} of the fall", lambda side: _width(side, 1, 1.0)),
         (f"rise at a random distance of {RADIUS} norms", _rise),
     )
     one, other = found.sides
@@ -110,4 +110,4 @@ def _width(side: Side, number: int, unit: float) -> str:
 
 def _rise(side: Side) -> str:
     one = rise_at(side)
-    return f"{one.mean:.3f} ± {one.spread:.3f}"
+    return f"{round(one.mean, 3) + 0.0:.3f} ± {one.spread:.3f}"  # never a minus before zeros

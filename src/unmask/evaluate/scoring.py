@@ -30,6 +30,7 @@ from unmask.evaluate.spans import baseline as spans_baseline
 from unmask.evaluate.tags import Scheme, tagging
 from unmask.evaluate.tags import baseline as tagging_baseline
 from unmask.evaluate.writing import writing
+from unmask.records import Amounts
 from unmask.tune.asking import PassageQuestion
 from unmask.tune.asking_answers import SpanAnswer
 from unmask.tune.output import Answer, Output
@@ -143,9 +144,21 @@ def fit(output: Output, sheet: AnySheet, answers: Sequence[Answer]) -> tuple[Out
             given = cast(Sequence[SpanAnswer], answers)
             doubt = np.array([one.doubt for one in given])
             best = best_thresholds(truths, [one.meant for one in given], doubt, reading)
-            fitted = output.fitted(best.f1.value)
+            fitted = output.fitted(_between(best.f1.value, doubt))
             return fitted, fitted.reconsidered(given)
     return output, answers
+
+
+def _between(threshold: float, doubt: Amounts) -> float:
+    """A threshold that keeps the same answers back, halfway between the doubts beside it.
+
+    The script puts it on the doubt of a question. There, the last digit of a sum on another device would decide whether
+    that question is answered.
+    """
+    kept, held = doubt[doubt <= threshold], doubt[doubt > threshold]
+    below = float(kept.max()) if len(kept) else float(held.min()) - 2.0
+    above = float(held.min()) if len(held) else below + 2.0
+    return (below + above) / 2
 
 
 def _written(right: list[list[str]], said: Sequence[str]) -> Scores:

@@ -23,14 +23,17 @@ _LADDERS = ((1.0, 1.5, 2.0, 3.0, 5.0, 7.0), (1.0, 2.0, 5.0), (1.0, 3.0), (1.0,))
 MOST = 11
 """Levels of one picture: as many as colours can be told apart."""
 _FEWEST = 5
+_RANGE = 100.0
+"""How far the lowest level may lie below the highest place: what is lower still is all one bottom."""
 
 
 def levels(low: float, high: float, ratio: bool) -> tuple[float, ...]:
     """Round numbers strictly between two heights: in equal ratios, as losses are read, or in equal steps."""
     if not high > low:
         return ()
+    floor = max(low, high / _RANGE)
     for ladder in _LADDERS if ratio else ():
-        found = [value for value in _rungs(ladder, max(low, high / 1000), high) if low < value < high]
+        found = [value for value in _rungs(ladder, floor, high) if floor < value < high]
         if _FEWEST <= len(found) <= MOST:
             return tuple(found)
         if len(found) < _FEWEST:

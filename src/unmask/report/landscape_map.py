@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unmask.report.figures import Unit, rounded, tick_labels, ticks
+from unmask.report.figures import Unit, tick_labels, ticks
 from unmask.report.landscape_contour import MOST, Loop, levels, outlines
 from unmask.report.landscape_record import Directions, Height, Map
 from unmask.report.markup import NOTHING, Html, span, tag, text
@@ -73,7 +73,7 @@ def bar(scale: Scale) -> Html:
     if not scale.levels:
         return NOTHING
     swatches = [tag("i", scale.band(number)) for number in range(len(scale.levels) + 1)]
-    words = [f"{100 * level:g} %" if scale.unit is Unit.SHARE else rounded(level) for level in scale.levels]
+    words = [f"{100 * level:g} %" if scale.unit is Unit.SHARE else f"{level:g}" for level in scale.levels]
     share = 100 / (len(scale.levels) + 1)
     labels = (Html(f'<span style="left:{share * n:.2f}%">{text(word)}</span>') for n, word in enumerate(words, 1))
     return tag(

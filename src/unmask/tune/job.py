@@ -7,9 +7,10 @@ What never happens here: torch. A wrong label is found before a network is opene
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeAlias
 
 from unmask.shards.files import digest_of
@@ -39,6 +40,22 @@ from unmask.tune.wish import NO_WISH, Wish
 Reader: TypeAlias = Callable[[Path, Choice, bool], tuple[AnySheet, Choice]]
 """From a path and the fields that the user named to questions (without truths on wish) and the fields that it read."""
 
+Learn: TypeAlias = Callable[[AnySheet, Wish], Output]
+"""From the questions of a training file to what is asked."""
+
+_KINDS: Mapping[Kind, tuple[Reader, Learn]] = MappingProxyType(
+    {
+        Kind.CLASSIFY: (rows.read, Classify.learn),
+        Kind.LABELS: (label_rows.read, Labels.learn),
+        Kind.REGRESS: (rows.read, Regress.learn),
+        Kind.TAG: (tagging_files.read, Tag.learn),
+        Kind.SPAN: (asking.read, Span.learn),
+        Kind.CHOOSE: (choice_rows.read, Choose.learn),
+        Kind.RANK: (rank_rows.read, Rank.learn),
+        Kind.PAIR: (rows.read, PairClass.learn),
+        Kind.WRITE: (texts.read, Write.learn),
+    }
+)
 ASIDE = 0.1
 """The share of the texts that is judged by where no second file is given."""
 
@@ -89,52 +106,16 @@ def _practice(output: Output, sheet: AnySheet) -> AnySheet:
 
 def read(path: Path, kind: Kind, choice: Choice, truths: bool = True) -> AnySheet:
     """The questions of another file of the same task; `truths`: whether it must tell them."""
-    return _reader(kind)(path, choice, truths)[0]
+    return _KINDS[kind][0](path, choice, truths)[0]
 
 
 def _learn(path: Path, wish: Wish) -> tuple[AnySheet, Choice, Output]:
     """Questions, the fields they stand in, and what is asked."""
     kind = wish.kind or guess_kind(path, wish.choice)
-    sheet, choice = _reader(kind)(path, wish.choice, True)
+    sheet, choice = _KINDS[kind][0](path, wish.choice, True)
     if wish.kind is None and kind is Kind.CLASSIFY and are_amounts(sheet):
         kind = Kind.REGRESS
-    match kind:
-        case Kind.REGRESS:
-            return sheet, choice, Regress.learn(sheet, wish)
-        case Kind.LABELS:
-            return sheet, choice, Labels.learn(sheet, wish)
-        case Kind.CHOOSE:
-            return sheet, choice, Choose.learn(sheet, wish)
-        case Kind.RANK:
-            return sheet, choice, Rank.learn(sheet, wish)
-        case Kind.SPAN:
-            return sheet, choice, Span.learn(sheet, wish)
-        case Kind.TAG:
-            return sheet, choice, Tag.learn(sheet, wish)
-        case Kind.WRITE:
-            return sheet, choice, Write.learn(sheet, wish)
-        case Kind.PAIR:
-            return sheet, choice, PairClass.learn(sheet, wish)
-        case _:
-            return sheet, choice, Classify.learn(sheet, wish)
-
-
-def _reader(kind: Kind) -> Reader:
-    match kind:
-        case Kind.LABELS:
-            return label_rows.read
-        case Kind.CHOOSE:
-            return choice_rows.read
-        case Kind.RANK:
-            return rank_rows.read
-        case Kind.SPAN:
-            return asking.read
-        case Kind.WRITE:
-            return texts.read
-        case Kind.TAG:
-            return tagging_files.read
-        case _:
-            return rows.read
+    return sheet, choice, _KINDS[kind][1](sheet, wish)
 
 
 def guess_kind(path: Path, choice: Choice) -> Kind:

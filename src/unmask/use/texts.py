@@ -14,7 +14,7 @@ from pathlib import Path
 from unmask.errors import InputError
 from unmask.text.plain import whole
 from unmask.text.sources import STANDARD_INPUT, Format, Packing, Source
-from unmask.text.table import Form, decoded, find_file, raw_lines, read_table
+from unmask.text.table import TABLES, Form, decoded, find_file, raw_lines, read_table
 
 STANDARD = Source(Path(STANDARD_INPUT), "standard input", Format.SNIFF, Packing.PLAIN)
 _ADVICE = "Name the field or column that holds the text with --field."
@@ -35,7 +35,7 @@ def standard_lines() -> Iterator[str]:
 
 
 def _find(written: str) -> tuple[Source, Form]:
-    return (STANDARD, Form.LINES) if written == STANDARD_INPUT else find_file(Path(written), tuple(Form))
+    return (STANDARD, Form.LINES) if written == STANDARD_INPUT else find_file(Path(written), (Form.LINES, *TABLES))
 
 
 def _sniffed(lines: Iterator[bytes]) -> tuple[Iterator[bytes], Form]:

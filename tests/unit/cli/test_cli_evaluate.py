@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from test_cli_tune import BAD, GOOD, lines, network
+from little_net import BAD, GOOD, lines, network
 
 from unmask.errors import InputError
 from unmask.evaluate.suite import plan

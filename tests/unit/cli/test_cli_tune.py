@@ -8,28 +8,19 @@ from pathlib import Path
 import pytest
 import torch
 import typer
-from safetensors.torch import save_file
+from little_net import BAD, GOOD, lines, network
 from typer.testing import CliRunner
 
 from unmask.cli.predict import predict
 from unmask.cli.tune import tune
 from unmask.cli.tuning import Remark
 from unmask.errors import CorpusError, InputError, RecipeError, UserError
-from unmask.export.bert import Architecture
-from unmask.export.bert_config import write_config
 from unmask.export.tuned import open_tuned
-from unmask.export.write import their_weights
-from unmask.nets.model import Model
-from unmask.nets.transformer import draw_weights
-from unmask.nets.trunk import Trunk
 from unmask.shards.lock import locked
-from unmask.tokenize.train import train
-from unmask.tokenize.wordpiece import WordPiece
 from unmask.tune.saved import read_task
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(tune)
-GOOD, BAD = "房间很好，很干净", "又脏又吵，再也不来了"
 
 
 @pytest.fixture(autouse=True)
@@ -43,19 +34,6 @@ def place(monkeypatch, tmp_path):
     lines("dev.jsonl", [{"text": f"{(GOOD, BAD)[i % 2]}{i}", "label": "好坏"[i % 2]} for i in range(50, 60)])
     yield
     torch.set_num_threads(before)
-
-
-def network(folder: Path) -> None:
-    model = Model(Trunk(depth=1, width=16, heads=2, inner=32), 80, 32)
-    draw_weights(model, 0.1, torch.Generator().manual_seed(1))
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps(write_config(model, 0, Architecture.PRE_TRAINING)))
-    save_file(their_weights(model, Architecture.PRE_TRAINING), folder / "model.safetensors")
-    train(WordPiece(80, min_count=1), (GOOD, BAD, "0123456789") * 2).save(folder / "tokenizer.json")
-
-
-def lines(name: str, rows: list[dict[str, object]]) -> None:
-    Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def run(*words: str):

@@ -139,8 +139,22 @@ def test_the_threshold_is_fitted_to_the_questions_to_judge_by(tmp_path):
     ]
     assert scores(job.output, job.judged, answers)["exact_match"] == pytest.approx(0.25)
     better, again = fit(job.output, job.judged, answers)
-    assert better.threshold == pytest.approx(2.0)
+    assert better.threshold == pytest.approx(2.5)  # between the doubts: on one of them, the last digit would decide
     assert scores(better, job.judged, again)["exact_match"] == 1.0
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_no_question_stands_on_the_threshold(tmp_path, right):
+    job = job_of(tmp_path)
+    truths = job.judged.questions
+    answers = [
+        said(question.id, number - 9.0, question.answers[0].text if right and question.answers else "边")
+        for number, question in enumerate(sorted(truths, key=lambda one: one.impossible))
+    ]
+    answers = [next(one for one in answers if one.id == question.id) for question in truths]
+    better, again = fit(job.output, job.judged, answers)
+    assert min(abs(one.doubt - better.threshold) for one in again) >= 0.5
+    assert sum(bool(one.said) for one in again) == (sum(not one.impossible for one in truths) if right else 0)
 
 
 def test_nothing_is_fitted_where_every_question_has_an_answer(tmp_path):
