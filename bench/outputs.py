@@ -232,7 +232,9 @@ def _scored(tuned: Path) -> Line:
 
 def _told(found: Line) -> Line:
     """Say that a cell is done."""
-    last = found.get("failed") or ("not for transformers" if "refused" in found else f"{found['equal']} answers equal")
+    last = found.get("failed") or (
+        "not for transformers" if "refused" in found else f"{found['equal']} of {found['compared']} equal"
+    )
     print(f"{found['output']:20s} {found['policy']:8s} {_number(found)}: {last}", file=sys.stderr, flush=True)
     return found
 
@@ -259,7 +261,17 @@ def _tell(found: Sequence[Line]) -> None:
             print(f"{start} {_number(one)} | {one['seconds']:.1f} | {one['trained']:,} | {share:.2%} |")
         else:
             print(f"{start} failed: {one['failed']} | | | |")
+    _tell_matrix(found)
     _tell_exports(found)
+
+
+def _tell_matrix(found: Sequence[Line]) -> None:
+    """The scores again, an output in each line."""
+    policies = list(dict.fromkeys(one["policy"] for one in found))
+    print(f"\n| output | task | {' | '.join(policies)} |\n|---|---|{'---|' * len(policies)}")
+    for output, task in dict.fromkeys((one["output"], one["task"]) for one in found):
+        scores = {one["policy"]: _number(one) for one in found if one["output"] == output}
+        print(f"| {output} | {task} | {' | '.join(scores.get(policy, '-') for policy in policies)} |")
 
 
 def _tell_exports(found: Sequence[Line]) -> None:

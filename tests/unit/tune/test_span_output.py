@@ -148,7 +148,7 @@ def test_no_question_stands_on_the_threshold(tmp_path, right):
     job = job_of(tmp_path)
     truths = job.judged.questions
     answers = [
-        said(question.id, number - 9.0, question.answers[0].text if right and question.answers else "边")
+        said(question.id, number - 9.0, question.answers[0].text if right and question.answers else "无")
         for number, question in enumerate(sorted(truths, key=lambda one: one.impossible))
     ]
     answers = [next(one for one in answers if one.id == question.id) for question in truths]
