@@ -44,7 +44,7 @@ from unmask.tune.remember import remembered
 from unmask.tune.start import Origin, new_learner
 
 VOCABULARY, LENGTH, BATCH, SHORTEST = 8000, 128, 32, 8
-POLICIES: tuple[Policy, ...] = (Full(), Frozen(remember=False), Frozen(), Layers(), Adapter(), Top(1))
+POLICIES: tuple[Policy, ...] = (Full(), Frozen(cache=False), Frozen(), Layers(), Adapter(), Top(1))
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def main() -> None:
     for policy in POLICIES:
         times = _time(policy, model, course, wish.epochs)
         full = times.later if isinstance(policy, Full) else full
-        told = f"{policy.name}{'' if getattr(policy, 'remember', True) else ', nothing kept'}"
+        told = f"{policy.name}{'' if getattr(policy, 'cache', True) else ', nothing kept'}"
         print(
             f"{told:<24}{times.moving:>12,}{times.first:>12.2f} s{times.later:>10.3f} s{full / times.later:>16.1f} x",
             flush=True,

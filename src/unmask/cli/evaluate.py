@@ -38,7 +38,9 @@ def evaluate(
         unmask evaluate runs/bert --suite tasks/ --tasks sst2,rte --seeds 5 --epochs 3 --rate 1e-4 --out suite5/
     """
     from unmask.evaluate.suite_file import read_suite
+    from unmask.tune.policies.choose import choose_policy
 
+    choose_policy(policy, {})
     only = [name.strip() for name in tasks.split(",") if name.strip()]
     found = read_suite(suite, only)
     given = {"epochs": epochs, "rate": rate, "batch": batch, "length": length}

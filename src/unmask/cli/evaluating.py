@@ -110,8 +110,7 @@ class Suite:
             code = process.wait()
         self.running.remove(process)
         if code:
-            said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
-            raise UserError(f"unmask {' '.join(words)} ended with {code}: {' '.join(said)} (see {log})")
+            raise UserError(f"{_reason(log) or f'A run ended with {code}'} (the run: {log})")
 
     def _answer_tests(self) -> None:
         """Answer the files whose truth is not known, with the first seed."""
@@ -121,6 +120,13 @@ class Suite:
                 answers = self.out / "submissions" / f"{task.name}.jsonl"
                 if not answers.exists():
                     self._call(["predict", str(run), str(test), "--out", str(answers)], run.parent / f"test.{LOG}", 1)
+
+
+def _reason(log: Path) -> str:
+    """What a run said when it stopped, if it was a sentence."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    said = [line.removeprefix("unmask: ") for line in lines if line.startswith("unmask: ")]
+    return said[-1] if said else ""
 
 
 def show(found: Sequence[Figures]) -> None:
@@ -150,7 +156,8 @@ def _sides(found: Sequence[Figures]) -> tuple[list[tuple[float, ...]], list[tupl
 
 
 def _side(scores: Sequence[float]) -> str:
-    return f"{_hundred(mean(scores))} ± {100 * spread(scores):.1f}" if scores else ""
+    varies = f" ± {100 * spread(scores):.1f}" if len(scores) > 1 else ""
+    return _hundred(mean(scores)) + varies if scores else ""
 
 
 def _hundred(score: float) -> str:

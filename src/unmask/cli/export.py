@@ -47,6 +47,9 @@ def export(
     ] = None,
     normalise: Annotated[bool, typer.Option("--normalise", help="sentence: bring every vector to length 1.")] = False,
     onnx: Annotated[bool, typer.Option("--onnx", help="Also write model.onnx, for programs without torch.")] = False,
+    network: Annotated[
+        Path | None, typer.Option(help="Where the network lies that LoRA or a head was tuned on, if it was moved.")
+    ] = None,
 ) -> None:
     """Write a folder that transformers loads with no remote code, and prove that both read the same numbers.
 
@@ -67,7 +70,7 @@ def export(
 
     extras = _extras(purpose, pool, normalise, onnx)
     if is_tuned(source):
-        _export_tuned(source, out, purpose, extras)
+        _export_tuned(source, out, purpose, extras, network)
         return
     opened = open_source(source, checkpoint)
     architecture = _architecture(purpose, opened.model)
@@ -88,20 +91,20 @@ def _extras(purpose: Purpose, pool: Pool | None, normalise: bool, onnx: bool) ->
     return [Onnx()] if onnx else []
 
 
-def _export_tuned(source: Path, out: Path, purpose: Purpose, extras: list[Extra]) -> None:
+def _export_tuned(source: Path, out: Path, purpose: Purpose, extras: list[Extra], network: Path | None) -> None:
     from unmask.errors import InputError
     from unmask.export.bert import Architecture
     from unmask.export.tuned import export_tuned, open_tuned
     from unmask.export.tuned_class import class_of
 
-    if purpose is Purpose.CLASSIFIER and class_of(open_tuned(source))[0] is not Architecture.CLASSIFIER:
+    if purpose is Purpose.CLASSIFIER and class_of(open_tuned(source, network))[0] is not Architecture.CLASSIFIER:
         raise InputError(f"{source} was tuned for a task that is no classification of rows; leave --as out.")
     if purpose not in (Purpose.WHOLE, Purpose.CLASSIFIER):
         raise InputError(
             f"{source} was tuned for a task and is written as what answers that task, not --as {purpose}; leave --as "
             "out, or name the network that it was tuned from."
         )
-    _tell(out, *export_tuned(source, out, extras=extras))
+    _tell(out, *export_tuned(source, out, extras=extras, network=network))
 
 
 def _architecture(purpose: Purpose, model: Model) -> Architecture:

@@ -20,6 +20,9 @@ def predict(
     out: Annotated[
         Path | None, typer.Option(help="Where to write: .jsonl; .tsv as GLUE wants it; .json as SQuAD and CMRC do.")
     ] = None,
+    network: Annotated[
+        Path | None, typer.Option(help="Where the network lies that adapters or a head were tuned on, if it was moved.")
+    ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, mps, or auto for the fastest.")] = "auto",
 ) -> None:
     """Answer the questions of a file with a tuned network. Without --out the answers are printed.
@@ -41,11 +44,11 @@ def predict(
 
     if out is not None and out.suffix not in (".jsonl", ".tsv", ".json"):
         raise InputError(f"--out {out}: the name should end with .jsonl, .tsv or .json, which says how to write.")
-    network = open_tuned(tuned)
-    network.learner.to(choose_device(device))
-    sheet = read(questions, network.output.kind, network.choice, truths=False)
+    answers = open_tuned(tuned, network)
+    answers.learner.to(choose_device(device))
+    sheet = read(questions, answers.output.kind, answers.choice, truths=False)
     asked = [question.line() for question in sheet.questions]
-    said = [answer.line() for answer in network.answer(sheet)]
+    said = [answer.line() for answer in answers.answer(sheet)]
     if out is None:
         for row, line in zip(asked, said, strict=True):
             say(json.dumps({**row, **line}, ensure_ascii=False))

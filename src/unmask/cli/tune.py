@@ -38,9 +38,9 @@ def tune(
     ] = "",
     label: Annotated[str, typer.Option(help="The field of the label.", rich_help_panel=_ASKED)] = "",
     read: Annotated[
-        Literal["first", "mean", "attention"],
-        typer.Option(help="Which tokens speak for a row.", rich_help_panel=_ASKED),
-    ] = "first",
+        Literal["first", "mean", "attention"] | None,
+        typer.Option(help="Which tokens speak for a row. Usual: first.", rich_help_panel=_ASKED),
+    ] = None,
     crf: Annotated[
         bool, typer.Option("--crf", help="Tags: choose those of a sentence together.", rich_help_panel=_ASKED)
     ] = False,
@@ -51,16 +51,18 @@ def tune(
         int | None, typer.Option(min=1, help="Spans: most tokens of an answer.", rich_help_panel=_ASKED)
     ] = None,
     candidates: Annotated[
-        int, typer.Option(min=2, help="Rank: most candidates of a query in a step.", rich_help_panel=_ASKED)
-    ] = 16,
+        int | None, typer.Option(min=2, help="Rank: most candidates in a step. Usual: 16.", rich_help_panel=_ASKED)
+    ] = None,
     version: Annotated[
-        Literal["1", "2"],
-        typer.Option(help="Write: with a new decoder (1), or the encoder itself goes on (2).", rich_help_panel=_ASKED),
-    ] = "2",
-    beam: Annotated[int, typer.Option(min=1, help="Write: texts searched at once.", rich_help_panel=_ASKED)] = 4,
+        Literal["1", "2"] | None,
+        typer.Option(help="Write: with a new decoder (1), or the encoder itself (2, usual).", rich_help_panel=_ASKED),
+    ] = None,
+    beam: Annotated[
+        int | None, typer.Option(min=1, max=64, help="Write: texts searched at once. Usual: 4.", rich_help_panel=_ASKED)
+    ] = None,
     most: Annotated[
-        int, typer.Option(min=2, help="Write: most tokens of a text, its end counted.", rich_help_panel=_ASKED)
-    ] = 64,
+        int | None, typer.Option(min=2, help="Write: most tokens of a text. Usual: 64.", rich_help_panel=_ASKED)
+    ] = None,
     policy: Annotated[
         Literal["full", "frozen", "layers", "adapter", "lora", "norms", "top", "gradual"],
         typer.Option(help="What may move.", rich_help_panel=_MOVES),
@@ -116,23 +118,34 @@ def tune(
     from unmask.tune.manner import Manner, Version
     from unmask.tune.output import Kind, usual_length
     from unmask.tune.policies.choose import choose_policy
-    from unmask.tune.wish import Wish
+    from unmask.tune.wish import Wish, check_options
     from unmask.use.beam_choice import Beam
 
     texts = tuple(name.strip() for name in fields.split(",") if name.strip())
     wish = Wish(
         kind=None if kind == "auto" else Kind(kind),
         choice=Choice(texts, label.strip()),
-        read=ReadOut(read),
+        read=ReadOut(read or "first"),
         crf=crf,
         legal=legal,
         longest=longest,
-        most=candidates,
-        manner=Manner(version=Version(version), search=Beam(width=beam, most=most)),
+        most=candidates or 16,
+        manner=Manner(version=Version(version or "2"), search=Beam(width=beam or 4, most=most or 64)),
     )
-    given = {"decay": decay, "width": width, "blocks": blocks, "rank": rank, "move": move, "remember": cache}
+    given = {"decay": decay, "width": width, "blocks": blocks, "rank": rank, "move": move, "cache": cache}
     moves = choose_policy(policy, {name: value for name, value in given.items() if value is not None})
     job = read_job(task, dev, wish, seed)
+    options: dict[str, object] = {
+        "--read": read,
+        "--crf": crf,
+        "--legal": legal,
+        "--longest": longest,
+        "--candidates": candidates,
+        "--version": version,
+        "--beam": beam,
+        "--most": most,
+    }
+    check_options(job.output.kind, {name: bool(value) for name, value in options.items()})
 
     from unmask.cli.tuning import work
     from unmask.export.source import open_source

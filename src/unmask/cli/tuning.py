@@ -146,7 +146,7 @@ def show(out: Path, job: Job) -> None:
         say(chance(job.output, job.judged))
     parameters = found["parameters"]
     share = parameters["trained"] / parameters["all"]
-    say(f"{parameters['trained']:,} of {parameters['all']:,} parameters were trained ({share:.1%}).")
+    say(f"{parameters['trained']:,} of {parameters['all']:,} parameters were trained ({share:.2%}).")
     say(f"The tuned network is in {out}, its answers in {out / PREDICTIONS}.")
 
 

@@ -47,7 +47,11 @@ def read_suite(folder: Path, only: Sequence[str] = ()) -> tuple[SuiteTask, ...]:
     if not folder.is_dir():
         raise InputError(f"{folder} is no folder. A suite is a folder of NAME.train.* and NAME.dev.* files.")
     found = {part: _parts(folder, part) for part in ("train", "dev", "test")}
-    names = sorted(found["train"].keys() & found["dev"].keys())
+    names = sorted(found["train"].keys() | found["dev"].keys())
+    for name in names:
+        for part, other in (("train", "dev"), ("dev", "train")):
+            if name not in found[part]:
+                raise InputError(f"{found[other][name]} has no {name}.{part}.* beside it. A task needs both files.")
     if not names:
         raise InputError(f"{folder} holds no task: none of its files are called NAME.train.* and NAME.dev.*.")
     unknown = sorted(set(only) - set(names))

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from unmask.errors import InputError
 from unmask.export.bert import Architecture
 from unmask.export.card import About
 from unmask.export.extra import Extra
@@ -19,14 +20,19 @@ from unmask.export.proof import SENTENCES, Proof
 from unmask.export.source import open_source
 from unmask.export.tuned_class import class_of, model_of_tuned
 from unmask.export.write import export
-from unmask.tune.saved import Tuned, load_tuned, read_task
+from unmask.nets.model import Model
+from unmask.tune.saved import Root, Tuned, load_tuned, read_task
 
 
 def export_tuned(
-    source: Path, folder: Path, lines: Sequence[str] = SENTENCES, extras: Sequence[Extra] = ()
+    source: Path,
+    folder: Path,
+    lines: Sequence[str] = SENTENCES,
+    extras: Sequence[Extra] = (),
+    network: Path | None = None,
 ) -> tuple[Architecture, Proof]:
     """Write a tuned network, its labels among the settings, and keep it only if both libraries answer alike."""
-    tuned = open_tuned(source)
+    tuned = open_tuned(source, network)
     architecture, task = class_of(tuned)
     model = model_of_tuned(tuned)
     about = _about(source.resolve().name, read_task(source))
@@ -34,9 +40,19 @@ def export_tuned(
     return architecture, export(model, tuned.tokenizer, folder, architecture, about, lines, task, extras)
 
 
-def open_tuned(folder: Path) -> Tuned:
-    """A tuned network, on its trunk; a trunk that was saved apart is looked for where it lay when it was tuned."""
-    return load_tuned(folder, lambda root: open_source(folder / root.folder).model)
+def open_tuned(folder: Path, network: Path | None = None) -> Tuned:
+    """A tuned network, on its trunk; a trunk that was saved apart is looked for where it lay, or in `network`."""
+
+    def find(root: Root) -> Model:
+        lay = network or folder / root.folder
+        if not lay.is_dir():
+            raise InputError(
+                f"{folder} holds only what was learned on top of a network, which should lie in {lay} and is not "
+                "there. Put it back, or name where it lies now with --network."
+            )
+        return open_source(lay).model
+
+    return load_tuned(folder, find)
 
 
 def _about(name: str, said: Mapping[str, Any]) -> About:

@@ -60,6 +60,8 @@ class Table:
 
 def find_file(path: Path, forms: Sequence[Ending]) -> tuple[Source, Ending]:
     """The file behind a path, and its form; refuses one that is not there or has none of these forms."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder. Give the path of a file that ends with {_either(forms)}.")
     if not path.is_file():
         raise InputError(f"{path}: there is no such file. Give the path of a file that ends with {_either(forms)}.")
     name, packing = unpacked_name(path.name)
@@ -67,7 +69,7 @@ def find_file(path: Path, forms: Sequence[Ending]) -> tuple[Source, Ending]:
         if name.endswith(form):
             return Source(path, str(path), Format.TEXT, packing), form
     raise InputError(
-        f"{path}: is not of a known kind. Known are {', '.join(forms)}, each also with .gz or .zst; rename the file to "
+        f"{path} is not of a known kind. Known are {', '.join(forms)}, each also with .gz or .zst; rename the file to "
         "say what it holds."
     )
 

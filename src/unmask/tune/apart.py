@@ -47,5 +47,5 @@ def put_on(learner: Learner, policy: Policy, model: Model, digest: str, what: st
 def _another(what: str) -> InputError:
     return InputError(
         f"{what} holds only what was learned on top of a network, and that was another network than this one: the "
-        "weights differ. Give the network that it was tuned from, or tune again on this one."
+        "weights differ. Name the one that it was tuned from with --network, or tune again on this one."
     )

@@ -55,8 +55,9 @@ class ChoiceQuestion:
         return self.given[:1] if len(self.given) > 1 else (*self.given, *self.choices)
 
     def line(self) -> dict[str, object]:
-        """The question, its choices and the right one."""
-        return {"given": list(self.given), "choices": list(self.choices), "answer": self.truth}
+        """The question, its choices, and the right one if it is known."""
+        asked: dict[str, object] = {"given": list(self.given), "choices": list(self.choices)}
+        return {**asked, "answer": self.truth} if self.truth else asked
 
 
 def read(path: Path, choice: Choice = NO_CHOICE, truths: bool = True) -> tuple[Sheet[ChoiceQuestion], Choice]:

@@ -137,9 +137,14 @@ def guess_kind(path: Path, choice: Choice) -> Kind:
 
 
 def are_amounts(sheet: Sheet[RowQuestion]) -> bool:
-    """Whether all truths are numbers and one of them is not whole."""
+    """Whether the truths are numbers and some are not whole. A few that are no numbers are mistakes, not classes."""
+    numbers = [number for question in sheet.questions for number in _as_number(question.truth)]
+    return 2 * len(numbers) > len(sheet) and not all(number.is_integer() for number in numbers)
+
+
+def _as_number(truth: str) -> tuple[float, ...]:
+    """A truth as a number, or nothing."""
     try:
-        numbers = [float(question.truth) for question in sheet.questions]
+        return (float(truth),)
     except ValueError:
-        return False
-    return not all(number.is_integer() for number in numbers)
+        return ()

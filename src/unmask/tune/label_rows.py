@@ -55,7 +55,8 @@ def asks_for_labels(first: Row, choice: Choice = NO_CHOICE) -> bool:
     names = {name.lower(): cell for name, cell in first.fields.items()}
     words = not names.keys().isdisjoint(("tokens", "words", "chars"))  # then a list has a tag for each of them
     found = [names[name] for name in SETS if name in names]
-    return not words and bool(found) and all(isinstance(cell, list) for cell in found)
+    joined = any(isinstance(cell, str) and (";" in cell or "|" in cell) for cell in found[:1])
+    return not words and bool(found) and (joined or all(isinstance(cell, list) for cell in found))
 
 
 def label_field(table: TaskFile) -> str:

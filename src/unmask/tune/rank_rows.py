@@ -1,8 +1,8 @@
 """Queries with candidates, some of them relevant: ranking from plain files.
 
 What arrives: the path of a table. What leaves: a `Sheet` of `RankQuestion`s, and the fields that were read.
-What never happens here: a query in two groups. Rows with the *same query* are one group, wherever they stand in the
-file; a group stands where its first row stood.
+What never happens here: the candidates of one query torn apart. Rows with the *same query* are one group, wherever they
+stand in the file, and the group stands where its first row stood; a line that holds all candidates is a group alone.
 
 A file has a row for each candidate (query, candidate, label), or in JSON lines one for each query: `{"query": ...,
 "candidates": [{"text": ..., "label": 1}, ...]}`. A label is 0 for a candidate of no use, and more for a relevant one.
@@ -42,18 +42,20 @@ class RankQuestion:
         return (self.query,)
 
     def line(self) -> dict[str, object]:
-        """The query, its candidates and how relevant each is."""
-        return {"query": self.query, "candidates": list(self.candidates), "labels": list(self.truth)}
+        """The query, its candidates, and how relevant each is if that is known."""
+        asked: dict[str, object] = {"query": self.query, "candidates": list(self.candidates)}
+        return {**asked, "labels": list(self.truth)} if self.truth else asked
 
 
 def read(path: Path, choice: Choice = NO_CHOICE, truths: bool = True) -> tuple[Sheet[RankQuestion], Choice]:
     """The queries of a task file with their candidates; and which fields hold them."""
     table = unfolded(read_task_file(path, choice.numbered), NESTED)
     made = _find(table, choice) if truths else choice
-    groups: dict[str, list[Row]] = {}
+    groups: dict[tuple[str, str], list[Row]] = {}
     for row in table.rows:
-        groups.setdefault(text_of(row, made.texts[0]), []).append(row)
-    questions = tuple(_question(query, rows, made, truths) for query, rows in groups.items())
+        line, _, inside = row.where.partition(" (")
+        groups.setdefault((text_of(row, made.texts[0]), line if inside else ""), []).append(row)
+    questions = tuple(_question(query, rows, made, truths) for (query, _), rows in groups.items())
     return Sheet(table.name, questions, tuple(rows[0].where for rows in groups.values())), made
 
 

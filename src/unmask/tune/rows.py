@@ -23,8 +23,9 @@ class RowQuestion:
     truth: str = ""
 
     def line(self) -> dict[str, object]:
-        """One text as text, two as a list."""
-        return {"text": self.texts[0] if len(self.texts) == 1 else list(self.texts), "label": self.truth}
+        """One text as text, two as a list; the label if it is known."""
+        text = self.texts[0] if len(self.texts) == 1 else list(self.texts)
+        return {"text": text, "label": self.truth} if self.truth else {"text": text}
 
 
 def read(path: Path, choice: Choice = NO_CHOICE, truths: bool = True) -> tuple[Sheet[RowQuestion], Choice]:

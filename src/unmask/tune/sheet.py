@@ -90,7 +90,10 @@ def truth_of(row: Row, name: str) -> str:
     if written:
         return written
     if cell is None or isinstance(cell, str):
-        raise InputError(f"{row.where}: the label is missing (field {name!r}). Add it, or remove the line.")
+        raise InputError(
+            f"{row.where}: the label is missing (field {name!r}). Add it, or remove the line. If rows may have several "
+            "labels or none, use --kind labels."
+        )
     raise InputError(f"{row.where}: the label {name!r} should be a word or a number and is {kind_of(cell)}.")
 
 

@@ -52,8 +52,8 @@ class TextQuestion:
         return (self.source,)
 
     def line(self) -> dict[str, object]:
-        """Both, as written."""
-        return {"source": self.source, "target": self.target}
+        """Both as written; the text only if it is known."""
+        return {"source": self.source, "target": self.target} if self.target else {"source": self.source}
 
 
 def read(path: Path, choice: Choice = NO_CHOICE, truths: bool = True) -> tuple[Sheet[TextQuestion], Choice]:

@@ -6,8 +6,11 @@ What never happens here: reading a file.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from unmask.errors import InputError
 from unmask.nets.reading import ReadOut
 from unmask.tune.fields import NO_CHOICE, Choice
 from unmask.tune.manner import Manner
@@ -38,3 +41,24 @@ class Wish:
 
 
 NO_WISH = Wish()
+_ROWS = (Kind.CLASSIFY, Kind.LABELS, Kind.REGRESS, Kind.CHOOSE, Kind.RANK)
+_FITS: Mapping[str, tuple[Kind, ...]] = MappingProxyType(
+    {
+        "--read": _ROWS,
+        "--crf": (Kind.TAG,),
+        "--legal": (Kind.TAG,),
+        "--longest": (Kind.SPAN,),
+        "--candidates": (Kind.RANK,),
+        "--version": (Kind.WRITE,),
+        "--beam": (Kind.WRITE,),
+        "--most": (Kind.WRITE,),
+    }
+)
+"""Which kinds of questions an option says something to."""
+
+
+def check_options(kind: Kind, given: Mapping[str, bool]) -> None:
+    """Refuse an option that was given and says nothing to this kind of question."""
+    for option, was_given in given.items():
+        if was_given and kind not in _FITS[option]:
+            raise InputError(f"{option} says nothing to --kind {kind}; it is for {' and '.join(_FITS[option])}.")

@@ -21,10 +21,10 @@ from unmask.tokenize.wordpiece import WordPiece
 GOOD, BAD = "房间很好，很干净", "又脏又吵，再也不来了"
 
 
-def network(folder: Path) -> None:
+def network(folder: Path, seed: int = 1) -> None:
     """A Hugging Face folder with a BERT of one layer, and a tokenizer that knows the two reviews."""
     model = Model(Trunk(depth=1, width=16, heads=2, inner=32), 80, 32)
-    draw_weights(model, 0.1, torch.Generator().manual_seed(1))
+    draw_weights(model, 0.1, torch.Generator().manual_seed(seed))
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(write_config(model, 0, Architecture.PRE_TRAINING)))
     save_file(their_weights(model, Architecture.PRE_TRAINING), folder / "model.safetensors")

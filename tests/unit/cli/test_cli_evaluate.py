@@ -88,6 +88,10 @@ def test_what_is_no_suite_is_refused():
         read_suite(Path("net"))
     with pytest.raises(InputError, match=r"has no task 'x'\. It has: mood, number"):
         read_suite(Path("tasks"), ["x"])
+    lines("tasks/alone.train.jsonl", [{"text": GOOD, "label": "1"}])
+    with pytest.raises(InputError, match=r"alone\.train\.jsonl has no alone\.dev\.\* beside it"):
+        read_suite(Path("tasks"))
+    Path("tasks/alone.train.jsonl").unlink()
     for content, sentence in (
         ("[moood]\n", "there is no task 'moood'"),
         ("[mood]\nepoch = 3\n", "an option 'epoch' that nobody knows"),

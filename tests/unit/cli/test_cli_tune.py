@@ -17,6 +17,7 @@ from unmask.cli.tuning import Remark
 from unmask.errors import CorpusError, InputError, RecipeError, UserError
 from unmask.export.tuned import open_tuned
 from unmask.shards.lock import locked
+from unmask.tune.job import read
 from unmask.tune.saved import read_task
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -71,22 +72,57 @@ def test_scores_answers_and_a_network_come_out():
     ]
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--crf",), "--crf says nothing to --kind classify; it is for tag."),
+        (("--beam", "2"), "--beam says nothing to --kind classify; it is for write."),
+        (("--width", "8"), "--width says nothing to --policy full; it is for adapter."),
+        (("--no-cache",), "--cache says nothing to --policy full; it is for frozen and layers."),
+        (("--policy", "lora", "--rank", "17"), "An update of rank 17 is larger"),
+        (("--policy", "adapter", "--width", "65"), "An adapter of width 65 is larger"),
+    ],
+)
+def test_an_option_that_says_nothing_is_refused(words, sentence):
+    result = run("--task", "train.jsonl", *words)
+    assert isinstance(result.exception, UserError)
+    assert sentence in str(result.exception)
+    assert not Path("out").exists()
+
+
+def test_adapters_whose_network_was_moved_are_told_where_it_is():
+    run("--task", "train.jsonl", "--epochs", "0.1", "--policy", "adapter", "--width", "4")
+    before = [answer.said for answer in answers_of("out")]
+    Path("net").rename("elsewhere")
+    with pytest.raises(InputError, match=r"which should lie in .*net and is not there.*--network"):
+        open_tuned(Path("out"))
+    assert [answer.said for answer in answers_of("out", Path("elsewhere"))] == before
+    network(Path("net"), seed=2)
+    with pytest.raises(InputError, match="another network than this one"):
+        open_tuned(Path("out"))
+
+
+def answers_of(folder, moved=None):
+    tuned = open_tuned(Path(folder), moved)
+    return tuned.answer(read(Path("dev.jsonl"), tuned.output.kind, tuned.choice))
+
+
 def test_a_tuned_network_answers_a_new_file_as_it_did_before():
     run("--task", "train.jsonl", "--dev", "dev.jsonl", "--epochs", "2")
     before = [json.loads(line) for line in Path("out/predictions.jsonl").read_text(encoding="utf-8").splitlines()]
     lines("new.jsonl", [{"text": one["text"]} for one in before])
-    predict(Path("out"), Path("new.jsonl"), Path("said.jsonl"), "cpu")
+    predict(Path("out"), Path("new.jsonl"), Path("said.jsonl"), device="cpu")
     again = [json.loads(line) for line in Path("said.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [(one["said"], one["probability"]) for one in again] == [(one["said"], one["probability"]) for one in before]
-    predict(Path("out"), Path("new.jsonl"), Path("said.tsv"), "cpu")
+    predict(Path("out"), Path("new.jsonl"), Path("said.tsv"), device="cpu")
     assert Path("said.tsv").read_text(encoding="utf-8").splitlines()[:2] == [
         "index\tprediction",
         f"0\t{before[0]['said']}",
     ]
-    predict(Path("out"), Path("new.jsonl"), Path("said.json"), "cpu")
+    predict(Path("out"), Path("new.jsonl"), Path("said.json"), device="cpu")
     assert json.loads(Path("said.json").read_text(encoding="utf-8"))["1"] == before[1]["said"]
     with pytest.raises(InputError, match="should end with"):
-        predict(Path("out"), Path("new.jsonl"), Path("said.xml"), "cpu")
+        predict(Path("out"), Path("new.jsonl"), Path("said.xml"), device="cpu")
 
 
 def test_the_same_command_again_only_tells_and_another_is_refused():

@@ -83,7 +83,7 @@ def test_rows_are_read_one_by_one(write):
         ("a.csv", b"text,n\nabc,1\n\xff\xfe,0\n", r"a\.csv:3: invalid UTF-8"),
         ("a.csv", "n,text,text\na,1,2\n", r"a\.csv:1: two columns have the name 'text'\. Rename one"),
         ("a.csv", "text\n".encode("utf-16"), r"a\.csv cannot be read: the file is UTF-16"),
-        ("a.txt", "x", r"a\.txt: is not of a known kind\. Known are \.jsonl, \.csv, \.tsv, each also with \.gz"),
+        ("a.txt", "x", r"a\.txt is not of a known kind\. Known are \.jsonl, \.csv, \.tsv, each also with \.gz"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_its_place(write, name, content, said):

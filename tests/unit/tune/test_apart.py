@@ -57,7 +57,7 @@ def test_one_changed_number_in_the_trunk_is_enough(tmp_path):
     save_tuned(tuned(made, tmp_path / "run"), tmp_path / "run", Root("little"), {})
     with torch.no_grad():
         made.model.trunk.embed.token.weight[7, 3] += 1e-6
-    with pytest.raises(InputError, match="Give the network that it was tuned from"):
+    with pytest.raises(InputError, match="Name the one that it was tuned from with --network"):
         load_tuned(tmp_path / "run", lambda root: made.model)
 
 

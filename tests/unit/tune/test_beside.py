@@ -141,7 +141,7 @@ def test_a_network_that_says_no_tokens_is_refused(tmp_path):
         replace(made, settings=HALF)
 
 
-@pytest.mark.parametrize("policy", [Frozen(), Frozen(remember=False), Layers(), Layers(remember=False)], ids=str)
+@pytest.mark.parametrize("policy", [Frozen(), Frozen(cache=False), Layers(), Layers(cache=False)], ids=str)
 def test_a_trunk_at_rest_is_refused(tmp_path, policy):
     with pytest.raises(RecipeError, match=f"the policy '{policy.name}' keeps it still"):
         tuning(tmp_path, policy, HALF)

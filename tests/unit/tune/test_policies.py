@@ -161,7 +161,7 @@ def test_a_policy_is_chosen_by_name_and_only_with_its_own_options():
     assert choose_policy("adapter", {"width": 8}) == Adapter(8)
     assert choose_policy("full", {"decay": 0.9}) == Full(0.9)
     assert choose_policy("top", {"blocks": 2}) == Top(2)
-    assert choose_policy("frozen", {"remember": False}) == Frozen(remember=False)
+    assert choose_policy("frozen", {"cache": False}) == Frozen(cache=False)
     with pytest.raises(InputError, match="--width says nothing to --policy frozen; it is for adapter"):
         choose_policy("frozen", {"width": 8})
     with pytest.raises(InputError, match="it is for full and gradual"):

@@ -48,7 +48,7 @@ def test_the_trunk_reads_every_row_once(tmp_path, policy, tokens_read):
 
 @pytest.mark.parametrize("policy", [Frozen(), Layers()], ids=str)
 def test_the_scores_are_those_of_a_run_that_keeps_nothing(tmp_path, policy):
-    kept, again = tuning(tmp_path, policy, LONG), tuning(tmp_path, replace(policy, remember=False), LONG)
+    kept, again = tuning(tmp_path, policy, LONG), tuning(tmp_path, replace(policy, cache=False), LONG)
     a, b = tuned(kept, tmp_path / "kept"), tuned(again, tmp_path / "again")
     for name, tensor in a.learner.weights().items():
         assert torch.allclose(tensor, b.learner.weights()[name], atol=1e-5), name

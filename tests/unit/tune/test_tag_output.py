@@ -74,7 +74,7 @@ def test_it_works_under_every_policy(tmp_path, policy, crf):
 
 def test_what_is_remembered_changes_no_answer(tmp_path):
     """Windows, too, are read once."""
-    kept, again = (tuning(tmp_path, Frozen(remember=one), dev=[long_sentence(20)]) for one in (True, False))
+    kept, again = (tuning(tmp_path, Frozen(cache=one), dev=[long_sentence(20)]) for one in (True, False))
     said = said_by(kept, tuned(kept, tmp_path / "kept"))
     assert said == said_by(again, tuned(again, tmp_path / "again"))
 

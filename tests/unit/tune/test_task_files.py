@@ -164,6 +164,13 @@ def test_labels_that_teach_nothing_are_refused(write, labels, kind, sentence):
     assert sentence in str(error.value)
 
 
+def test_one_word_among_scores_is_a_mistake_and_no_class(write):
+    sheet = labels_of(write, 1.5, 2.5, 3.25, "abc")
+    assert are_amounts(sheet)
+    with pytest.raises(InputError, match=r"a\.jsonl:4: the score 'abc' is no number"):
+        Regress.learn(sheet)
+
+
 def test_not_a_number_among_whole_scores_is_no_class(write):
     sheet = labels_of(write, 1, 2, float("nan"))
     with pytest.raises(InputError, match="not a finite number"):

@@ -41,7 +41,12 @@ class Adapter:
             raise RecipeError(f"An adapter needs a width of at least 1, found {self.width}.")
 
     def check(self, trunk: Trunk) -> None:
-        """Any will do."""
+        """Refuse an adapter that is larger than the layers it stands between."""
+        if self.width > 4 * trunk.width:
+            raise RecipeError(
+                f"An adapter of width {self.width} is larger than the layers around it: the network is {trunk.width} "
+                "wide. Take a lower --width; usual is 64."
+            )
 
     def equip(self, learner: Learner, seed: int) -> None:
         """Put an adapter into every branch."""

@@ -21,7 +21,7 @@ from unmask.tune.policies.top import Top
 from unmask.tune.policy import Full, Policy
 
 Options: TypeAlias = Mapping[str, bool | int | float]
-"""What was given, by the name of the field that it sets: decay, width, blocks, rank, move, remember."""
+"""What was given, by the name of the field that it sets: decay, width, blocks, rank, move, cache."""
 
 POLICIES: tuple[type[Full | Frozen | Layers | Adapter | Lora | Norms | Top | Gradual], ...] = (
     Full,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Frozen:
     """The trunk is a source of features; the head alone is trained and saved."""
 
-    remember: bool = True
+    cache: bool = True
     """Whether the features are kept. Without that, every epoch computes them again, for the same scores."""
     name: ClassVar[str] = "frozen"
     usual_rate: ClassVar[float] = 1e-3
@@ -34,7 +34,7 @@ class Frozen:
     @property
     def remembers(self) -> Recall:
         """The last layer is all that a head reads."""
-        return Recall.LAST if self.remember else Recall.NOTHING
+        return Recall.LAST if self.cache else Recall.NOTHING
 
     def check(self, trunk: Trunk) -> None:
         """Any will do."""

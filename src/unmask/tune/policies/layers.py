@@ -31,7 +31,7 @@ class Layers:
 
     move: bool = False
     """Whether the trunk moves, too."""
-    remember: bool = True
+    cache: bool = True
     """Whether the layers of a trunk at rest are kept. It takes as much room for each layer as `Frozen` takes at all."""
     name: ClassVar[str] = "layers"
     schedule: ClassVar[Schedule] = USUAL_SCHEDULE
@@ -44,7 +44,7 @@ class Layers:
     @property
     def remembers(self) -> Recall:
         """Every layer is read."""
-        return Recall.ALL if self.remember and not self.move else Recall.NOTHING
+        return Recall.ALL if self.cache and not self.move else Recall.NOTHING
 
     @property
     def apart(self) -> bool:

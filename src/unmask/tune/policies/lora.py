@@ -47,7 +47,12 @@ class Lora:
             )
 
     def check(self, trunk: Trunk) -> None:
-        """Refuse to begin without the library."""
+        """Refuse to begin without the library, or with an update that is no smaller than the layer itself."""
+        if self.rank > trunk.width:
+            raise RecipeError(
+                f"An update of rank {self.rank} is larger than the layers of the network, which are {trunk.width} "
+                "wide. Take a lower --rank; usual is 8."
+            )
         if find_spec("peft") is None:
             raise UserError(
                 "The policy 'lora' needs the library peft, which is not installed. Install it with: pip install "
