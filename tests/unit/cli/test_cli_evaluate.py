@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from little_net import BAD, GOOD, lines, network
+from folder_net import BAD, GOOD, lines, network
 
 from unmask.errors import InputError
 from unmask.evaluate.suite import plan

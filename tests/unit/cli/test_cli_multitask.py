@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 import typer
-from little_net import BAD, GOOD, lines, network
+from folder_net import BAD, GOOD, lines, network
 from typer.testing import CliRunner
 
 from unmask.cli import multitasking
