@@ -16,8 +16,8 @@ from rich.table import Table
 
 from unmask.cli.progress import progress
 from unmask.cli.terminal import console, interruptible, say
-from unmask.evaluate.metrics import told
-from unmask.evaluate.scoring import chance, fit, floor, scores
+from unmask.evaluate.metrics import NAMES, told
+from unmask.evaluate.scoring import fit, floor, scores
 from unmask.nets.mix import LayerMix
 from unmask.train.checkpoint import CHECKPOINTS, discard
 from unmask.train.folder import begin, check, finish, finished, hold
@@ -142,8 +142,9 @@ def show(out: Path, job: Job) -> None:
     for name, value in told(values, getattr(job.output, "labels", ())):
         table.add_row(name, value)
     console().print(table)
-    if chance(job.output, job.judged):
-        say(chance(job.output, job.judged))
+    guess = found["chance"].get(found["metric"])
+    if guess is not None:
+        say(f"A guess that knows nothing of the text would have: {NAMES[found['metric']]} {guess:.4f}.")
     parameters = found["parameters"]
     share = parameters["trained"] / parameters["all"]
     say(f"{parameters['trained']:,} of {parameters['all']:,} parameters were trained ({share:.2%}).")

@@ -6,7 +6,6 @@ What never happens here: a score of its own. Each kind of question has its file 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import cast
 
@@ -103,33 +102,6 @@ def floor(output: Output, learned: AnySheet, judged: AnySheet) -> Scores:
         case Write():
             return _written(_right_texts(judged), [question.source.lower() for question in judged.questions])
     return {}
-
-
-def chance(output: Output, sheet: AnySheet) -> str:
-    """What an answer would be worth that knows nothing of the text, in a sentence; nothing where there is no such."""
-    match output:
-        case Classify():
-            label, often = Counter(question.truth for question in sheet.questions).most_common(1)[0]
-            return f"Always saying {label} would have an accuracy of {often / len(sheet):.4f}."
-        case PairClass():
-            return chance(output.classes, sheet)
-        case Labels():
-            none = sum(not question.truth for question in sheet.questions)
-            return f"Never giving a label would have an exact match of {none / len(sheet):.4f}."
-        case Choose():
-            guessed = choice_baseline(choice_counts(sheet))["accuracy"]
-            return f"Guessing would have an accuracy of {guessed:.4f}."
-        case Rank():
-            random = ranking_baseline(relevances(sheet), group_offsets(sheet))["map"]
-            return f"A random order would have a mean average precision of {random:.4f}."
-        case Tag():
-            tags = [question.truth for question in sheet.questions]
-            common = tagging_baseline(tags, tags, _scheme(output))["accuracy"]
-            return f"Always saying the most frequent tag would have an accuracy of {common:.4f}."
-        case Span() if output.may_be_silent:
-            none = sum(question.impossible for question in sheet.questions)
-            return f"Never giving an answer would have an F1 of {none / len(sheet):.4f}."
-    return ""
 
 
 def fit(output: Output, sheet: AnySheet, answers: Sequence[Answer]) -> tuple[Output, Sequence[Answer]]:

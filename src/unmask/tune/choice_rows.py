@@ -74,7 +74,7 @@ def read(path: Path, choice: Choice = NO_CHOICE, truths: bool = True) -> tuple[S
 
 def asks_to_choose(first: Row, choice: Choice = NO_CHOICE) -> bool:
     """Whether the first row of a file has choices and an answer; if fields were chosen, whether they do."""
-    row = next(_unfold(first, NESTED), first)
+    row = next(unfold(first, NESTED), first)
     asked = {*choice.texts, choice.label, *ANSWERS} if choice.texts else {*row.fields}
     names = {name.lower(): cell for name, cell in row.fields.items() if name in asked}
     lists = (cell for name, cell in names.items() if name in LISTS and isinstance(cell, list))
@@ -87,13 +87,14 @@ def asks_to_choose(first: Row, choice: Choice = NO_CHOICE) -> bool:
 
 def unfolded(table: TaskFile, nested: Sequence[str]) -> TaskFile:
     """One row for each object of a nested list, beside the fields of the row that held it."""
-    rows = tuple(one for row in table.rows for one in _unfold(row, nested))
+    rows = tuple(one for row in table.rows for one in unfold(row, nested))
     if not rows:
         raise InputError(f"{table.name} holds no rows: the lists in its lines are all empty.")
     return replace(table, rows=rows, columns=tuple(rows[0].fields))
 
 
-def _unfold(row: Row, nested: Sequence[str]) -> Iterator[Row]:
+def unfold(row: Row, nested: Sequence[str]) -> Iterator[Row]:
+    """The objects of a nested list as rows of their own; a row without such a list is itself."""
     name = next((one for one in nested if _objects(row.fields.get(one))), "")
     inside = row.fields.get(name)
     if not isinstance(inside, list):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from unmask.errors import InputError
 from unmask.text.rows import Row
-from unmask.tune.choice_rows import unfolded
+from unmask.tune.choice_rows import unfold, unfolded
 from unmask.tune.fields import NO_CHOICE, Choice, find_fields
 from unmask.tune.sheet import Sheet, Texts, text_of, truth_of
 from unmask.tune.task_file import TaskFile, read_task_file
@@ -49,12 +49,14 @@ class RankQuestion:
 
 def read(path: Path, choice: Choice = NO_CHOICE, truths: bool = True) -> tuple[Sheet[RankQuestion], Choice]:
     """The queries of a task file with their candidates; and which fields hold them."""
-    table = unfolded(read_task_file(path, choice.numbered), NESTED)
+    lines = read_task_file(path, choice.numbered)
+    table = unfolded(lines, NESTED)
     made = _find(table, choice) if truths else choice
     groups: dict[tuple[str, str], list[Row]] = {}
-    for row in table.rows:
-        line, _, inside = row.where.partition(" (")
-        groups.setdefault((text_of(row, made.texts[0]), line if inside else ""), []).append(row)
+    for line in lines.rows:
+        for row in unfold(line, NESTED):
+            alone = "" if row is line else line.where
+            groups.setdefault((text_of(row, made.texts[0]), alone), []).append(row)
     questions = tuple(_question(query, rows, made, truths) for (query, _), rows in groups.items())
     return Sheet(table.name, questions, tuple(rows[0].where for rows in groups.values())), made
 

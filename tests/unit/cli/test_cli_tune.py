@@ -49,7 +49,7 @@ def test_scores_answers_and_a_network_come_out():
         "text from 'text', label from 'label'",
         "accuracy",
         "F1 of 好",
-        "Always saying",
+        "A guess that knows nothing of the text would have: accuracy 0.5000.",
         "out/predictions.jsonl",
     ):
         assert said in result.output

@@ -34,6 +34,8 @@ def test_a_line_may_hold_a_query_with_all_its_candidates(tmp_path):
     sheet, choice = read(write_lines(tmp_path / "a.jsonl", [{"query": "q", "candidates": inside}]))
     assert sheet.questions == (RankQuestion("q", ("a", "b"), (1, 0)),)
     assert choice.texts == ("query", "text")
+    twice = write_lines(tmp_path / "b (1).jsonl", [{"query": "q", "candidates": inside}] * 2)
+    assert len(read(twice)[0]) == 2  # a line is a question: answers stay beside it
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from little_task import little_model, write_lines
 
 from unmask.codec import decode, encode
 from unmask.errors import InputError
-from unmask.evaluate.scoring import chance, fit, scores
+from unmask.evaluate.scoring import fit, floor, scores
 from unmask.tokenize.train import train
 from unmask.tokenize.wordpiece import WordPiece
 from unmask.train.processes import Processes
@@ -75,7 +75,7 @@ def test_it_learns_to_point_and_to_be_silent(tmp_path):
     found = scores(tuned.output, job.judged, answers)
     assert found["exact_match"] > 0.9
     assert found["no_answer_exact"] > 0.8
-    assert "an F1 of 0.2500" in chance(job.output, job.judged)
+    assert floor(job.output, job.learned, job.judged)["answer_f1"] == 0.25
     for question, answer in zip(job.judged.questions, answers, strict=True):
         line = answer.line()
         json.dumps(line, allow_nan=False)
@@ -162,7 +162,7 @@ def test_nothing_is_fitted_where_every_question_has_an_answer(tmp_path):
     answers = [replace(said(question.id, 9.0), threshold=math.inf) for question in job.judged.questions]
     assert fit(job.output, job.judged, answers) == (job.output, answers)
     assert all(answer.said for answer in answers)
-    assert chance(job.output, job.judged) == ""
+    assert floor(job.output, job.learned, job.judged)["answer_f1"] == 0
 
 
 def test_a_silent_answer_tells_how_likely_silence_is():

@@ -13,7 +13,7 @@ from little_task import little_model, write_lines
 
 from unmask.codec import decode, encode
 from unmask.errors import InputError
-from unmask.evaluate.scoring import chance, scores
+from unmask.evaluate.scoring import floor, scores
 from unmask.tune.fields import Choice
 from unmask.tune.job import read_job
 from unmask.tune.output import Output
@@ -53,7 +53,7 @@ def test_it_learns_and_comes_back(tmp_path, wish):
     assert next(iter(found)) == "entity_f1"
     assert found["entity_f1"] > 0.9
     assert found["accuracy"] > 0.95
-    assert chance(made.job.output, made.job.judged).startswith("Always saying the most frequent tag")
+    assert found["accuracy"] > floor(made.job.output, made.job.learned, made.job.judged)["accuracy"] > 0
 
     save_answers(tmp_path / "run", made.job.judged, answers)
     save_tuned(done, tmp_path / "run", Root("little"), {})
