@@ -3,7 +3,8 @@
     python bench/policies.py --model minilm --task sst2=train.jsonl.gz:dev.jsonl.gz --task rte=… --out runs/policies
 
 Every run is the command that a user would type; what is finished is not made again. A policy is written as its words:
-`adapter --width 8`. `scratch` stands for a full tune of newly drawn weights. Prints one line for each policy (mean
+`adapter --width 8`, with a name of your own before it if you like: `narrow=adapter --width 8 --epochs 5`; `scratch`
+stands for a full tune of newly drawn weights. Prints one line for each policy (mean
 score over the tasks, trained parameters, seconds), one for each task, and writes `policies.json` with everything.
 """
 
@@ -17,6 +18,7 @@ import shlex
 import statistics
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,24 +38,27 @@ class Attempt:
 
     def folder(self, out: Path) -> Path:
         """Where it lies."""
-        name = self.policy.replace(" --", "-").replace(" ", "")
-        return out / self.task / f"{name}-{self.seed}"
+        return out / self.task / f"{_name(self.policy).replace(' --', '-').replace(' ', '')}-{self.seed}"
 
 
 def main() -> None:
     wish = _wishes()
     attempts = [
         Attempt(name, policy, seed, files, words)
-        for seed in range(wish.seeds)
+        for seed in range(wish.first_seed, wish.first_seed + wish.seeds)
         for name, files, words in map(_task, wish.task)
         for policy in wish.policy or POLICIES
     ]
+    until = time.monotonic() + 60 * wish.minutes
     with ThreadPoolExecutor(wish.at_once) as pool:
-        list(pool.map(lambda attempt: _run(attempt, wish), attempts))
+        list(pool.map(lambda attempt: _run(attempt, wish) if time.monotonic() < until else None, attempts))
     found = [(attempt, told) for attempt in attempts if (told := _told(attempt, wish.out))]
     _tables(found)
-    told = [{"task": one.task, "policy": one.policy, "seed": one.seed, **told} for one, told in found]
-    (wish.out / "policies.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    lines = [
+        {"task": one.task, "policy": _name(one.policy), "words": one.policy, "seed": one.seed, **told}
+        for one, told in found
+    ]
+    (wish.out / "policies.json").write_text(json.dumps(lines, indent=1) + "\n", encoding="utf-8")
 
 
 def _wishes() -> argparse.Namespace:
@@ -61,10 +66,11 @@ def _wishes() -> argparse.Namespace:
     parser.add_argument("--model", required=True, help="the network: a run, or a Hugging Face folder")
     parser.add_argument("--task", action="append", required=True, help="NAME=TRAIN:DEV[:words for tune], repeatedly")
     parser.add_argument("--policy", action="append", help="words for a policy, repeatedly; usual: the five main ones")
-    parser.add_argument("--rate", action="append", default=[], help="POLICY=RATE instead of the usual one")
     parser.add_argument("--words", default="--epochs 3 --length 128", help="words for every tune")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=0, help="choose settings by some seeds, judge them by others")
     parser.add_argument("--at-once", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run later; the same line goes on")
     parser.add_argument("--out", type=Path, required=True)
     return parser.parse_args()
 
@@ -80,13 +86,11 @@ def _run(attempt: Attempt, wish: argparse.Namespace) -> None:
     if (folder / "finished.json").exists():
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
-    rates = dict(one.split("=") for one in wish.rate)
-    policy = "full --from-scratch" if attempt.policy == "scratch" else attempt.policy
-    name = attempt.policy.split()[0]
-    rate = f"--rate {rates[name]}" if name in rates else ""
+    policy, *more = attempt.policy.rpartition("=")[2].split()
+    manner = " ".join(["full --from-scratch" if policy == "scratch" else policy, *more])
     words = (
-        f"tune {wish.model} {attempt.files} --out {folder} --seed {attempt.seed} --policy {policy} {rate} {wish.words} "
-        f"{attempt.words}"
+        f"tune {wish.model} {attempt.files} --out {folder} --seed {attempt.seed} {wish.words} {attempt.words} "
+        f"--policy {manner}"
     )
     threads = str(max(1, (os.cpu_count() or 1) // wish.at_once))
     log = folder.with_suffix(".log")
@@ -99,8 +103,13 @@ def _run(attempt: Attempt, wish: argparse.Namespace) -> None:
             env={**os.environ, "OMP_NUM_THREADS": threads},
         )
     told = _told(attempt, wish.out)
-    print(f"{attempt.task:12s} {attempt.policy:20s} seed {attempt.seed}: ", end="")
+    print(f"{attempt.task:12s} {_name(attempt.policy):20s} seed {attempt.seed}: ", end="")
     print(f"{told['score']:.4f}" if told else f"failed ({done.returncode}), see {log}", flush=True)
+
+
+def _name(policy: str) -> str:
+    """What a policy is called in the tables."""
+    return policy.partition("=")[0]
 
 
 def _told(attempt: Attempt, out: Path) -> dict[str, float | str]:
@@ -129,8 +138,8 @@ def _tables(found: list[tuple[Attempt, dict[str, float | str]]]) -> None:
         trained = statistics.mean(float(told["trained"]) for told in some)
         share = statistics.mean(float(told["trained"]) / float(told["all"]) for told in some)
         seconds = statistics.mean(float(told["seconds"]) for told in some)
-        print(f"{policy:22s} {100 * statistics.mean(means):10.2f} {trained:12,.0f} {share:7.2%} {seconds:13.1f}")
-    print(f"\n{'task':14s} {'metric':10s} " + " ".join(f"{policy[:16]:>16s}" for policy in policies))
+        print(f"{_name(policy):22s} {100 * statistics.mean(means):10.2f} {trained:12,.0f} {share:7.2%} {seconds:13.1f}")
+    print(f"\n{'task':14s} {'metric':10s} " + " ".join(f"{_name(policy)[:16]:>16s}" for policy in policies))
     for task in tasks:
         metric = next(told["metric"] for one, told in found if one.task == task)
         cells = " ".join(f"{_cell(found, task, policy):>16s}" for policy in policies)

@@ -1,8 +1,8 @@
 """Who may import whom, held by reading the source; and what is never loaded, held by loading it.
 
     records keys codec errors ragged ← text ← tokenize ← shards ← examples ← corrupt          (numpy, never torch)
-        ← views, optimising ← nets ← objectives ← tasks ← rules, recipes ← family ← audit, vectors, walk ← report
-        ← train ← use ← tune ← evaluate ← lab, export ← cli
+        ← views, optimising, dialect ← nets ← objectives ← tasks ← rules, recipes ← family ← audit, vectors, walk
+        ← report ← train ← use ← tune ← evaluate ← lab, export ← cli
 
 A module may import its own package and whatever stands before it. `train` imports no recipes and no report.
 """
@@ -33,7 +33,7 @@ ORDER = (
     ("shards",),
     ("examples",),
     ("corrupt",),
-    ("views", "optimising"),
+    ("views", "optimising", "dialect"),
     ("nets",),
     ("objectives",),
     ("tasks",),
@@ -54,6 +54,7 @@ DATA_HALF = frozenset(name for name, rank in RANK.items() if rank <= RANK["corru
 NO_NETWORK = DATA_HALF | {
     "views",
     "optimising",
+    "dialect",
     "tasks",
     "feed",
     "rules",

@@ -103,6 +103,16 @@ class Adamax:
         _check_adam("Adamax", self.rate, self.betas, self.epsilon, 0.0)
 
 
+class Balance(StrEnum):
+    """How the losses of a step are weighed against each other."""
+
+    FIXED = "fixed"
+    """By the weights of the objectives, as papers give them."""
+    LEARNED = "learned"
+    """By weights that begin there and are learned with the network: each loss is divided by its own uncertainty, which
+    has a price (Kendall, Gal and Cipolla, 2018)."""
+
+
 class Sizing(StrEnum):
     """How large Muon's orthogonal update is made for a matrix of A rows and B columns."""
 

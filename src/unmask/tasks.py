@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unmask.corrupt.part import Corrupt
+from unmask.dialect import Dialect
 from unmask.errors import RecipeError
 from unmask.examples.plan import Examples
 from unmask.examples.visits import EveryVisit, Renew
 from unmask.nets.trunk import Trunk
 from unmask.objectives.part import Objective
-from unmask.optimising import Descent
+from unmask.optimising import Balance, Descent
 from unmask.records import Fact, Layer
 from unmask.tokenize.spec import Spec
 from unmask.views import ENCODER, Layout, View, leaks
@@ -128,6 +129,9 @@ class Recipe:
     trunk: Trunk
     descent: Descent
     renew: Renew = EveryVisit()
+    balance: Balance = Balance.FIXED
+    dialect: Dialect = Dialect.BERT
+    """Whose names its networks are exported in."""
 
     def __post_init__(self) -> None:
         if not self.stages or abs(sum(stage.share for stage in self.stages) - 1) > 1e-9:

@@ -42,6 +42,8 @@ def bend(x_TF: Tensor, activation: Activation) -> Tensor:
             return F.gelu(x_TF, approximate="tanh")
         case Activation.RELU:
             return F.relu(x_TF)
+        case Activation.TANH:
+            return x_TF.tanh()
         case Activation.GATED:
             gate_TF, value_TF = x_TF.chunk(2, dim=-1)
             return F.gelu(gate_TF) * value_TF

@@ -33,17 +33,32 @@ class TokenHead(nn.Module):
         return F.linear(x_PE, self.token.weight, self.bias)
 
 
+class ReplacedHead(nn.Module):
+    """One number for each token: above 0 where it seems to have been replaced (Clark et al., 2020)."""
+
+    def __init__(self, trunk: Trunk) -> None:
+        super().__init__()
+        self.activation = trunk.activation
+        self.dense = nn.Linear(trunk.width, trunk.width)
+        self.classify = nn.Linear(trunk.width, 1)
+
+    def forward(self, x_TD: Tensor) -> Tensor:
+        """Logits for the given states."""
+        logits_T1: Tensor = self.classify(bend(self.dense(x_TD), self.activation))
+        return logits_T1.squeeze(-1)
+
+
 class RowHead(nn.Module):
     """Classes for a row from its first token, through BERT's pooler; some of it may be dropped out before them."""
 
     def __init__(self, trunk: Trunk, classes: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.dropout = dropout
+        self.dropout, self.activation = dropout, trunk.pooled
         self.pool = nn.Linear(trunk.width, trunk.width)
         self.classify = nn.Linear(trunk.width, classes)
 
     def forward(self, first_BD: Tensor) -> Tensor:
         """Logits for each row."""
-        pooled_BD = F.dropout(torch.tanh(self.pool(first_BD)), self.dropout, self.training)
+        pooled_BD = F.dropout(bend(self.pool(first_BD), self.activation), self.dropout, self.training)
         logits_BC: Tensor = self.classify(pooled_BD)
         return logits_BC

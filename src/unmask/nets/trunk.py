@@ -20,6 +20,7 @@ class Activation(StrEnum):
     GELU_TANH = "gelu_tanh"
     """The approximation of Google's BERT code, ALBERT and GPT-2."""
     RELU = "relu"
+    TANH = "tanh"
     GATED = "gated"
     """A gate with exact GELU times a linear branch (GLU)."""
 
@@ -67,6 +68,14 @@ class Trunk:
     norm: Norm = Norm.POST
     positions: Positions = Positions.LEARNED
     sharing: Sharing = Sharing.NONE
+    groups: int = 1
+    """How many sets of what is shared there are; the layers are parted evenly among them, in order (ALBERT)."""
+    cycle: int = 1
+    """How many layers of its own a group has, which its share of the depth runs through again and again (ALBERT)."""
+    first_position: int = 0
+    """The number of the first position; those before it are never used (RoBERTa: 2)."""
+    pooled: Activation = Activation.TANH
+    """The non-linearity over the first token, before the classes of a row."""
     dropout: float = 0.1
     attention_dropout: float = 0.1
     epsilon: float = 1e-12
