@@ -144,7 +144,8 @@ def show(out: Path, job: Job) -> None:
     console().print(table)
     guess = found["chance"].get(found["metric"])
     if guess is not None:
-        say(f"A guess that knows nothing of the text would have: {NAMES[found['metric']]} {guess:.4f}.")
+        who = "The source, copied," if found["kind"] == "write" else "A guess that knows nothing of the text"
+        say(f"{who} would have: {NAMES[found['metric']]} {guess:.4f}.")
     parameters = found["parameters"]
     share = parameters["trained"] / parameters["all"]
     say(f"{parameters['trained']:,} of {parameters['all']:,} parameters were trained ({share:.2%}).")
