@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 from transformers import BertConfig, BertForMaskedLM
 
-from unmask.export.bert import Architecture
-from unmask.export.bert_config import write_config
-from unmask.export.source import model_of
+from unmask.dialect import Dialect
+from unmask.export.architecture import Architecture, Purpose
+from unmask.export.learned import model_of
+from unmask.export.settings import write_config
 from unmask.export.write import their_weights
 from unmask.nets.sizes import SIZES
 from unmask.nets.trunk import Trunk
@@ -113,9 +114,11 @@ class Theirs:
         """A side that begins with the same weights as ours."""
         learner = how.learner()
         ours = model_of(learner.weights(), how.trunk, how.vocabulary, POSITIONS)
-        config = BertConfig(**write_config(ours, 0, Architecture.MASKED_LM), attn_implementation="sdpa")
+        config = BertConfig(
+            **write_config(ours, 0, Architecture(Dialect.BERT, Purpose.MASKED_LM)), attn_implementation="sdpa"
+        )
         model = BertForMaskedLM(config)
-        left = model.load_state_dict(their_weights(ours, Architecture.MASKED_LM), strict=False)
+        left = model.load_state_dict(their_weights(ours, Architecture(Dialect.BERT, Purpose.MASKED_LM)), strict=False)
         model.tie_weights()
         missing = [name for name in left.missing_keys if "decoder" not in name]
         assert not missing, missing

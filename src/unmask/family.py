@@ -1,7 +1,9 @@
 """The members that exist: found by walking `recipes/`, never listed.
 
 What arrives: a name, or a path to a user's own recipe. What leaves: the recipe.
-What never happens here: a registry. A file `recipes/NAME.py` with a function `NAME` is a member.
+What never happens here: a registry. A file `recipes/NAME.py` with a function `NAME` is a member; a dash in the name of
+a member is an underscore in that of its file (`wwm-ext`, `wwm_ext.py`). Further functions of the file that return a
+recipe are forms of the member, written as `NAME:FORM`.
 """
 
 from __future__ import annotations
@@ -18,40 +20,76 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 import unmask.recipes
+from unmask.dialect import Dialect
 from unmask.errors import RecipeError, UserError
+from unmask.nets.parameters import pooler_parameters, trunk_parameters
 from unmask.nets.sizes import SIZES, Size
 from unmask.tasks import Recipe
 
 
 def members() -> tuple[Recipe, ...]:
     """Every member, the root first, then by year and name."""
-    names = [module.name for module in pkgutil.iter_modules(unmask.recipes.__path__)]
-    found = [_ours(name) for name in names]
+    found = [_ours(name) for name in _names()]
     return tuple(sorted(found, key=lambda recipe: (recipe.parent != "", recipe.year, recipe.name)))
 
 
 def member(name: str, size: str = "") -> Recipe:
-    """A member by name, or a user's own recipe written as `my_recipe.py:name`; in its usual size, or another."""
+    """A member by name, a form of it (`NAME:FORM`) or a user's own recipe (`my_recipe.py:name`), in any size it has."""
     if name.endswith(".py"):
         return _from_file(name, "", size)
     if ".py:" in name:
         path, _, own = name.rpartition(":")
         return _from_file(path, own, size)
-    known = [module.name for module in pkgutil.iter_modules(unmask.recipes.__path__)]
-    if name not in known:
-        raise RecipeError(f"There is no member '{name}'. There are: {', '.join(known)}; or point at your_file.py:name.")
-    return _ours(name, size)
+    known = _names()
+    plain, _, form = name.partition(":")
+    if plain not in known:
+        raise RecipeError(
+            f"There is no member '{plain}'. There are: {', '.join(known)}; or point at your_file.py:name."
+        )
+    return _form(plain, form, size) if form else _ours(plain, size)
 
 
 def sizes(name: str) -> Mapping[str, Size]:
     """The sizes of a member: those that its file names, else the published sizes of BERT."""
-    module = importlib.import_module(f"unmask.recipes.{name}")
-    found: Mapping[str, Size] = getattr(module, "SIZES", SIZES)
+    found: Mapping[str, Size] = getattr(home(name), "SIZES", SIZES)
     return found
 
 
+def home(name: str) -> ModuleType:
+    """The file of a member."""
+    return importlib.import_module(f"unmask.recipes.{_in_python(name)}")
+
+
+def parameters(recipe: Recipe) -> int:
+    """How large a member is with the vocabulary and the row length of its recipe, as papers and `transformers` count.
+
+    Counted are embeddings, layers and the pooler over the first token, also where nothing trains it (RoBERTa), but no
+    head. ELECTRA's class has no pooler, and its generator does not count.
+    """
+    pooler = 0 if recipe.dialect is Dialect.ELECTRA else pooler_parameters(recipe.trunk)
+    return trunk_parameters(recipe.trunk, recipe.tokenizer.size, recipe.length) + pooler
+
+
+def _names() -> list[str]:
+    return [module.name.replace("_", "-") for module in pkgutil.iter_modules(unmask.recipes.__path__)]
+
+
+def _in_python(name: str) -> str:
+    return name.replace("-", "_")
+
+
 def _ours(name: str, size: str = "") -> Recipe:
-    return _checked(_call(importlib.import_module(f"unmask.recipes.{name}"), name, size), name)
+    return _checked(_call(home(name), name, size), name)
+
+
+def _form(name: str, form: str, size: str) -> Recipe:
+    """Another recipe in the file of a member."""
+    module = home(name)
+    made = {one: inspect.signature(getattr(module, one)).return_annotation for one in _recipes(module)}
+    forms = [one for one, returned in made.items() if returned == "Recipe" and one != _in_python(name)]
+    if form not in forms:
+        raise RecipeError(f"{name} has no form '{form}'. It has: {', '.join(forms) or 'none but itself'}.")
+    return _checked(_call(module, form, size), f"{name}:{form}")
 
 
 def _from_file(path: str, name: str, size: str) -> Recipe:
@@ -118,7 +156,7 @@ def _told(path: str, otherwise: str) -> Iterator[None]:
 
 
 def _call(module: ModuleType, name: str, size: str) -> object:
-    make: object = getattr(module, name, None)
+    make: object = getattr(module, _in_python(name), None)
     if not size:
         return make() if callable(make) else make
     known: Mapping[str, Size] = getattr(module, "SIZES", SIZES)

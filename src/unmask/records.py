@@ -35,6 +35,15 @@ class Layer(StrEnum):
     PHRASE = "phrase"
     ENTITY = "entity"
     SENTENCE = "sentence"
+    TURN = "turn"
+    """What one side says in a conversation before the other does, or before it pauses. Other texts have none."""
+
+
+class Role(StrEnum):
+    """Who speaks a turn of a conversation: the label of its mark."""
+
+    QUERY = "Q"
+    REPLY = "R"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +136,10 @@ class Flag:
     """An entity starts here."""
     IN_ENTITY = 32
     """This token belongs to an entity."""
+    TURN = 64
+    """A turn of a conversation starts here. Turns cover a conversation, and no other document has one."""
+    REPLY = 128
+    """The turn that starts here is spoken by the one who replies; without this bit, by the one who asks."""
     BORDER = WORD | SENTENCE
     """What a special token carries: nothing reaches across it."""
 
@@ -136,7 +149,8 @@ class UnitMap:
     """Which words, sentences, phrases and entities the tokens form: one byte a token.
 
     Words and sentences cover the whole text, so a start bit is enough. Phrases and entities leave gaps, so they also
-    have a bit for "inside". The byte is what shards store and what every masker reads.
+    have a bit for "inside". A turn is a sentence's start at least, and knows who speaks. The byte is what shards store
+    and what every masker reads.
     """
 
     bits: Bits
@@ -152,6 +166,7 @@ class UnitMap:
         bits[~_covered(words, length)] |= Flag.WORD
         bits[words.start] |= Flag.WORD
         bits[spans.get(Layer.SENTENCE, NO_SPANS).start] |= Flag.BORDER
+        bits[spans.get(Layer.TURN, NO_SPANS).start] |= Flag.BORDER | Flag.TURN
         bits[:1] |= Flag.BORDER
         for layer, (start, inside) in _GAPPED.items():
             found = spans.get(layer, NO_SPANS)
@@ -159,8 +174,14 @@ class UnitMap:
             bits[_covered(found, length)] |= np.uint8(inside)
         return UnitMap(bits)
 
+    def replies(self, starts: Ints) -> UnitMap:
+        """The same units, where the turns that start at these tokens are spoken by the one who replies."""
+        bits = self.bits.copy()
+        bits[starts] |= Flag.REPLY
+        return UnitMap(bits)
+
     def spans(self, layer: Layer) -> Spans:
-        """The token spans of one layer."""
+        """The token spans of one layer. A turn ends where the next one starts, or with the text."""
         length = len(self.bits)
         if layer is Layer.TOKEN:
             return Spans(np.arange(length), np.arange(1, length + 1))
@@ -169,10 +190,11 @@ class UnitMap:
             starts = np.flatnonzero(self.bits & start)
             stops = np.append(np.flatnonzero(((self.bits & inside) == 0) | ((self.bits & start) != 0)), length)
             return Spans(starts, stops[np.searchsorted(stops, starts, side="right")])
-        starts = np.flatnonzero(self.bits & (Flag.WORD if layer is Layer.WORD else Flag.SENTENCE))
+        starts = np.flatnonzero(self.bits & _STARTS[layer])
         return Spans(starts, np.append(starts[1:], length)[: len(starts)])
 
 
+_STARTS = {Layer.WORD: Flag.WORD, Layer.SENTENCE: Flag.SENTENCE, Layer.TURN: Flag.TURN}
 _GAPPED = {Layer.PHRASE: (Flag.PHRASE, Flag.IN_PHRASE), Layer.ENTITY: (Flag.ENTITY, Flag.IN_ENTITY)}
 
 

@@ -26,8 +26,9 @@ from unmask.corrupt.sentinels import Sentinels
 from unmask.errors import RecipeError
 from unmask.examples.packed import Join, Packed
 from unmask.objectives.language import CLM, PLM, WriteOut
-from unmask.objectives.mlm import MLM, SBO
+from unmask.objectives.mlm import MLM
 from unmask.objectives.part import Objective
+from unmask.objectives.sbo import SBO
 from unmask.records import Layer
 from unmask.tasks import Task
 from unmask.views import CAUSAL, ENCODER, TWO_STREAMS, View

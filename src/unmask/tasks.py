@@ -14,7 +14,7 @@ from unmask.errors import RecipeError
 from unmask.examples.plan import Examples
 from unmask.examples.visits import EveryVisit, Renew
 from unmask.nets.trunk import Trunk
-from unmask.objectives.part import Objective
+from unmask.objectives.part import Ahead, Behind, Objective
 from unmask.optimising import Balance, Descent
 from unmask.records import Fact, Layer
 from unmask.tokenize.spec import Spec
@@ -41,6 +41,7 @@ class Task:
         for objective in self.learns:
             self._check_fed(objective)
             self._check_sight(objective)
+        self._check_order()
         for made in self.corrupt.makes:
             if not any(objective.reads is made for objective in self.learns):
                 raise RecipeError(
@@ -66,6 +67,23 @@ class Task:
             raise RecipeError(
                 f"Task '{self.name}': {_name(objective)} needs the fact '{min(missing)}', but {_name(self.examples)} "
                 f"states {given}. Build rows that state it, or learn something else."
+            )
+
+    def _check_order(self) -> None:
+        """Who asks about what another one wrote needs that one; and what is written must be read."""
+        ahead = [one for one in self.learns if isinstance(one, Ahead)]
+        for one in self.learns:
+            if isinstance(one, Behind) and not any(isinstance(other, one.follows) for other in ahead):
+                raise RecipeError(
+                    f"Task '{self.name}': {_name(one)} asks about tokens that a {one.follows.__name__} has written, "
+                    f"but the task has none. Learn a {one.follows.__name__} beside it."
+                )
+        if len(ahead) > 1 or len(ahead) == len(self.learns) > 0:
+            found = "it is alone" if len(self.learns) == 1 else f"there are {len(ahead)}"
+            raise RecipeError(
+                f"Task '{self.name}': {_name(ahead[0])} writes what the trunk is shown, for others to read; it must be "
+                f"the only one to write and not the only one to learn, but {found}. Learn it with, for example, "
+                "Replaced or MLM."
             )
 
     def _check_borders(self) -> None:
@@ -137,6 +155,13 @@ class Recipe:
         if not self.stages or abs(sum(stage.share for stage in self.stages) - 1) > 1e-9:
             found = ", ".join(f"{stage.share:g}" for stage in self.stages) or "no stages"
             raise RecipeError(f"{self.name}: the stages' shares of the steps must sum to 1, found {found}.")
+        for task in self.tasks:
+            # A trunk with one kind of segment does not tell them apart; any other must know them all.
+            if 1 < self.trunk.segments < task.examples.segments:
+                raise RecipeError(
+                    f"{self.name}: the rows of task '{task.name}' have {task.examples.segments} kinds of segment, but "
+                    f"the trunk knows {self.trunk.segments}. Set trunk.segments={task.examples.segments}."
+                )
 
     @property
     def tasks(self) -> tuple[Task, ...]:

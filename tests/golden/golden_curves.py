@@ -15,6 +15,8 @@ from unmask.tasks import Recipe  # noqa: E402
 
 CURVES = HERE / "curves.json"
 STEPS = 160
+FOR_EACH = 200
+"""Steps for each of several tasks: one network learns them in turn, and each disturbs the others a little."""
 SHOWN = (1, 2, 4, 8, 16, 24, 32)
 """Later steps are left out: there a last digit that differs may have grown into a first."""
 TOLERANCE = 0.01
@@ -23,8 +25,10 @@ TOLERANCE = 0.01
 
 def lines(recipe: Recipe) -> list[dict[str, Any]]:
     """A whole short training of a member, step by step."""
+    made = learning_by_heart(recipe)
+    steps = STEPS if len(made.tasks) == 1 else FOR_EACH * len(made.tasks)
     with TemporaryDirectory() as folder:
-        return lines_of(training(learning_by_heart(recipe), STEPS, corpus=few()), Path(folder))
+        return lines_of(training(made, steps, corpus=few()), Path(folder))
 
 
 def shown(found: list[dict[str, Any]]) -> dict[str, dict[str, float]]:

@@ -7,6 +7,7 @@ selections, replacements or draws does.
 from __future__ import annotations
 
 import json
+import sys
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -35,6 +36,9 @@ from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.wordpiece import WordPiece
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent / "laws"))
+from law_texts import spoken  # noqa: E402
+
 FINGERPRINTS = HERE / "fingerprints.json"
 SEED, VISITS = 1, 3
 
@@ -96,7 +100,7 @@ def snapshot(subject: Subject, tokenizer: Tokenizer, corpus: Corpus) -> str:
 
 
 def ground() -> tuple[Tokenizer, Corpus]:
-    """The listed vocabulary, and the two documents as a corpus in memory."""
+    """The listed vocabulary, and the two documents as a corpus in memory; each is also a conversation."""
     tokenizer = _tokenizer()
     encoder = Encoder(tokenizer)
     docs = [encoder(_marked(text)) for text in (CHINESE, ENGLISH)]
@@ -107,7 +111,7 @@ def ground() -> tuple[Tokenizer, Corpus]:
         words += [tuple(encoder.tokens(word).ids.tolist()) for word in found]
         neighbours += [range(first, len(words))] * len(found)
     vocab = replace(tokenizer.vocab, stand_ins=StandIns.of(words, neighbours))
-    ids, bits = np.concatenate([doc.ids for doc in docs]), np.concatenate([doc.units.bits for doc in docs])
+    ids, bits = np.concatenate([doc.ids for doc in docs]), np.concatenate([spoken(doc.units) for doc in docs])
     assert vocab.unk not in ids
     shard = Shard(ids, bits, offsets(np.array([len(doc.ids) for doc in docs])), 0)
     manifest = Manifest("", "", tuple(Layer), {}, Counts(documents=2, tokens=len(ids)), {}, {})

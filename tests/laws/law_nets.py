@@ -13,8 +13,9 @@ from law_texts import SENTENCES, SPECS, Ground
 
 from unmask.examples.packed import Join, Packed
 from unmask.family import members
+from unmask.objectives.guess import Guess
 from unmask.objectives.mlm import MLM
-from unmask.objectives.part import Learnable
+from unmask.objectives.part import Objective, Taught
 from unmask.optimising import LAMB, Descent, Linear, WarmupShare
 from unmask.shards.corpus import Corpus
 from unmask.tasks import Recipe, Task
@@ -38,7 +39,7 @@ SEED, BATCH, LENGTH = 3, 8, 32
 
 def trained_members() -> tuple[Recipe, ...]:
     """Every member whose objectives all have heads, as a small network. The others can be walked and audited only."""
-    return tuple(small(one) for one in members() if all(isinstance(o, Learnable) for o in one.objectives))
+    return tuple(small(one) for one in members() if all(isinstance(o, Taught) for o in one.objectives))
 
 
 def two_tasks() -> Recipe:
@@ -90,7 +91,7 @@ def few() -> Corpus:
 def training(recipe: Recipe, steps: int, seed: int = SEED, corpus: Corpus | None = None) -> Training:
     """A training from the very beginning."""
     corpus = corpus or text()
-    learner = Learner(recipe.trunk, learnable(recipe.objectives), corpus.vocab.size, recipe.length)
+    learner = Learner(recipe.trunk, learnable(recipe.objectives), corpus.vocab.size, recipe.length, recipe.balance)
     learner.draw(seed)
     course = Lessons.of(recipe, corpus, seed, held_out=0.2)
     return Training(learner=learner, course=course, descent=recipe.descent, budget=Steps(steps), seed=seed)
@@ -99,13 +100,22 @@ def training(recipe: Recipe, steps: int, seed: int = SEED, corpus: Corpus | None
 def learning_by_heart(recipe: Recipe) -> Recipe:
     """The member on its main stage, a little wider, in a run that is short enough for a test.
 
-    The warm-up is a fifth of the run, because a hundredth of it would be one step; the rate is one for small networks.
+    The warm-up is a fifth of the run, because a hundredth of it would be one step; the rate is one for small networks;
+    all tasks of a stage come equally often, because there is no time for one that comes rarely; a generator is as wide
+    as its trunk, because a thin one learns by heart more slowly.
     """
     main = max(recipe.stages, key=lambda stage: stage.share)
+    tasks = tuple(replace(task, learns=tuple(map(as_wide, task.learns))) for task in main.tasks)
+    main = replace(main, tasks=tasks, shares=(1 / len(main.tasks),) * len(main.tasks))
     wide = replace(recipe.trunk, width=64, heads=4, inner=256, spread=0.1, embedding=32 * bool(recipe.trunk.embedding))
     optimiser = replace(recipe.descent.optimiser, rate=2e-2 if isinstance(recipe.descent.optimiser, LAMB) else 3e-3)
     descent = Descent(optimiser, Linear(WarmupShare(0.2)), clip=1.0)
     return dry(replace(recipe, trunk=wide, stages=(replace(main, share=1.0, batch=16),), descent=descent))
+
+
+def as_wide(objective: Objective) -> Objective:
+    """The objective; if it has a network of its own ahead of the trunk, one of the trunk's size."""
+    return replace(objective, width=1.0) if isinstance(objective, Guess) else objective
 
 
 def uneven(course: Course) -> Moment:

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from unmask.ragged import offsets
-from unmask.records import Document, Layer, TokenDoc
+from unmask.records import Bits, Document, Flag, Layer, TokenDoc, UnitMap
 from unmask.shards.corpus import Corpus, Shard
 from unmask.shards.manifest import Counts, Manifest
 from unmask.text.clean import Cleaning
@@ -110,12 +110,27 @@ class Ground:
         return corpus_of([docs[:middle], docs[middle:]], self.vocab)
 
 
+def spoken(units: UnitMap) -> Bits:
+    """The unit bytes of a document as if it were a conversation: sentence by sentence, or the two halves of one.
+
+    Only the bits of turns are added, so whoever does not read conversations reads what was there before.
+    """
+    starts = units.spans(Layer.SENTENCE).start
+    words = units.spans(Layer.WORD).start
+    if len(starts) == 1 and len(words) > 1:
+        starts = np.append(starts, words[len(words) // 2])
+    bits = units.bits.copy()
+    bits[starts] |= np.uint8(Flag.TURN)
+    bits[starts[1::2]] |= np.uint8(Flag.REPLY)
+    return bits
+
+
 def corpus_of(parts: Sequence[Sequence[TokenDoc]], vocab: Vocab) -> Corpus:
-    """A corpus in memory, one shard for each part."""
+    """A corpus in memory, one shard for each part; every document is also a conversation."""
     shards, base = [], 0
     for docs in parts:
         borders = offsets(np.array([len(doc.ids) for doc in docs]))
-        ids, bits = (np.concatenate(arrays) for arrays in zip(*((d.ids, d.units.bits) for d in docs), strict=True))
+        ids, bits = (np.concatenate(arrays) for arrays in zip(*((d.ids, spoken(d.units)) for d in docs), strict=True))
         shards.append(Shard(ids, bits, borders, base))
         base += len(ids)
     counts = Counts(documents=sum(map(len, parts)), tokens=base)

@@ -13,6 +13,7 @@ from law_subjects import all_rows, plan_of, planned, subjects
 from law_texts import SPECS, Ground, texts
 
 from unmask.corrupt.part import Corrupt
+from unmask.examples.dialogues import Dialogues
 from unmask.examples.lanes import Lanes
 from unmask.examples.packed import Join, Packed
 from unmask.examples.pairs import Grain, Negative, Pairs
@@ -31,6 +32,7 @@ BUILDERS: tuple[Examples, ...] = (
     Pairs(Negative.RANDOM, Grain.SENTENCE),
     Single(),
     Lanes(1),
+    Dialogues(),
 )
 """Rows of every other kind: several documents, several segments, no special tokens at all."""
 

@@ -22,10 +22,10 @@ CHECKPOINTS = {"trials": 10, "keep": 3}
 
 
 def halves(recipe: Recipe) -> Recipe:
-    """With dropout, and stages of equal parts, so that the middle of the run is a change of stage."""
+    """With dropout, and stages of equal parts, so that the middle of the run of most is a change of stage."""
     stages = tuple(replace(stage, share=1 / len(recipe.stages)) for stage in recipe.stages)
-    assert recipe.trunk.dropout > 0
-    return fast(replace(recipe, stages=stages), 1e-3)
+    trunk = replace(recipe.trunk, dropout=0.1, attention_dropout=0.1)
+    return fast(replace(recipe, stages=stages, trunk=trunk), 1e-3)
 
 
 MEMBERS = [halves(recipe) for recipe in (*trained_members(), two_tasks())]

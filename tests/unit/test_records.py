@@ -41,7 +41,7 @@ def spans_within(draw: st.DrawFn, length: int) -> Pairs:
 @st.composite
 def texts(draw: st.DrawFn) -> tuple[int, dict[Layer, Pairs]]:
     length = draw(st.integers(0, 20))
-    layers = draw(st.sets(st.sampled_from([Layer.WORD, Layer.PHRASE, Layer.ENTITY, Layer.SENTENCE])))
+    layers = draw(st.sets(st.sampled_from([layer for layer in Layer if layer is not Layer.TOKEN])))
     return length, {layer: draw(spans_within(length)) for layer in layers}
 
 
@@ -55,7 +55,8 @@ def read_loop(length: int, given: Mapping[Layer, Pairs], layer: Layer) -> Pairs:
         return [(i, i + 1) for i in range(length)]
     if layer in (Layer.PHRASE, Layer.ENTITY):
         return list(given.get(layer, []))
-    starts = {0} | {start for start, _ in given.get(Layer.SENTENCE, [])}
+    turns = {start for start, _ in given.get(Layer.TURN, [])}
+    starts = turns if layer is Layer.TURN else {0} | turns | {start for start, _ in given.get(Layer.SENTENCE, [])}
     if layer is Layer.WORD:
         words = given.get(Layer.WORD, [])
         starts |= {start for start, _ in words}
@@ -104,6 +105,13 @@ def test_the_unit_byte_never_changes() -> None:
     assert units.bits.dtype == np.uint8
     assert units.bits.tolist() == [1 + 2 + 4 + 8, 8 + 16 + 32, 1 + 8, 1 + 2]
     assert [Flag.WORD, Flag.SENTENCE, Flag.PHRASE, Flag.IN_PHRASE, Flag.ENTITY, Flag.IN_ENTITY] == [1, 2, 4, 8, 16, 32]
+    assert [Flag.TURN, Flag.REPLY] == [64, 128]
+
+
+def test_a_turn_is_a_sentence_and_knows_who_speaks() -> None:
+    units = made(5, {Layer.TURN: [(0, 3), (3, 5)]}).replies(np.array([3]))
+    assert units.bits.tolist() == [1 + 2 + 64, 1, 1, 1 + 2 + 64 + 128, 1]
+    assert pairs(units.spans(Layer.SENTENCE)) == pairs(units.spans(Layer.TURN)) == [(0, 3), (3, 5)]
 
 
 @given(st.lists(st.tuples(st.integers(-2, 12), st.integers(-2, 12)), max_size=5))

@@ -19,8 +19,9 @@ from unmask.examples.packed import Join, Packed
 from unmask.examples.pairs import Negative, Pairs
 from unmask.family import member
 from unmask.objectives.language import CLM, WriteOut
-from unmask.objectives.mlm import MLM, SBO
+from unmask.objectives.mlm import MLM
 from unmask.objectives.pair import NSP, SOP
+from unmask.objectives.sbo import SBO
 from unmask.records import Layer
 from unmask.tasks import Recipe, Stage, Task
 from unmask.views import CAUSAL, DOCUMENTS

@@ -12,6 +12,7 @@ from unmask.audit.order import Piece, Ranks
 from unmask.audit.rewrite import Deleted, Masks, Moved, Size, Spans
 from unmask.audit.rows import Fullness, PairFacts, Restored
 from unmask.audit.shown import OneWay, Ordinary, TokenShares, WordShares
+from unmask.audit.talks import Talks
 from unmask.corrupt.delete import Delete
 from unmask.corrupt.fragment import Fragment
 from unmask.corrupt.infill import Infill
@@ -24,15 +25,27 @@ from unmask.corrupt.replace import Per, Replace
 from unmask.corrupt.rotate import Rotate
 from unmask.corrupt.select import OneOf, Select, Units
 from unmask.corrupt.sentinels import Sentinels
+from unmask.examples.dialogues import Dialogues
 from unmask.examples.pairs import Pairs
+from unmask.examples.plan import Examples
 from unmask.records import Layer
 from unmask.tasks import Task
 
 
 def measures(task: Task, length: int) -> tuple[Measure, ...]:
     """What a task can be asked, given its parts."""
-    pairs = (PairFacts(task.examples),) if isinstance(task.examples, Pairs) else ()
-    return (Fullness(length), *pairs, *of_rule(task.corrupt), Restored(task.corrupt))
+    return (Fullness(length), *_of_rows(task.examples), *of_rule(task.corrupt), Restored(task.corrupt))
+
+
+def _of_rows(examples: Examples) -> tuple[Measure, ...]:
+    """What the rows of a builder state, and whether it is so."""
+    match examples:
+        case Pairs():
+            return (PairFacts(examples),)
+        case Dialogues():
+            return (Talks(examples),)
+        case _:
+            return ()
 
 
 def of_rule(corrupt: Corrupt) -> tuple[Measure, ...]:

@@ -5,6 +5,8 @@ What arrives: names of members. What leaves: tables and trees in the terminal. W
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def family() -> None:
-    """List the members as a tree: year, paper, and what each changed.
+    """List the members as a tree: year, paper, parameters, and what each changed.
+
+    Parameters are those of the usual size with the vocabulary of the paper: embeddings, layers and the pooler over the
+    first token (ELECTRA has none), without the heads of pre-training.
 
     Examples:
 
@@ -25,8 +30,8 @@ def family() -> None:
     """
     from rich.tree import Tree
 
-    from unmask.cli.terminal import console
-    from unmask.family import members
+    from unmask.cli.terminal import console, say
+    from unmask.family import members, parameters
 
     known = members()
     nodes: dict[str, Tree] = {}
@@ -37,9 +42,15 @@ def family() -> None:
         if recipe.parent and recipe.parent not in nodes:
             waiting.append(recipe)
             continue
-        label = f"[bold]{recipe.name}[/bold] {recipe.year}  [dim]{recipe.paper}[/dim]\n{recipe.changed}"
+        label = (
+            f"[bold]{recipe.name}[/bold] {recipe.year}  [dim]{recipe.paper}[/dim]  {parameters(recipe):,} parameters\n"
+            f"{recipe.changed}"
+        )
         nodes[recipe.name] = (nodes[recipe.parent] if recipe.parent else root).add(label)
     console().print(root)
+    say(
+        "\nparameters: embeddings, layers and pooler (ELECTRA has none) in base size, without the heads of pre-training"
+    )
 
 
 def show(
@@ -53,6 +64,8 @@ def show(
         unmask show bert
 
         unmask show macbert --set stages.0.length=256
+
+        unmask show roberta --set "renew=Copies(1)"
     """
     from unmask.cli.terminal import console, resolve
     from unmask.codec import describe
@@ -70,6 +83,9 @@ def diff(
 ) -> None:
     """Print what one member changed against another, part by part. A heading and a row make a path for --set.
 
+    A * in a heading is every stage. Of a part that was exchanged for another, what both have in common is left out, and
+    so is what is usual for it; `unmask show` prints everything.
+
     Examples:
 
         unmask diff roberta bert
@@ -80,12 +96,24 @@ def diff(
     from unmask.codec import difference
 
     changes = set_ or []
-    found = difference(resolve(other, []), resolve(member, changes))
-    rows = [row for row in found if _place(row.path)[1] not in _LABELS]
+    left, right = resolve(other, []), resolve(member, changes)
+    stages = len(left.stages) if len(left.stages) == len(right.stages) else 0
+    rows = [row for row in _joined(difference(left, right), stages) if _place(row.path)[1] not in _LABELS]
     if not rows:
         say(f"{member} and {other} are the same.")
         return
     console().print(_table(rows, other, f"{member} (changed)" if changes else member))
+
+
+def _joined(rows: Sequence[Difference], stages: int) -> list[Difference]:
+    """What changed in the same way in every stage, told once: `*` stands for all of them, as in --set."""
+    anywhere = [row._replace(path=_STAGE.sub("stages.*", row.path)) for row in rows]
+    often = Counter(anywhere)
+    joined = list(
+        dict.fromkeys(every if often[every] == stages > 1 else row for every, row in zip(anywhere, rows, strict=True))
+    )
+    order = list(dict.fromkeys(_place(row.path)[0] or row.path for row in joined))
+    return sorted(joined, key=lambda row: order.index(_place(row.path)[0] or row.path))
 
 
 def _table(rows: Sequence[Difference], left: str, right: str) -> Table:
@@ -105,7 +133,8 @@ def _table(rows: Sequence[Difference], left: str, right: str) -> Table:
     return table
 
 
-_LABELS = {"name", "year", "paper", "title", "changed", "parent"}
+_LABELS = {"name", "year", "paper", "title", "changed", "parent", "dialect"}
+"""What says who a member is, and not what it does."""
 
 
 def _place(path: str) -> tuple[str, str]:
@@ -121,3 +150,4 @@ def _place(path: str) -> tuple[str, str]:
 
 _OF_STAGE, _OF_TASK = 2, 4
 """How many words name a stage (`stages.0`), and how many a task (`stages.0.tasks.0`)."""
+_STAGE = re.compile(r"^stages\.\d+")

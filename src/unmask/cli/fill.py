@@ -45,12 +45,17 @@ def fill(
 
         cat lines.txt | unmask fill exported/ - --json
     """
+    from unmask.cli.terminal import say
     from unmask.export.source import open_source
     from unmask.use.fill import fill as fill_masks
+    from unmask.use.fill import who_fills
 
     texts = _texts(text or ["-"])
     opened = open_source(source, checkpoint)
-    filled = fill_masks(opened.model, opened.tokenizer, texts, top)
+    model = who_fills(opened.model, opened.generator)
+    if model is opened.generator:
+        say("note: masks are filled by the generator of this run; its discriminator says no tokens.", True)
+    filled = fill_masks(model, opened.tokenizer, texts, top)
     if json:
         _print_json(filled)
     else:

@@ -18,7 +18,7 @@ from unmask.shards.claim import STORED, begun
 from unmask.shards.files import new_file, part_of
 from unmask.text.blocks import read_blocks
 from unmask.text.reasons import Unusable
-from unmask.text.sources import STANDARD_INPUT, find_sources
+from unmask.text.sources import STANDARD_INPUT, Format, find_sources
 
 _UTF8_MARK = b"\xef\xbb\xbf"
 
@@ -46,6 +46,20 @@ def spelled_out(corpus: Sequence[str], out: Path) -> list[str]:
                 f"Send it to standard input instead: unmask prepare - --out {out} < {source.path}"
             )
     return paths
+
+
+def dialogue_files(given: Sequence[str]) -> list[Path]:
+    """The files with conversations: JSON lines or plain text, which must be there when the command is typed."""
+    if STANDARD_INPUT in given:
+        raise InputError("--dialogues takes files, folders or patterns, not standard input. Store it in a file first.")
+    sources = find_sources(given) if given else ()
+    for source in sources:
+        if source.format not in (Format.TEXT, Format.JSON_LINES):
+            raise InputError(
+                f"--dialogues {source.path}: conversations are read from .jsonl and .txt files, also packed, not from "
+                f'.{source.format} files. Write one conversation a line: {{"turns": ["…", "…"]}}'
+            )
+    return [source.path for source in sources]
 
 
 def stored(paths: Sequence[str], out: Path) -> list[str]:

@@ -15,6 +15,7 @@ import typer
 from unmask import __version__
 from unmask.cli import (
     audit,
+    compare,
     demo,
     embed,
     evaluate,
@@ -51,6 +52,7 @@ _COMMANDS = (
     multitask.multitask,
     predict.predict,
     evaluate.evaluate,
+    compare.compare,
     landscape.landscape,
     fill.fill,
     embed.embed,

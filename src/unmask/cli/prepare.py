@@ -38,6 +38,9 @@ def prepare(
     dictionary: Annotated[list[Path] | None, typer.Option(help="Words for the segmenter, one a line.")] = None,
     terms: Annotated[list[Path] | None, typer.Option(help="Entities to match, one a line, a tab and a label.")] = None,
     phrases: Annotated[Path | None, typer.Option(help="Phrases to mark, one a line, instead of learning them.")] = None,
+    dialogues: Annotated[
+        list[str] | None, typer.Option(help='Conversations: .jsonl with {"turns": [...]}, or .txt, a turn a line.')
+    ] = None,
     near_duplicates: Annotated[float, typer.Option(help="Leave out documents this similar, e.g. 0.8; 0: do not.")] = 0,
     shortest: Annotated[int, typer.Option(min=0, help="Leave out documents with fewer visible characters.")] = 2,
     processes: Annotated[int, typer.Option("--processes", "-j", min=0, help="Processes; 0: one for each core.")] = 0,
@@ -47,6 +50,8 @@ def prepare(
     Examples:
 
         unmask prepare corpus/*.jsonl.gz --for wwm --out data/
+
+        unmask prepare news.txt --dialogues talks.jsonl --for ernie --out data/
 
         unmask prepare notes.txt --layout line --vocab-size 8000 --out data/
 
@@ -59,8 +64,10 @@ def prepare(
     processes = processes or os.cpu_count() or 1
     warm_up("unmask.shards.writer", processes)  # the workers load while the rest of this command does
 
+    from unmask.cli.inputs import dialogue_files
     from unmask.cli.wishes import Wishes
 
+    talks = dialogue_files(dialogues or [])
     wishes = Wishes(
         member=for_,
         tokenizer=tokenizer,
@@ -75,10 +82,11 @@ def prepare(
         dictionaries=tuple(dictionary or ()),
         terms=tuple(terms or ()),
         phrases=phrases,
+        dialogues=tuple(talks),
         near_duplicates=near_duplicates,
         shortest=shortest,
     )
-    run(corpus, out, wishes, processes)
+    run([*corpus, *map(str, talks)], out, wishes, processes)
 
 
 def run(corpus: list[str], out: Path, wishes: Wishes, processes: int) -> Manifest:
@@ -102,6 +110,12 @@ def run(corpus: list[str], out: Path, wishes: Wishes, processes: int) -> Manifes
         else:
             manifest = _work(sources, out, wishes, processes)
     summary(manifest, out, 0 if wishes.tokenizer else wishes.spec.size)
+    if wishes.misses_dialogues:
+        say(
+            f"note: {wishes.member} also learns from conversations, and none were given. Prepare again with "
+            f"--dialogues FILE, or train without them: unmask pretrain {wishes.member}:text",
+            beside=True,
+        )
     return manifest
 
 

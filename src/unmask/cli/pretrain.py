@@ -18,7 +18,10 @@ def pretrain(
     out: Annotated[Path, typer.Option(help="The folder of the run; the same command goes on in it.")],
     steps: Annotated[int | None, typer.Option(min=1, help="Train for this many steps,")] = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="or this many tokens,")] = None,
-    hours: Annotated[float | None, typer.Option(min=0, help="or this many hours.")] = None,
+    hours: Annotated[float | None, typer.Option(min=0, help="or this many hours,")] = None,
+    flops: Annotated[
+        float | None, typer.Option(min=0, help="or for about as many steps as this many FLOPs are, e.g. 1e15.")
+    ] = None,
     size: Annotated[str, typer.Option(help="tiny, mini, small, medium, base or large.")] = "",
     from_: Annotated[
         Path | None, typer.Option("--from", help="Begin with the weights of a run, an export or a Hugging Face folder.")
@@ -55,6 +58,8 @@ def pretrain(
 
         unmask pretrain wwm --data data/ --from exported/ --out runs/domain --tokens 100000000
 
+        unmask pretrain bert --size tiny --short --data data/ --out runs/cheap --flops 1e14
+
         torchrun --nproc-per-node 2 -m unmask pretrain bert --size small --data data/ --out runs/two --steps 1000
     """
     from unmask.cli.pretrain_parts import Wish
@@ -75,6 +80,7 @@ def pretrain(
             steps=steps,
             tokens=tokens,
             hours=hours,
+            flops=flops,
         ),
         Logistics(
             out=out,

@@ -19,13 +19,13 @@ from unmask.cli.short import shortened
 from unmask.cli.terminal import changed
 from unmask.codec import encode, fingerprint
 from unmask.errors import RecipeError
-from unmask.export.source import open_source
+from unmask.export.source import Network, open_source
 from unmask.export.start import begin_from, fill_learner
 from unmask.family import member
+from unmask.lab.flops import Meter
 from unmask.nets.model import Model
 from unmask.nets.transformer import count
 from unmask.nets.trunk import Trunk
-from unmask.objectives.heads import SayTokens
 from unmask.shards.corpus import Corpus
 from unmask.shards.files import digest_of
 from unmask.tasks import Recipe
@@ -37,7 +37,7 @@ from unmask.train.learner import Learner
 from unmask.train.lessons import Lessons, learnable
 from unmask.train.loop import Training
 from unmask.train.record import Line
-from unmask.train.samples import fill_samples
+from unmask.train.samples import Filler, fill_samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,7 @@ class Wish:
     steps: int | None
     tokens: int | None
     hours: float | None
+    flops: float | None = None
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,19 @@ class Pretraining:
             given.append(Tokens(self.wish.tokens))
         if self.wish.hours is not None:
             given.append(Hours(self.wish.hours))
-        if len(given) != 1:
-            found = " and ".join(budget.told() for budget in given) or "none of them"
-            raise RecipeError(f"A run needs one budget: --steps, --tokens or --hours; found {found}.")
-        return given[0]
+        flops = () if self.wish.flops is None else (self.wish.flops,)
+        if len(given) + len(flops) != 1:
+            found = " and ".join([*(budget.told() for budget in given), *(f"{one:g} FLOPs" for one in flops)])
+            raise RecipeError(
+                f"A run needs one budget: --steps, --tokens, --hours or --flops; found {found or 'none of them'}."
+            )
+        # A run is planned in steps, so operations are turned into steps before it begins.
+        return given[0] if given else Steps(self.meter.steps(*flops))
+
+    @property
+    def meter(self) -> Meter:
+        """What its steps cost in floating point operations."""
+        return Meter.of(self.course, self.vocabulary)
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -93,10 +103,15 @@ class Pretraining:
     @cached_property
     def start(self) -> tuple[Model, ...]:
         """The network to begin with, with rows for all ids of the corpus; empty if weights are drawn."""
-        if self.wish.start is None:
-            return ()
-        source = open_source(self.wish.start)
-        return (begin_from(source.model, source.tokenizer, self.tokenizer, str(self.wish.start)),)
+        return tuple(self._fitted(source.model, source.tokenizer) for source in self._sources)
+
+    @cached_property
+    def _sources(self) -> tuple[Network, ...]:
+        """What `--from` names, as it lies there."""
+        return (open_source(self.wish.start),) if self.wish.start else ()
+
+    def _fitted(self, model: Model, tokenizer: Tokenizer) -> Model:
+        return begin_from(model, tokenizer, self.tokenizer, str(self.wish.start))
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -141,9 +156,11 @@ class Pretraining:
     @cached_property
     def _begun(self) -> tuple[Learner, tuple[str, ...]]:
         objectives = learnable(self.recipe.objectives)
-        learner = Learner(self.recipe.trunk, objectives, self.vocabulary, self.positions)
+        learner = Learner(self.recipe.trunk, objectives, self.vocabulary, self.positions, self.recipe.balance)
         learner.draw(self.wish.seed)
-        return learner, tuple(name for model in self.start for name in fill_learner(learner, model))
+        found = [self._fitted(one.generator, one.tokenizer) for one in self._sources if one.generator is not None]
+        generator = next(iter(found), None)
+        return learner, tuple(name for model in self.start for name in fill_learner(learner, model, generator))
 
     @property
     def training(self) -> Training:
@@ -175,7 +192,7 @@ class Pretraining:
     @property
     def fills(self) -> bool:
         """Whether a head says tokens, so that one can look on while masks are filled."""
-        return any(isinstance(head, SayTokens) for head in self.learner.heads.values())
+        return bool(Filler.among(self.learner, self.learner.heads))
 
     def samples(self, learner: Learner, trial: Sequence[Lesson]) -> Line:
         """Some masks of the trial and how the learner fills them now."""
@@ -213,5 +230,5 @@ class Pretraining:
 
 
 def _with_dropout(shape: Trunk, like: Trunk) -> Trunk:
-    """A given shape; what is dropped in training is no part of it, and stays as the recipe says."""
-    return replace(shape, dropout=like.dropout, attention_dropout=like.attention_dropout)
+    """A given shape; what is dropped in training and how rows are pooled is no part of it: the recipe says it."""
+    return replace(shape, dropout=like.dropout, attention_dropout=like.attention_dropout, pooled=like.pooled)

@@ -125,6 +125,8 @@ def _estimate(parts: Pretraining, how: Run, processes: Processes) -> None:
     found = estimate(parts.training, how, processes, parts.probes())
     if processes.leads:
         show_estimate(found, how, parts.budget)
+        if parts.wish.flops is not None:
+            say(f"{parts.wish.flops:g} FLOPs are {parts.budget.told()} of this recipe.")
         if found.steps < _FEW and not parts.wish.short:
             say(
                 f"note: these are only about {found.steps:,.0f} steps, and published recipes are made for many "

@@ -53,6 +53,8 @@ def summary(manifest: Manifest, out: Path, asked: int) -> None:
 def _facts(manifest: Manifest, size: int, asked: int) -> Iterator[tuple[str, str]]:
     counts = manifest.counts
     yield "documents", f"{counts.documents:,}"
+    if counts.dialogues:
+        yield "dialogues", f"{counts.dialogues:,} of them, with {counts.turns:,} turns"
     yield "sentences", f"{counts.sentences:,}"
     yield "words", f"{counts.words:,} (words that share a token count as one)"
     if counts.phrases:

@@ -25,8 +25,9 @@ _DRAWS = 4
 def walk(
     member: Annotated[str | None, typer.Argument(help="A member, or your_file.py:name.")] = None,
     rule: Annotated[str, typer.Option(help="A bare rule instead of a member: token, word, span, t5, ...")] = "",
-    text: Annotated[str, typer.Option(help="The text to walk.")] = SAMPLE,
+    text: Annotated[str, typer.Option(help="The text to walk; of a dialogue, one turn a line.")] = SAMPLE,
     other: Annotated[str, typer.Option(help="Text of another document, for pairs; else a sample sentence.")] = "",
+    task: Annotated[str, typer.Option(help="Another task of the member than its first.")] = "",
     phrase: Annotated[list[str] | None, typer.Option(help="A phrase of the text (again for more).")] = None,
     entity: Annotated[list[str] | None, typer.Option(help="An entity of the text (again for more).")] = None,
     data: Annotated[Path | None, typer.Option(help="A prepared corpus: its vocabulary, units, similar words.")] = None,
@@ -50,17 +51,21 @@ def walk(
 
         unmask walk --rule phrase --phrase 语言模型
 
+        unmask walk ernie --task phrase-dialogue
+
         unmask walk --rule token --set corrupt.select.rate=0.3 --visit 7
     """
-    from unmask.walk.ground import Ground, marked
-    from unmask.walk.toy import other_document
+    from unmask.walk.ground import Ground, marked, spoken
+    from unmask.walk.toy import TALK, other_document, other_talk
 
-    subjects = _subjects(member or "", rule, set_ or [])
-    second = other or other_document(text)
+    subjects = _subjects(member or "", rule, set_ or [], task)
+    talks = subjects[0].talks
+    text = TALK if talks and text == SAMPLE else text
+    second = other or (other_talk(text) if talks else other_document(text))
     ground = Ground.corpus(data) if data else Ground.toy([text, second], subjects[0].spelling)
     layers = frozenset(layer for subject in subjects for layer in subject.task.needs)
-    first = marked(text, layers, phrase or [], entity or [], ground.own)
-    documents = first, marked(second, frozenset(), own=ground.own)
+    first = marked(spoken(text, "--text") if talks else text, layers, phrase or [], entity or [], ground.own)
+    documents = first, marked(spoken(second, "--other") if talks else second, frozenset(), own=ground.own)
     _show(_walks(subjects, documents, ground, seed, range(visit, visit + _DRAWS), exact or bool(set_)), html)
 
 
@@ -83,7 +88,7 @@ def _walks(
     return walks
 
 
-def _subjects(member: str, rule: str, changes: list[str]) -> list[Subject]:
+def _subjects(member: str, rule: str, changes: list[str], task: str) -> list[Subject]:
     """The member, or the rule, or all rules."""
     from unmask.cli.terminal import changed, resolve
     from unmask.errors import RecipeError
@@ -93,7 +98,9 @@ def _subjects(member: str, rule: str, changes: list[str]) -> list[Subject]:
     if member and rule:
         raise RecipeError(f"Walk either the member {member} or the bare rule {rule}, not both at once.")
     if member:
-        return [Subject.of_member(resolve(member, changes))]
+        return [Subject.of_member(resolve(member, changes), task)]
+    if task:
+        raise RecipeError("--task names a task of a member, but no member was named. Name one, or leave --task out.")
     if not rule and changes:
         raise RecipeError("--set changes one member or one rule: name it, for instance with --rule token.")
     found = [bare_rule(rule)] if rule else rules()

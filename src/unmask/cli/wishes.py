@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import RecipeError
+from unmask.examples.dialogues import Dialogues
 from unmask.family import member
 from unmask.records import Layer
 from unmask.shards.collect import Collecting
@@ -68,6 +69,7 @@ class Wishes:
     dictionaries: tuple[Path, ...] = ()
     terms: tuple[Path, ...] = ()
     phrases: Path | None = None
+    dialogues: tuple[Path, ...] = ()
     near_duplicates: float = 0.0
     shortest: int = 2
 
@@ -99,7 +101,8 @@ class Wishes:
     def collecting(self) -> Collecting:
         """How documents are read and which are kept."""
         layout = Layout.LINE if self.one_line else Layout.BLANK_LINE
-        reading = Reading(field=self.field, layout=layout, entities_field=self.entities_field)
+        talks = frozenset(path.resolve() for path in self.dialogues)
+        reading = Reading(field=self.field, layout=layout, entities_field=self.entities_field, dialogues=talks)
         near = (Resemblance(self.near_duplicates),) if self.near_duplicates else ()
         return Collecting(reading, Cleaning(self.shortest), near)
 
@@ -113,7 +116,13 @@ class Wishes:
             )
         given = {Layer.PHRASE} if self.phrases else set()
         given |= {Layer.ENTITY} if self.terms or self.entities_field else set()
+        given |= {Layer.TURN} if self.dialogues else set()
         return member(self.member).needs | {Layer.WORD, Layer.SENTENCE} | given | {Layer(name) for name in self.layers}
+
+    @property
+    def misses_dialogues(self) -> bool:
+        """Whether the member learns from conversations and none were given."""
+        return not self.dialogues and any(isinstance(task.examples, Dialogues) for task in member(self.member).tasks)
 
     @cached_property
     def segmenter(self) -> Tagger:

@@ -11,8 +11,12 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
+NO_LIMIT = 1 << 30
+"""What a part writes where it takes as much as there is."""
 _TOP = 2
 _DIGITS = 4
+_MANY = 4
+"""Of a longer row of numbers a difference tells the first two and the last."""
 
 
 class Difference(NamedTuple):
@@ -38,7 +42,7 @@ def _differ(left: object, right: object, path: str) -> Iterator[Difference]:
         return
     alike = type(left) is type(right) or (isinstance(left, Mapping) and isinstance(right, Mapping))
     if not (alike and (_opens(left) or _opens(right))):
-        told = brief(left), brief(right)
+        told = _apart(left, right), _apart(right, left)
         yield Difference(path, *(told if told[0] != told[1] else (repr(left), repr(right))))
         return
     ours, theirs = held_in(left), held_in(right)
@@ -65,6 +69,8 @@ def brief(value: object, depth: int = _TOP) -> str:
         return f"({', '.join(brief(item, depth) for item in value)})"
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{brief(key)}: {brief(item, depth)}' for key, item in value.items())}}}"
+    if value == NO_LIMIT and isinstance(value, int):
+        return "no limit"
     if isinstance(value, float) and not value.is_integer():
         return repr(float(f"{value:.{_DIGITS}g}"))
     if not is_dataclass(value) or isinstance(value, type):
@@ -75,13 +81,39 @@ def brief(value: object, depth: int = _TOP) -> str:
     return f"{type(value).__name__}({inner if depth else '...' if told else ''})"
 
 
+def _apart(value: object, other: object) -> str:
+    """A part beside one of another type: by what they do not have in common, and what tells it from its usual form."""
+    if not (is_dataclass(value) and is_dataclass(other)) or any(map(_opens, held_in(value).values())):
+        return brief(value)
+    theirs, usual = held_in(other), {f.name: _default(f) for f in fields(value) if f.init}
+    apart = {
+        name: item
+        for name, item in held_in(value).items()
+        if (item != theirs[name] if name in theirs else item != NO_LIMIT)
+    }
+    special = {n: i for n, i in apart.items() if n in theirs or isinstance(i, Enum) or i != usual[n]}
+    return _call(value, special or apart)
+
+
 def _outline(value: object) -> str:
     """A value that stands on one side only, on one line: a part that holds parts is known by its plain fields."""
-    if not is_dataclass(value) or not any(map(_opens, held_in(value).values())):
+    if not is_dataclass(value):
         return brief(value)
-    held = {f: getattr(value, f.name) for f in fields(value) if f.init}
-    told = [f"{f.name}={brief(item)}" for f, item in held.items() if not _opens(item) and item != _default(f)]
-    return f"{type(value).__name__}({', '.join([*told, '...'])})"
+    usual, inside = {f.name: _default(f) for f in fields(value) if f.init}, held_in(value)
+    if not any(map(_opens, inside.values())):
+        return _call(value, {n: i for n, i in inside.items() if i != usual[n] or isinstance(i, Enum)})
+    return _call(value, {n: i for n, i in inside.items() if i != usual[n] and not _opens(i)}, "...")
+
+
+def _call(value: object, told: Mapping[str, object], *more: str) -> str:
+    inner = (f"{name}={_short(item)}" for name, item in told.items())
+    return f"{type(value).__name__}({', '.join([*inner, *more])})"
+
+
+def _short(value: object) -> str:
+    if isinstance(value, tuple) and len(value) > _MANY:
+        return f"({', '.join(map(brief, value[:2]))}, ... {brief(value[-1])})"
+    return brief(value)
 
 
 def _default(field: Field[Any]) -> object:

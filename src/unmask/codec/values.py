@@ -1,7 +1,7 @@
 """Values to JSON and back: a recipe is data, so it can be saved, changed by name and named by a digest.
 
 What arrives: trees of frozen dataclasses (recipes and their parts) over enums, tuples, mappings, text and numbers.
-What leaves: JSON in which every part carries its own name, a fingerprint, a changed copy.
+What leaves: JSON in which every part carries its own name, and a fingerprint.
 What never happens here: running code that a file names. A tag is looked up under `unmask` or in a module that the
 caller hands over, and must be a frozen dataclass defined there. Functions, arrays and other live objects are refused.
 
@@ -23,7 +23,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar, Union, cast, get_args, get
 
 from cattrs import Converter
 
-from unmask.codec.told import brief, held_in, key_name
+from unmask.codec.told import held_in, key_name
 from unmask.errors import RecipeError
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json]"
@@ -56,24 +56,13 @@ def fingerprint(value: object) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def override(value: T, path: str, text: str) -> T:
-    """A copy in which the leaf at `path` ("stages.0.length") is what `text` says, read by that leaf's own type."""
-    return override_all(value, [(path, text)])
-
-
-def override_all(value: T, changes: Sequence[tuple[str, str]]) -> T:
-    """A copy with several leaves changed at once: two that make sense only together may come in any order."""
-    split = [(path.split("."), text) for path, text in changes]
-    return cast(T, _override(value, type(value), split, type(value).__name__)) if split else value
-
-
 def _encode(value: object, declared: object, where: str) -> Json:
-    kind = _arm(declared, is_dataclass(value), where)
+    kind = arm_of(declared, is_dataclass(value), where)
     if isinstance(kind, EnumType) and type(value) is kind:
         return str(cast(Enum, value).name)
     if kind in _PLAIN:
-        return cast(Json, _leaf(_EXACT, value, kind, where))
-    kinds = _kinds(value, kind, where)
+        return cast(Json, read_leaf(_EXACT, value, kind, where))
+    kinds = kinds_in(value, kind, where)
     inside = {name: _encode(item, kinds[name], f"{where}.{name}") for name, item in held_in(value).items()}
     if isinstance(value, tuple):
         return list(inside.values())
@@ -83,28 +72,30 @@ def _encode(value: object, declared: object, where: str) -> Json:
 
 
 def _decode(data: Json, declared: object, where: str, modules: Mapping[str, ModuleType]) -> object:
-    kind = _arm(declared, isinstance(data, dict) and _TAG in data, where)
-    if _is_part(kind):
+    kind = arm_of(declared, isinstance(data, dict) and _TAG in data, where)
+    if is_part(kind):
         return _decode_part(data, kind, where, modules)
     if get_origin(kind) is tuple and isinstance(data, list):
-        items = zip(data, _slots(kind, len(data), where), strict=True)
+        items = zip(data, slots_of(kind, len(data), where), strict=True)
         return tuple(_decode(item, of, f"{where}.{i}", modules) for i, (item, of) in enumerate(items))
     if get_origin(kind) is Mapping and isinstance(data, dict):
         key_kind, of = get_args(kind)
         keys = {key: _read_key(key, key_kind, where) for key in data}
         return MappingProxyType({keys[key]: _decode(data[key], of, f"{where}.{key}", modules) for key in data})
-    return _leaf(_EXACT, data, kind, where)
+    return read_leaf(_EXACT, data, kind, where)
 
 
 def _decode_part(data: Json, kind: object, where: str, modules: Mapping[str, ModuleType]) -> object:
     if not isinstance(data, dict) or not isinstance(data.get(_TAG), str):
         _refuse(where, f"an object whose {_TAG!r} names a {_name(kind)}", data)
     cls = _find(str(data[_TAG]), where, modules)
-    kinds = _part_kinds(cls, kind, where)
+    kinds = fields_of(cls, kind, where)
     if data.keys() - {_TAG} != kinds.keys():
         found = ", ".join(name for name in data if name != _TAG) or "none"
         raise RecipeError(f"{where}: {_name(cls)} needs exactly the fields {', '.join(kinds) or 'none'}, found {found}")
-    return _build(cls, {name: _decode(data[name], of, f"{where}.{name}", modules) for name, of in kinds.items()}, where)
+    return build_part(
+        cls, {name: _decode(data[name], of, f"{where}.{name}", modules) for name, of in kinds.items()}, where
+    )
 
 
 def _find(tag: str, where: str, modules: Mapping[str, ModuleType]) -> type:
@@ -123,50 +114,20 @@ def _find(tag: str, where: str, modules: Mapping[str, ModuleType]) -> type:
     return found
 
 
-def _build(cls: type, values: Mapping[str, object], where: str) -> object:
+def build_part(cls: type, values: Mapping[str, object], where: str) -> object:
+    """A part from its fields; what it refuses is told with the place where it stands."""
     try:
         return cls(**values)
     except ValueError as error:
         raise RecipeError(f"{where}: {error}") from error
 
 
-def _override(value: object, declared: object, changes: Sequence[tuple[list[str], str]], where: str) -> object:
-    whole = [text for path, text in changes if not path]
-    if whole:
-        return _read(whole[-1], value, _arm(declared, False, where), where)
-    inside = held_in(value)
-    for step in (path[0] for path, _ in changes if path[0] not in inside):
-        there = f"it has {', '.join(inside)}" if inside else f"it holds nothing by name, only {brief(value)}"
-        raise RecipeError(f"{where} has no {step!r}; {there}")
-    kinds = _kinds(value, _arm(declared, is_dataclass(value), where), where)
-    changed = dict(inside)
-    for step in dict.fromkeys(path[0] for path, _ in changes):
-        below = [(path[1:], text) for path, text in changes if path[0] == step]
-        changed[step] = _override(inside[step], kinds[step], below, f"{where}.{step}")
-    if isinstance(value, tuple):
-        return tuple(changed.values())
-    if isinstance(value, Mapping):
-        return MappingProxyType({key: changed[key_name(key)] for key in value})
-    return _build(type(value), changed, where)
-
-
-def _read(text: str, old: object, kind: object, where: str) -> object:
-    if _is_part(kind) or get_origin(kind) is Mapping:
-        names = ", ".join(held_in(old)) or "nothing"
-        raise RecipeError(f"{where} is {brief(old)} and cannot be typed in one word; set what it holds: {names}")
-    if get_origin(kind) is not tuple:
-        return _leaf(_TYPED, text, kind, where)
-    words = [word.strip() for word in text.strip().strip("()").split(",") if word.strip()]
-    slots = (_arm(slot, False, where) for slot in _slots(kind, len(words), where))
-    return tuple(_leaf(_TYPED, word, slot, where) for word, slot in zip(words, slots, strict=True))
-
-
-def _kinds(value: object, kind: object, where: str) -> dict[str, object]:
+def kinds_in(value: object, kind: object, where: str) -> dict[str, object]:
     """The annotation of each thing inside a value, once the value itself is found to fit its own."""
-    if _is_part(kind) and is_dataclass(value):
-        return _part_kinds(type(value), kind, where)
+    if is_part(kind) and is_dataclass(value):
+        return fields_of(type(value), kind, where)
     if get_origin(kind) is tuple and type(value) is tuple:
-        return {str(i): of for i, of in enumerate(_slots(kind, len(value), where))}
+        return {str(i): of for i, of in enumerate(slots_of(kind, len(value), where))}
     if get_origin(kind) is not Mapping or not isinstance(value, dict | MappingProxyType):
         _refuse(where, f"{_name(kind)}, as plain data", value)
     key_kind, of = get_args(kind)
@@ -175,7 +136,7 @@ def _kinds(value: object, kind: object, where: str) -> dict[str, object]:
     return dict.fromkeys(map(key_name, value), of)
 
 
-def _part_kinds(cls: type, kind: object, where: str) -> dict[str, object]:
+def fields_of(cls: type, kind: object, where: str) -> dict[str, object]:
     """The fields of a part with their annotations, or a refusal if the part cannot stand here or cannot be saved."""
     if not (is_dataclass(cls) and cast(Any, cls).__dataclass_params__.frozen and "<locals>" not in cls.__qualname__):
         raise RecipeError(
@@ -183,7 +144,7 @@ def _part_kinds(cls: type, kind: object, where: str) -> dict[str, object]:
         )
     if _TAG in (f.name for f in fields(cls)):
         raise RecipeError(f"{where}: {_name(cls)} has a field {_TAG!r}, the word that names parts in JSON; rename it")
-    if not any(_fits(cls, arm) for arm in _arms(kind)):
+    if not any(_fits(cls, arm) for arm in arms_of(kind)):
         raise RecipeError(f"{where} needs a {_name(kind)}, found a {_name(cls)}, which does not do what that one does")
     hints = get_type_hints(cls)
     return {f.name: hints[f.name] for f in fields(cls) if f.init}
@@ -199,7 +160,8 @@ def _fits(cls: type, arm: object) -> bool:
     return all(name in has for name in asked if name == "__call__" or not name.startswith("_"))
 
 
-def _slots(kind: object, count: int, where: str) -> Sequence[object]:
+def slots_of(kind: object, count: int, where: str) -> Sequence[object]:
+    """The annotation of each of so many values of a tuple."""
     args = get_args(kind)
     if len(args) == 2 and args[1] is Ellipsis:
         return (args[0],) * count
@@ -208,26 +170,28 @@ def _slots(kind: object, count: int, where: str) -> Sequence[object]:
     return args
 
 
-def _arm(kind: object, part: bool, where: str) -> object:
+def arm_of(kind: object, part: bool, where: str) -> object:
     """The arm of a union that a value takes: its parts know themselves by their tag, so one other arm is possible."""
-    arms = _arms(kind)
-    parts, plain = [arm for arm in arms if _is_part(arm)], [arm for arm in arms if not _is_part(arm)]
+    arms = arms_of(kind)
+    parts, plain = [arm for arm in arms if is_part(arm)], [arm for arm in arms if not is_part(arm)]
     if len(plain) > 1:
         raise RecipeError(f"{where} is declared as {_name(kind)}; a union may hold parts and at most one other type")
     return cast(Any, Union)[tuple(parts)] if parts and (part or not plain) else plain[0]
 
 
-def _arms(kind: object) -> tuple[object, ...]:
+def arms_of(kind: object) -> tuple[object, ...]:
+    """The types that a union allows; a plain type is its only arm."""
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
-def _is_part(kind: object) -> bool:
-    homes = [get_origin(arm) or arm for arm in _arms(kind)]
+def is_part(kind: object) -> bool:
+    """Whether values of this type are parts: frozen dataclasses, or whatever does what a protocol says."""
+    homes = [get_origin(arm) or arm for arm in arms_of(kind)]
     return all(home is object or is_dataclass(home) or getattr(home, "_is_protocol", False) for home in homes)
 
 
 def _read_key(text: str, kind: object, where: str) -> object:
-    key = _leaf(_TYPED, text, kind, where)
+    key = read_leaf(TYPED, text, kind, where)
     if key_name(key) != text or text == _TAG:
         _refuse(where, f"a key that is written as {key_name(key)!r} and is not {_TAG!r}, which names parts", text)
     return key
@@ -241,7 +205,7 @@ def _refuse(where: str, needs: str, found: object) -> NoReturn:
     raise RecipeError(f"{where} needs {needs}, found {type(found).__name__} {repr(found)[:60]}")
 
 
-def _leaf(converter: Converter, value: object, kind: object, where: str) -> object:
+def read_leaf(converter: Converter, value: object, kind: object, where: str) -> object:
     """A number, a text or an enum member, as the converter reads it."""
     named = list(kind.__members__) if isinstance(kind, EnumType) else []
     if not (kind in _PLAIN or named):
@@ -283,4 +247,4 @@ def _converter(hook: Callable[[Any, Any], object]) -> Converter:
 
 _IN_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 _EXACT = _converter(_as_it_stands)
-_TYPED = _converter(_as_typed)
+TYPED = _converter(_as_typed)

@@ -28,6 +28,7 @@ class Lanes:
             raise RecipeError(f"Lanes needs at least 1 lane, found {self.lanes}.")
 
     apart: ClassVar[bool] = False
+    segments: ClassVar[int] = 1
 
     @property
     def gives(self) -> frozenset[str]:

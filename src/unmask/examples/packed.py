@@ -10,6 +10,7 @@ import itertools
 from bisect import bisect_right
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
 
 import numpy as np
 
@@ -40,6 +41,7 @@ class Packed:
     """Consecutive text, filled up to the row length."""
 
     join: Join = Join.ACROSS
+    segments: ClassVar[int] = 1
 
     @property
     def gives(self) -> frozenset[str]:

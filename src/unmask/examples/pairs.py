@@ -72,6 +72,7 @@ class Pairs:
             raise RecipeError(f"Pairs needs a share of short rows between 0 and 1, found {self.short}.")
 
     apart: ClassVar[bool] = False
+    segments: ClassVar[int] = 2
 
     @property
     def gives(self) -> frozenset[str]:

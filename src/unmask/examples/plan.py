@@ -73,6 +73,10 @@ class Examples(Protocol):
         """Where its special tokens stand."""
 
     @property
+    def segments(self) -> int:
+        """How many kinds of segment it numbers tokens by."""
+
+    @property
     def apart(self) -> bool:
         """Whether the documents of a row must not see each other."""
 

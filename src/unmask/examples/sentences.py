@@ -23,6 +23,7 @@ class Single:
     """One sentence a row; a sentence that does not fit is cut between words and goes on in the next row."""
 
     apart: ClassVar[bool] = False
+    segments: ClassVar[int] = 1
 
     @property
     def gives(self) -> frozenset[str]:

@@ -11,20 +11,23 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from unmask.export.bert import Architecture
+from unmask.export.architecture import Architecture, Purpose
+from unmask.export.dialects import architecture_named, grammar_of
 from unmask.export.extra import Extra
 from unmask.export.proof import Proof
+from unmask.export.settings import read_config
 from unmask.export.task import NO_TASK, Task
 from unmask.export.usage import usage
 
 _TASKS = {
-    Architecture.PRE_TRAINING: "fill-mask",
-    Architecture.MASKED_LM: "fill-mask",
-    Architecture.ENCODER: "feature-extraction",
-    Architecture.CLASSIFIER: "text-classification",
-    Architecture.TAGGER: "token-classification",
-    Architecture.READER: "question-answering",
-    Architecture.CHOOSER: "multiple-choice",
+    Purpose.PRE_TRAINING: "fill-mask",
+    Purpose.MASKED_LM: "fill-mask",
+    Purpose.DISCRIMINATOR: "feature-extraction",
+    Purpose.ENCODER: "feature-extraction",
+    Purpose.CLASSIFIER: "text-classification",
+    Purpose.TAGGER: "token-classification",
+    Purpose.READER: "question-answering",
+    Purpose.CHOOSER: "multiple-choice",
 }
 
 
@@ -51,10 +54,10 @@ def write_card(
     extras: Sequence[Extra] = (),
 ) -> str:
     """The text of the card, from the settings that were written and from what is known."""
-    architecture = Architecture(config["architectures"][0])
+    architecture = architecture_named(config["architectures"][0])
     parts = (
         _head(architecture, extras),
-        f"# {about.name or 'A network in the shape of BERT'}",
+        f"# {about.name or f'A network in the shape of {grammar_of(architecture.dialect).name}'}",
         _shape(config, parameters),
         _training(about),
         _usage(architecture, task, extras),
@@ -66,18 +69,19 @@ def write_card(
 
 
 def _head(architecture: Architecture, extras: Sequence[Extra]) -> str:
-    said = {"library_name": "transformers", "pipeline_tag": _TASKS[architecture], "license": "unknown"}
+    said = {"library_name": "transformers", "pipeline_tag": _TASKS[architecture.purpose], "license": "unknown"}
     for extra in extras:
         said |= extra.heading()
     lines = (f"{name}: {value}" for name, value in said.items())
-    return "\n".join(("---", *lines, "tags:", "- bert", "- unmask", "---"))
+    return "\n".join(("---", *lines, "tags:", f"- {architecture.dialect.value}", "- unmask", "---"))
 
 
 def _shape(config: Mapping[str, Any], parameters: int) -> str:
+    architecture, sizes = architecture_named(config["architectures"][0]), read_config(config)
     return (
-        f"A `{config['architectures'][0]}` with {config['num_hidden_layers']} layers, width {config['hidden_size']}, "
-        f"{config['num_attention_heads']} heads, {config['vocab_size']:,} vocabulary entries, rows of up to "
-        f"{config['max_position_embeddings']} tokens and {parameters:,} parameters."
+        f"{architecture.article.capitalize()} `{architecture}` with {sizes.trunk.depth} layers, width "
+        f"{sizes.trunk.width}, {sizes.trunk.heads} heads, {sizes.vocabulary:,} vocabulary entries, rows of up to "
+        f"{sizes.positions} tokens and {parameters:,} parameters."
     )
 
 

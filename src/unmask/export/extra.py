@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from unmask.errors import InputError
-from unmask.export.bert import Architecture
+from unmask.export.architecture import Architecture
 from unmask.nets.model import Model
 from unmask.tokenize.tokenizer import Tokenizer
 

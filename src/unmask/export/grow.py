@@ -28,7 +28,7 @@ def extend_rows(model: Model, pieces: Mapping[int, Sequence[int]]) -> Model:
     """
     size = max((model.vocabulary, *(number + 1 for number in pieces)))
     _check(model.vocabulary, size, pieces)
-    larger = Model(model.shape, size, model.positions, model.tokens is not None, model.row is not None)
+    larger = model.like(model.shape, size)
     state = {
         name: _grown(tensor, size, pieces) if name in _BY_ID else tensor for name, tensor in model.state_dict().items()
     }

@@ -20,6 +20,7 @@ _BENDS: Mapping[Activation, tuple[str, Mapping[str, Any]]] = {
     Activation.GELU: ("Gelu", _USUAL),
     Activation.GELU_TANH: ("Gelu", {"approximate": "tanh"}),
     Activation.RELU: ("Relu", _USUAL),
+    Activation.TANH: ("Tanh", _USUAL),
 }
 Value: TypeAlias = str
 """What flows along an edge, by its name."""
@@ -30,6 +31,7 @@ class Drawing:
 
     def __init__(self, onnx: ModuleType, weights: Mapping[str, Tensor]) -> None:
         self._onnx, self._weights = onnx, weights
+        self._first = {tensor.data_ptr(): name for name, tensor in reversed([*weights.items()])}
         self.nodes: list[Any] = []
         self.held: dict[str, Any] = {}
 
@@ -49,7 +51,8 @@ class Drawing:
         self.nodes.append(self._onnx.helper.make_node("Identity", [value], [name]))
 
     def weight(self, name: str) -> Value:
-        """One of our weights, under our name, once."""
+        """One of our weights, once: a shared one under the first of its names."""
+        name = self._first[self._weights[name].data_ptr()]
         if name not in self.held:
             array = self._weights[name].detach().float().cpu().contiguous().numpy()
             self.held[name] = self._onnx.numpy_helper.from_array(array, name)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from unmask.errors import InputError
-from unmask.export.bert import Architecture
+from unmask.export.architecture import Architecture, Purpose
 from unmask.export.extra import Shown, Written
 from unmask.export.library import need
 from unmask.export.onnx_graph import draw
@@ -61,7 +61,7 @@ class Onnx:
 
     def usage(self, architecture: Architecture) -> Sequence[str]:
         """The graph on one text, or on the choices of one question."""
-        choices = architecture is Architecture.CHOOSER
+        choices = architecture.purpose is Purpose.CHOOSER
         text = '["A question", "A question"], ["one choice", "another"], padding=True' if choices else '["Some text."]'
         value = "value[None]" if choices else "value"
         return (

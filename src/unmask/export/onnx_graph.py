@@ -1,4 +1,4 @@
-"""A network in the shape of BERT as an ONNX graph, written node by node.
+"""A network in the shape of BERT and its relatives as an ONNX graph, written node by node.
 
 What arrives: our network, and the class whose outputs are wanted. What leaves: the graph, with our weights in it.
 What never happens here: tracing. A graph written by hand is the same for every release of torch, takes no time, and is
@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unmask.export.bert import Architecture
+from unmask.export.architecture import Architecture, Purpose
+from unmask.export.dialects import grammar_of, parts_of
 from unmask.export.onnx_drawing import Drawing, Value
 from unmask.nets.model import Model
 
@@ -36,7 +37,7 @@ class Output(NamedTuple):
 def draw(onnx: ModuleType, model: Model, architecture: Architecture) -> Any:  # noqa: ANN401
     """The whole graph, as a file holds it: rows in, the outputs of a class of `transformers` out."""
     drawing = Drawing(onnx, model.state_dict())
-    if architecture is not Architecture.CHOOSER:
+    if architecture.purpose is not Purpose.CHOOSER:
         return _file(onnx, drawing, _ROWS, _outputs(drawing, model, architecture, _trunk(drawing, model, *INPUTS)))
     shape = drawing.node("Shape", [INPUTS[0]])
     lines = drawing.node("Concat", [drawing.constant([-1]), _last(drawing, shape)], {"axis": 0})
@@ -65,13 +66,14 @@ def _last(drawing: Drawing, shape: Value) -> Value:
 
 def _trunk(drawing: Drawing, model: Model, ids: Value, mask: Value, segment: Value) -> Value:
     """Embeddings and all blocks (B x L x D)."""
-    zero, embed = drawing.constant([0]), "trunk.embed"
-    length = _last(drawing, drawing.node("Shape", [ids]))
-    place = drawing.node("Slice", [drawing.weight(f"{embed}.position.weight"), zero, length, zero])
+    zero, first, embed = drawing.constant([0]), drawing.constant([model.shape.first_position]), "trunk.embed"
+    end = drawing.node("Add", [first, _last(drawing, drawing.node("Shape", [ids]))])
+    place = drawing.node("Slice", [drawing.weight(f"{embed}.position.weight"), first, end, zero])
     x = drawing.node("Gather", [drawing.weight(f"{embed}.token.weight"), ids])
     x = drawing.node("Add", [x, place])
     x = drawing.node("Add", [x, drawing.node("Gather", [drawing.weight(f"{embed}.segment.weight"), segment])])
     x = drawing.norm(x, f"{embed}.norm", model.shape.epsilon)
+    x = x if model.trunk.embed.project is None else drawing.linear(x, f"{embed}.project")
     seen = drawing.node("Cast", [mask], {"to": _BOOLEAN})
     seen = drawing.node("Unsqueeze", [seen, drawing.constant([1, 2])])  # B x 1 x 1 x L: the same for all who look
     for number in range(model.shape.depth):
@@ -106,33 +108,44 @@ def _attention(drawing: Drawing, model: Model, layer: str, x: Value, seen: Value
 def _outputs(drawing: Drawing, model: Model, architecture: Architecture, x: Value) -> dict[str, Output]:
     """What stands on the trunk, by the names of `transformers`."""
     states = {"last_hidden_state": Output(x, (*_ROWS, model.shape.width))}
-    match architecture:
-        case Architecture.ENCODER:
-            return {**states, "pooler_output": Output(_pooled(drawing, x), (_ROWS[0], model.shape.width))}
-        case Architecture.MASKED_LM:
+    match architecture.purpose:
+        case Purpose.ENCODER if "row.pool" in parts_of(architecture).layers:
+            return {**states, "pooler_output": Output(_pooled(drawing, model, x), (_ROWS[0], model.shape.width))}
+        case Purpose.ENCODER:
+            return states
+        case Purpose.DISCRIMINATOR:
+            return {**states, "logits": Output(_replaced(drawing, model, x), _ROWS)}
+        case Purpose.MASKED_LM:
             return {**states, "logits": _tokens(drawing, model, x)}
-        case Architecture.PRE_TRAINING:
-            said = {"prediction_logits": _tokens(drawing, model, x), "seq_relationship_logits": _rows(drawing, x)}
-            return {**states, **said}
-        case Architecture.CLASSIFIER | Architecture.CHOOSER:
-            return {"logits": _rows(drawing, x)}
-        case Architecture.TAGGER:
+        case Purpose.PRE_TRAINING:
+            rows = grammar_of(architecture.dialect).row_logits
+            return {**states, "prediction_logits": _tokens(drawing, model, x), rows: _rows(drawing, model, x)}
+        case Purpose.CLASSIFIER | Purpose.CHOOSER:
+            return {"logits": _rows(drawing, model, x)}
+        case Purpose.TAGGER:
             return {"logits": Output(drawing.linear(x, "each"), (*_ROWS, drawing.width("each.bias")))}
-        case Architecture.READER:
+        case Purpose.READER:
             ends = drawing.nodes_of("Split", [drawing.linear(x, "each")], 2, {"axis": -1, "num_outputs": 2})
             start, end = (drawing.node("Squeeze", [one, drawing.constant([-1])]) for one in ends)
             return {"start_logits": Output(start, _ROWS), "end_logits": Output(end, _ROWS)}
 
 
-def _rows(drawing: Drawing, x: Value) -> Output:
-    """Classes of rows, through BERT's pooler."""
-    return Output(drawing.linear(_pooled(drawing, x), "row.classify"), (_ROWS[0], drawing.width("row.classify.bias")))
+def _rows(drawing: Drawing, model: Model, x: Value) -> Output:
+    """Classes of rows, through the pooler."""
+    scores = drawing.linear(_pooled(drawing, model, x), "row.classify")
+    return Output(scores, (_ROWS[0], drawing.width("row.classify.bias")))
 
 
-def _pooled(drawing: Drawing, x: Value) -> Value:
-    """BERT's pooler (B x D)."""
+def _pooled(drawing: Drawing, model: Model, x: Value) -> Value:
+    """The pooler (B x D)."""
     first = drawing.node("Gather", [x, drawing.constant(0)], {"axis": 1})
-    return drawing.node("Tanh", [drawing.linear(first, "row.pool")])
+    return drawing.bend(drawing.linear(first, "row.pool"), model.shape.pooled)
+
+
+def _replaced(drawing: Drawing, model: Model, x: Value) -> Value:
+    """One number for each token (B x L)."""
+    x = drawing.bend(drawing.linear(x, "replaced.dense"), model.shape.activation)
+    return drawing.node("Squeeze", [drawing.linear(x, "replaced.classify"), drawing.constant([-1])])
 
 
 def _tokens(drawing: Drawing, model: Model, x: Value) -> Output:

@@ -15,7 +15,9 @@ from typing import TypeAlias, TypeVar
 import torch
 from torch import Tensor
 
-from unmask.export.bert import Architecture
+from unmask.export.architecture import Architecture, Purpose
+from unmask.export.dialects import grammar_of, parts_of
+from unmask.nets.block import bend
 from unmask.nets.layout import Borders, from_grid, to_grid
 from unmask.nets.model import Model
 from unmask.nets.transformer import Tokens
@@ -42,7 +44,7 @@ def padded(tokens: Tokens, architecture: Architecture) -> Said:
         "attention_mask": tokens.borders.real_SL().long(),
         "token_type_ids": to_grid(tokens.segment_T, tokens.borders),
     }
-    return {name: grid[None] for name, grid in grids.items()} if architecture is Architecture.CHOOSER else grids
+    return {name: grid[None] for name, grid in grids.items()} if architecture.purpose is Purpose.CHOOSER else grids
 
 
 @torch.no_grad()
@@ -50,25 +52,34 @@ def our_outputs(model: Model, tokens: Tokens, architecture: Architecture) -> Sai
     """What our network says, flat: the outputs that this class of theirs has. A pre-trained one has its states, too."""
     last_TD = model.trunk(tokens).last_TD
     first_RD = last_TD[tokens.borders.offsets_S1[:-1].long()]
-    match architecture:
-        case Architecture.ENCODER:
-            return {LAST: last_TD, "pooler_output": torch.tanh(_there(model.row).pool(first_RD))}
-        case Architecture.MASKED_LM:
+    match architecture.purpose:
+        case Purpose.ENCODER:
+            return {LAST: last_TD, **_pooled(model, first_RD, architecture)}
+        case Purpose.DISCRIMINATOR:
+            return {LAST: last_TD, "logits": _there(model.replaced)(last_TD)}
+        case Purpose.MASKED_LM:
             return {LAST: last_TD, "logits": _there(model.tokens)(last_TD)}
-        case Architecture.PRE_TRAINING:
+        case Purpose.PRE_TRAINING:
             rows_RC = _there(model.row)(first_RD)
             return {
                 LAST: last_TD,
                 "prediction_logits": _there(model.tokens)(last_TD),
-                "seq_relationship_logits": rows_RC,
+                grammar_of(architecture.dialect).row_logits: rows_RC,
             }
-        case Architecture.CLASSIFIER | Architecture.CHOOSER:
+        case Purpose.CLASSIFIER | Purpose.CHOOSER:
             return {"logits": _there(model.row)(first_RD)}
-        case Architecture.TAGGER:
+        case Purpose.TAGGER:
             return {"logits": _there(model.each)(last_TD)}
-        case Architecture.READER:
+        case Purpose.READER:
             start_T, end_T = _there(model.each)(last_TD).unbind(-1)
             return {"start_logits": start_T, "end_logits": end_T}
+
+
+def _pooled(model: Model, first_RD: Tensor, architecture: Architecture) -> Said:
+    """The first state of each row after the pooler, where a bare encoder has one."""
+    if "row.pool" not in parts_of(architecture).layers:
+        return {}
+    return {"pooler_output": bend(_there(model.row).pool(first_RD), model.shape.pooled)}
 
 
 def apart(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor], borders: Borders) -> float:

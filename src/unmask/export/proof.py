@@ -40,6 +40,8 @@ class Proof:
     """Over the states of all layers."""
     logits: float
     """Over the logits of all heads; over the pooled states of a bare encoder."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know about the folder, in sentences."""
     others: tuple[Shown, ...] = ()
     """What else was written for another library, and compared with it."""
 
@@ -78,8 +80,11 @@ def agreed_rows(written: Written) -> list[Row]:
         asked = [*((line, None) for line in written.lines), *itertools.pairwise(written.lines)]
         rows = [_row(other, written.tokenizer, line, follower) for line, follower in asked]
     step = max(1, model.vocabulary // model.positions)
-    numbers = range(model.positions)
-    rows.append(([n * step % model.vocabulary for n in numbers], [n % model.shape.segments for n in numbers]))
+    numbers, pad = range(model.positions), written.tokenizer.vocab.pad
+    # No row of text holds padding, and RoBERTa would give it no position of its own.
+    ids = [n * step % model.vocabulary for n in numbers]
+    ids = [(pad + 1) % model.vocabulary if one == pad else one for one in ids]
+    rows.append((ids, [n % model.shape.segments for n in numbers]))
     return [(ids[: model.positions], segments[: model.positions]) for ids, segments in rows]
 
 
@@ -87,7 +92,8 @@ def _row(other: Any, tokenizer: Tokenizer, line: str, follower: str | None) -> R
     """The row of a line, or of two, on which both tokenizers must agree."""
     ours = tokenizer.pipeline.encode(line, follower)
     theirs = other(line, follower)
-    if (list(theirs["input_ids"]), list(theirs["token_type_ids"])) != (ours.ids, ours.type_ids):
+    segments = theirs.get("token_type_ids", [0] * len(theirs["input_ids"]))
+    if (list(theirs["input_ids"]), list(segments)) != (ours.ids, ours.type_ids):
         raise InputError(
             f"The export is refused: transformers would make other tokens of the text {line[:40]!r} "
             f"({type(other).__name__}). This tokenizer cannot be written for it."
@@ -97,7 +103,7 @@ def _row(other: Any, tokenizer: Tokenizer, line: str, follower: str | None) -> R
 
 def _their_network(written: Written) -> Any:  # noqa: ANN401
     """Their class, filled from the folder; every key of both sides must have found its place."""
-    kind = getattr(need_transformers(), written.architecture.value)
+    kind = getattr(need_transformers(), written.architecture.name)
     network, info = kind.from_pretrained(
         written.folder,
         local_files_only=True,

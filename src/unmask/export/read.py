@@ -1,4 +1,4 @@
-"""Import: anyone's BERT as a network of ours.
+"""Import: anyone's BERT, RoBERTa, ALBERT, ERNIE or ELECTRA as a network of ours.
 
 What arrives: a Hugging Face folder with `config.json`, safetensors and a tokenizer.
 What leaves: a `Model` and its `Tokenizer`.
@@ -16,8 +16,10 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from unmask.errors import InputError
-from unmask.export.bert import TASK_CLASSES, canonical, parts_in, table_for
-from unmask.export.bert_config import read_config
+from unmask.export.dialects import grammar_of, purposes
+from unmask.export.grammar import Parts
+from unmask.export.naming import canonical, parts_in, table_for
+from unmask.export.settings import Sizes, check_trunk, read_config
 from unmask.export.table import Weights, some
 from unmask.export.tokenizer_files import read_settings, read_tokenizer
 from unmask.nets.heads import RowHead
@@ -33,24 +35,33 @@ def load(folder: Path) -> tuple[Model, Tokenizer]:
     """
     folder = Path(folder)
     if not (folder / "config.json").is_file():
-        raise InputError(f"{folder} is no Hugging Face folder: it has no config.json. Give the folder of a BERT.")
+        raise InputError(f"{folder} is no Hugging Face folder: it has no config.json. Give the folder of a network.")
     config = read_settings(folder / "config.json")
     sizes = read_config(config)
-    theirs = canonical(read_weights(folder))
-    parts = parts_in(theirs, config.get("architectures") or ())
-    weights = table_for(parts, sizes.trunk.depth).to_ours(theirs)
-    model = Model(sizes.trunk, sizes.vocabulary, sizes.positions, parts.tokens, parts.pool)
-    if parts.row == TASK_CLASSES:
-        model.row = RowHead(sizes.trunk, len(weights["row.classify.bias"]))
-    if parts.each:
-        model.each = nn.Linear(sizes.trunk.width, len(weights["each.bias"]))
-    if model.row is not None and not parts.row:
+    grammar = grammar_of(sizes.dialect)
+    theirs = canonical(grammar, read_weights(folder))
+    parts = parts_in(grammar, theirs, purposes(sizes.dialect, config.get("architectures") or ()))
+    check_trunk(grammar, sizes.trunk, parts)
+    weights = table_for(grammar, parts, sizes.trunk).to_ours(theirs)
+    model = _empty(sizes, parts, weights)
+    if model.row is not None and "row.classify" not in parts.layers:
         weights |= {f"row.classify.{name}": torch.zeros_like(p) for name, p in model.row.classify.named_parameters()}
     _check_shapes(model.state_dict(), weights, folder)
     model.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
     tokenizer = read_tokenizer(folder)
     check_room(model, tokenizer)
     return model.eval(), tokenizer
+
+
+def _empty(sizes: Sizes, parts: Parts, weights: Weights) -> Model:
+    """A network with the heads that these weights are for."""
+    row, replaced = "row.pool" in parts.layers, "replaced.dense" in parts.layers
+    model = Model(sizes.trunk, sizes.vocabulary, sizes.positions, parts.tokens, row, replaced)
+    if "row.classify" in parts.layers:
+        model.row = RowHead(sizes.trunk, len(weights["row.classify.bias"]))
+    if "each" in parts.layers:
+        model.each = nn.Linear(sizes.trunk.width, len(weights["each.bias"]))
+    return model
 
 
 def read_weights(folder: Path) -> Weights:

@@ -16,7 +16,7 @@ from types import ModuleType
 import numpy as np
 import torch
 
-from unmask.export.bert import Architecture
+from unmask.export.architecture import Architecture
 from unmask.export.extra import Shown, Written
 from unmask.export.library import need, need_transformers, quiet
 from unmask.records import Floats

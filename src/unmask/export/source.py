@@ -11,21 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
-from unmask.codec import decode
+from unmask.dialect import Dialect
 from unmask.errors import InputError
-from unmask.export.bert import FOR_A_TASK
+from unmask.export.architecture import FOR_A_TASK
 from unmask.export.card import About
+from unmask.export.dialects import dialect_for, purposes
+from unmask.export.learned import generator_of, model_of
 from unmask.export.read import check_room, load
 from unmask.export.tokenizer_files import read_settings
-from unmask.nets.model import ROW_CLASSES, Model
-from unmask.nets.trunk import Trunk
+from unmask.nets.model import Model
+from unmask.nets.trunk import read_trunk
 from unmask.shards.files import read_json
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.train.checkpoint import CHECKPOINTS, MODEL, checkpoints, name_of, read_state, read_tensors
 from unmask.train.folder import RUN, begun
-from unmask.train.learner import take_weights
 from unmask.tune.many_saved import is_trunk, load_trunk
 from unmask.tune.saved import TASK
 from unmask.use.choices import Which
@@ -39,6 +38,11 @@ class Network:
     tokenizer: Tokenizer
     name: str
     about: About
+    dialect: Dialect = Dialect.BERT
+    """Whose names it is written in."""
+    generator: Model | None = None
+    """The small network that wrote the guesses which this one learned to tell from text (ELECTRA); not every network
+    has had one."""
 
 
 def open_source(folder: Path, which: Which = Which.LAST) -> Network:
@@ -50,13 +54,15 @@ def open_source(folder: Path, which: Which = Which.LAST) -> Network:
             "or the folder that it was tuned from."
         )
     if is_trunk(folder):
-        return Network(*load_trunk(folder), folder.resolve().name, About(name=folder.resolve().name))
+        model, tokenizer = load_trunk(folder)
+        name = folder.resolve().name
+        return Network(model, tokenizer, name, About(name=name), dialect_for(model.shape, Dialect.BERT))
     if begun(folder):
         return _open_run(folder, which)
     if (folder / "config.json").is_file():
         model, tokenizer = load(folder)
         name = folder.resolve().name
-        return Network(model, tokenizer, name, About(name=name))
+        return Network(model, tokenizer, name, About(name=name), dialect_in(folder))
     raise InputError(_nothing_in(folder))
 
 
@@ -67,14 +73,32 @@ def is_tuned(folder: Path) -> bool:
 
 def _answers(config: Path) -> bool:
     """Whether a Hugging Face folder holds a network that was tuned for a task."""
-    return config.is_file() and not FOR_A_TASK.isdisjoint(read_settings(config).get("architectures") or ())
+    if not config.is_file():
+        return False
+    named = read_settings(config).get("architectures") or ()
+    return any(not FOR_A_TASK.isdisjoint(purposes(dialect, named)) for dialect in Dialect)
+
+
+def dialect_in(folder: Path) -> Dialect:
+    """Whose names the network of a folder is written in: as its recipe or its settings say, BERT's if neither does."""
+    if (folder / RUN).is_file():
+        return _dialect(read_json(folder / RUN, "Name another run.", InputError).get("recipe", {}))
+    if (folder / "config.json").is_file():
+        kind = read_settings(folder / "config.json").get("model_type")
+        return next((dialect for dialect in Dialect if dialect.value == kind), Dialect.BERT)
+    return Dialect.BERT
+
+
+def _dialect(recipe: Mapping[str, Any]) -> Dialect:
+    """Recipes that were saved before there were dialects are BERT's."""
+    return Dialect[recipe.get("dialect", Dialect.BERT.name)]
 
 
 def _nothing_in(folder: Path) -> str:
     """Why a folder holds no network, in a sentence."""
     looked_for = (
         "Needed is the folder of a run (run.json and checkpoints, as unmask pretrain leaves them) or a Hugging Face "
-        "folder of a BERT (config.json, model.safetensors and a tokenizer)."
+        "folder (config.json, model.safetensors and a tokenizer)."
     )
     if not folder.exists():
         return f"{folder}: there is no such folder. {looked_for}"
@@ -93,18 +117,19 @@ def _open_run(folder: Path, which: Which) -> Network:
     said = _read_run(folder / RUN)
     checkpoint = _checkpoint(folder, which)
     try:
-        trunk = decode(said["recipe"]["trunk"], Trunk)
-        sizes = int(said["vocabulary"]), int(said["positions"])
+        trunk = read_trunk(said["recipe"]["trunk"])
+        sizes, dialect = (int(said["vocabulary"]), int(said["positions"])), _dialect(said["recipe"])
         about = _about(folder, said, int(checkpoint.name.removeprefix("step-")))
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"{folder / RUN} does not describe a run of unmask pretrain ({error!r} is missing or odd). Name the "
             "folder that was given to pretrain as --out."
         ) from error
-    model = model_of(read_tensors(checkpoint, MODEL), trunk, *sizes)
+    state = read_tensors(checkpoint, MODEL)
+    model, generator = model_of(state, trunk, *sizes), generator_of(state, said["recipe"], trunk, *sizes)
     tokenizer = Tokenizer.load(folder / "tokenizer.json")
     check_room(model, tokenizer)
-    return Network(model, tokenizer, about.name, about)
+    return Network(model, tokenizer, about.name, about, dialect, generator)
 
 
 def _read_run(path: Path) -> dict[str, Any]:
@@ -134,30 +159,3 @@ def _about(folder: Path, said: Mapping[str, Any], step: int) -> About:
         fingerprint=said["fingerprint"],
         corpus={what: int(corpus[what]) for what in ("documents", "tokens")},
     )
-
-
-def model_of(state: Mapping[str, Tensor], trunk: Trunk, vocabulary: int, positions: int) -> Model:
-    """The network in a learner's weights: its trunk, the head that says tokens, and the head with two classes for rows.
-
-    Heads of another kind stay behind; so does a second head of the same kind.
-    """
-    tokens = _first(state, ".tokens.bias", vocabulary)
-    row = _first(state, ".row.classify.bias", ROW_CLASSES)
-    model = Model(trunk, vocabulary, positions, bool(tokens), bool(row))
-    weights = {
-        name.removeprefix(prefix): tensor
-        for name, tensor in state.items()
-        for prefix, part in (("", "trunk."), (tokens, "tokens."), (row, "row."))
-        if name.startswith(prefix + part)
-    }
-    try:
-        take_weights(model, weights)
-    except InputError as error:
-        raise InputError(f"The checkpoint does not fit what run.json says of the network. {error}") from error
-    return model.eval()
-
-
-def _first(state: Mapping[str, Tensor], end: str, size: int) -> str:
-    """What the names of the first head begin with that has a vector of this size under this end; nothing if none."""
-    found = sorted(name for name, tensor in state.items() if name.endswith(end) and len(tensor) == size)
-    return found[0].removesuffix(end) + "." if found else ""

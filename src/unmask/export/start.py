@@ -14,9 +14,10 @@ from torch import nn
 from unmask.errors import InputError
 from unmask.export.grow import extend_rows
 from unmask.export.table import some
-from unmask.nets.heads import RowHead, TokenHead
+from unmask.nets.heads import ReplacedHead, RowHead, TokenHead
 from unmask.nets.model import Model
-from unmask.nets.trunk import Trunk
+from unmask.nets.trunk import Activation, Sharing, Trunk
+from unmask.objectives.guessing import Guessing
 from unmask.tokenize.extend import pieces_between
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.train.learner import Learner
@@ -38,32 +39,64 @@ def begin_from(model: Model, old: Tokenizer, new: Tokenizer, where: str = "FOLDE
     return extend_rows(model, pieces) if pieces else model
 
 
-def fill_learner(learner: Learner, model: Model) -> tuple[str, ...]:
+def fill_learner(learner: Learner, model: Model, generator: Model | None = None) -> tuple[str, ...]:
     """Put the weights of a network into a learner. Returns the heads that keep weights of their own, drawn by lot.
 
-    The trunk must have the same shape. A head takes what the network has for it: the head for tokens, and the head for
-    rows where it has equally many classes.
+    The trunk must have the same shape. A head takes what the network has for it: the head for tokens, the head for rows
+    where it has equally many classes, and the head for replaced tokens. A network has learned one truth about rows, so
+    that one head takes it: the first by name, which is also the one that an export keeps. A generator ahead of the
+    trunk takes the one that comes along, if it has its shape.
     """
     _check_shape(learner, model)
     learner.trunk.load_state_dict(model.trunk.state_dict())
-    return tuple(name for name, head in learner.heads.items() if not _fill_head(head, model))
+    rows = min((name for name, head in learner.heads.items() if _reads_rows(head, model)), default="")
+    return tuple(
+        name
+        for name, head in learner.heads.items()
+        if not (
+            _fill_generator(head, generator) if isinstance(head, Guessing) else _fill_head(head, model, name == rows)
+        )
+    )
 
 
-def _fill_head(head: nn.Module, model: Model) -> bool:
+def _reads_rows(head: nn.Module, model: Model) -> bool:
+    """Whether a head says a truth about rows in the way of the network."""
+    parts = (part for part in head.children() if isinstance(part, RowHead))
+    return model.row is not None and any(_alike(part, model.row) for part in parts)
+
+
+def _fill_head(head: nn.Module, model: Model, rows: bool) -> bool:
     """Whether every part of a head that holds weights was found in the network."""
-    found = [_fill_part(part, model) for part in head.children() if part.state_dict()]
+    found = [_fill_part(part, model, rows) for part in head.children() if part.state_dict()]
     return bool(found) and all(found)
 
 
-def _fill_part(part: nn.Module, model: Model) -> bool:
+def _fill_generator(head: Guessing, generator: Model | None) -> bool:
+    """Whether the generator is the same network; what it shares with the trunk it has already."""
+    if generator is None or generator.tokens is None or _works(head.network.trunk) != _works(generator.shape):
+        return False
+    head.network.load_state_dict(generator.trunk.state_dict())
+    head.tokens.load_state_dict(generator.tokens.state_dict())
+    return True
+
+
+def _fill_part(part: nn.Module, model: Model, rows: bool) -> bool:
     match part:
         case TokenHead() if model.tokens is not None:
             part.load_state_dict(model.tokens.state_dict())
             return True
-        case RowHead() if model.row is not None and part.classify.out_features == model.row.classify.out_features:
+        case RowHead() if rows and model.row is not None:
             part.pool.load_state_dict(model.row.pool.state_dict())
             return _fill_classes(part, model.row)
+        case ReplacedHead() if model.replaced is not None:
+            part.load_state_dict(model.replaced.state_dict())
+            return True
     return False
+
+
+def _alike(part: RowHead, row: RowHead) -> bool:
+    """Whether two heads for rows work in the same way."""
+    return part.activation is row.activation and part.classify.out_features == row.classify.out_features
 
 
 def _fill_classes(part: RowHead, row: RowHead) -> bool:
@@ -89,5 +122,7 @@ def _check_shape(learner: Learner, model: Model) -> None:
 
 
 def _works(trunk: Trunk) -> Trunk:
-    """The shape without what concerns training alone."""
-    return replace(trunk, dropout=0.0, attention_dropout=0.0, spread=0.02)
+    """The shape without what concerns training or heads alone; sharing that shares nothing is none."""
+    plain = replace(trunk, dropout=0.0, attention_dropout=0.0, spread=0.02, embedding=trunk.token_width)
+    plain = replace(plain, pooled=Activation.TANH)
+    return plain if trunk.sets < trunk.depth else replace(plain, sharing=Sharing.NONE, groups=1, cycle=1)

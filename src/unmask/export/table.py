@@ -62,27 +62,55 @@ class Same:
 
 @dataclass(frozen=True, slots=True)
 class Stacked:
-    """One tensor of ours holds several of theirs, equally high, one above the other (query, key, value)."""
+    """One tensor of ours holds several of theirs, equally high, one above the other (query, key, value).
 
-    one: str
+    Where layers share it, it has several names on our side.
+    """
+
+    ours: Names
     theirs: Names
+
+    def needed(self, names: Names, state: Mapping[str, Tensor]) -> Names:
+        """One of our names, every one of theirs."""
+        missing = tuple(name for name in names if name not in state)
+        return missing if names == self.theirs or len(missing) == len(names) else ()
+
+    def to_theirs(self, state: Mapping[str, Tensor]) -> Weights:
+        """Cut into equal parts."""
+        return dict(zip(self.theirs, _agreed(self.ours, state).chunk(len(self.theirs)), strict=True))
+
+    def to_ours(self, state: Mapping[str, Tensor]) -> Weights:
+        """Put together again."""
+        return dict.fromkeys(self.ours, torch.cat([state[name] for name in self.theirs]))
+
+
+@dataclass(frozen=True, slots=True)
+class Unmoved:
+    """A layer of theirs that we do without, because it leaves every vector of this width as it is."""
+
+    theirs: Names
+    """Weight and bias."""
+    width: int
 
     @property
     def ours(self) -> Names:
-        """The tall tensor."""
-        return (self.one,)
+        """Nothing."""
+        return ()
 
     def needed(self, names: Names, state: Mapping[str, Tensor]) -> Names:
         """Every one of the names."""
         return tuple(name for name in names if name not in state)
 
     def to_theirs(self, state: Mapping[str, Tensor]) -> Weights:
-        """Cut into equal parts."""
-        return dict(zip(self.theirs, state[self.one].chunk(len(self.theirs)), strict=True))
+        """Ones on the diagonal, and no bias."""
+        return dict(zip(self.theirs, (torch.eye(self.width), torch.zeros(self.width)), strict=True))
 
     def to_ours(self, state: Mapping[str, Tensor]) -> Weights:
-        """Put together again."""
-        return {self.one: torch.cat([state[name] for name in self.theirs])}
+        """Nothing; refuses a layer that changes what goes through it."""
+        for name, tensor in self.to_theirs({}).items():
+            if not torch.equal(state[name].float().cpu(), tensor):
+                raise InputError(f"{name} changes embeddings that are as wide as the network, which cannot be read.")
+        return {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,16 +21,20 @@ from unmask.tokenize.roles import special_entry
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.wordpiece import WordPiece
 
+_AROUND_TWO = 3
+"""The special tokens of a row of two texts: one before, one between, one behind."""
 _FLAGS = ("content", "single_word", "lstrip", "rstrip", "normalized", "special")
 
 
-def with_template(tokenizer: Tokenizer, segments: int = 2) -> Tokenizer:
+def with_template(tokenizer: Tokenizer, segments: int = 2, one_between: bool = False) -> Tokenizer:
     """The same tokenizer, adding `[CLS]` and `[SEP]` by itself. One that adds them already is left alone.
 
-    A network that knows one segment only (RoBERTa) is told of no second one.
+    A network that knows one segment only (RoBERTa) is told of no second one. What was tuned has seen one token between
+    two texts, so that it must be told if its tokenizer puts two there (RoBERTa, again).
     """
     adds = tokenizer.pipeline.num_special_tokens_to_add(is_pair=False) > 0
-    if adds and _last_segment(tokenizer) < segments:
+    between = tokenizer.pipeline.num_special_tokens_to_add(is_pair=True) > _AROUND_TWO
+    if adds and _last_segment(tokenizer) < segments and not (one_between and between):
         return tokenizer
     roles, vocab, second = tokenizer.roles, tokenizer.vocab, min(segments - 1, 1)
     made = Tokenizer.parse(json.dumps(tokenizer.content(), ensure_ascii=False))
@@ -39,7 +43,9 @@ def with_template(tokenizer: Tokenizer, segments: int = 2) -> Tokenizer:
         pair=f"{roles.cls} $A {roles.sep} $B:{second} {roles.sep}:{second}",
         special_tokens=[(roles.cls, vocab.cls), (roles.sep, vocab.sep)],
     )
-    before = None if adds else made.pipeline.post_processor
+    # Byte-level pieces hold the space before a word; what is replaced here may have kept it out of the offsets.
+    in_bytes = "ByteLevel" in json.dumps(made.content()["pre_tokenizer"])
+    before = made.pipeline.post_processor if not adds else processors.ByteLevel(trim_offsets=True) if in_bytes else None
     made.pipeline.post_processor = template if before is None else processors.Sequence([before, template])
     return made
 
@@ -52,7 +58,7 @@ def special_names(tokenizer: Tokenizer) -> dict[str, str]:
 def tokenizer_config(tokenizer: Tokenizer, length: int) -> dict[str, Any]:
     """The content of `tokenizer_config.json`, for rows of at most this length.
 
-    `BertTokenizerFast` builds its pipeline anew from the vocabulary and the settings given here, so it is named only
+    The class of a family builds its pipeline anew from the vocabulary and the settings given here, so it is named only
     where this gives the same pipeline. Any other goes under the class that takes `tokenizer.json` as it stands.
     """
     content = tokenizer.content()
@@ -63,16 +69,13 @@ def tokenizer_config(tokenizer: Tokenizer, length: int) -> dict[str, Any]:
         "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
         "model_max_length": length,
     }
-    if not (_is_berts(content) and _last_segment(tokenizer) == 1):
-        return {**common, "tokenizer_class": "PreTrainedTokenizerFast"}
-    rules = content["normalizer"]
-    return {
-        **common,
-        "tokenizer_class": "BertTokenizerFast",
-        "do_lower_case": rules["lowercase"],
-        "strip_accents": rules["strip_accents"],
-        "tokenize_chinese_chars": rules["handle_chinese_chars"],
-    }
+    if _is_berts(content) and _last_segment(tokenizer) == 1:
+        return {**common, **_as_berts(content["normalizer"])}
+    if _is_robertas(content):
+        return {**common, "tokenizer_class": "RobertaTokenizerFast", "add_prefix_space": False, "trim_offsets": True}
+    if _is_alberts(content):
+        return {**common, **_as_alberts(content["normalizer"])}
+    return {**common, "tokenizer_class": "PreTrainedTokenizerFast"}
 
 
 def _last_segment(tokenizer: Tokenizer) -> int:
@@ -89,6 +92,51 @@ def _is_berts(content: Mapping[str, Any]) -> bool:
         and (model["type"], model.get("continuing_subword_prefix")) == ("WordPiece", "##")
         and model.get("max_input_chars_per_word") == 100
     )
+
+
+def _as_berts(rules: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "tokenizer_class": "BertTokenizerFast",
+        "do_lower_case": rules["lowercase"],
+        "strip_accents": rules["strip_accents"],
+        "tokenize_chinese_chars": rules["handle_chinese_chars"],
+    }
+
+
+def _is_robertas(content: Mapping[str, Any]) -> bool:
+    cut, around, model = content["pre_tokenizer"], content["post_processor"], content["model"]
+    return (
+        content["normalizer"] is None
+        and cut == {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+        and around is not None
+        and around["type"] == "RobertaProcessing"
+        and (around["trim_offsets"], around["add_prefix_space"]) == (True, False)
+        and model["type"] == "BPE"
+        and not (model.get("byte_fallback") or model.get("ignore_merges"))
+    )
+
+
+def _is_alberts(content: Mapping[str, Any]) -> bool:
+    """ALBERT's own rules: quotes made plain, then accents and upper case as the settings say, and nothing else."""
+    rules, cut, model = content["normalizer"], content["pre_tokenizer"], content["model"]
+    kinds = [rule["type"] for rule in rules["normalizers"]] if rules and rules["type"] == "Sequence" else []
+    cuts = [one["type"] for one in cut["pretokenizers"]] if cut and cut["type"] == "Sequence" else []
+    known = [[*accents, *case] for accents in ([], ["NFKD", "StripAccents"]) for case in ([], ["Lowercase"])]
+    return (
+        kinds[:2] == ["Replace", "Replace"]
+        and kinds[2:] in known
+        and cuts == ["WhitespaceSplit", "Metaspace"]
+        and (model["type"], model.get("unk_id")) == ("Unigram", 1)
+    )
+
+
+def _as_alberts(rules: Mapping[str, Any]) -> dict[str, Any]:
+    kinds = [rule["type"] for rule in rules["normalizers"]]
+    return {
+        "tokenizer_class": "AlbertTokenizerFast",
+        "do_lower_case": "Lowercase" in kinds,
+        "keep_accents": "StripAccents" not in kinds,
+    }
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:

@@ -1,6 +1,6 @@
 """A network that was tuned for a task, as a folder that `transformers` loads.
 
-What arrives: a folder of `unmask tune`. What leaves: one of BERT's classes for tasks, with the names of its labels.
+What arrives: a folder of `unmask tune`. What leaves: one of the classes for tasks, with the names of its labels.
 What never happens here: another answer. The proof compares the answers to the task themselves, and a network whose
 answers these classes cannot give is refused.
 """
@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import InputError
-from unmask.export.bert import Architecture
+from unmask.export.architecture import Architecture
 from unmask.export.card import About
+from unmask.export.dialects import dialect_for
 from unmask.export.extra import Extra
 from unmask.export.proof import SENTENCES, Proof
-from unmask.export.source import open_source
+from unmask.export.source import dialect_in, open_source
 from unmask.export.tuned_class import class_of, model_of_tuned
 from unmask.export.write import export
 from unmask.nets.model import Model
@@ -33,7 +34,8 @@ def export_tuned(
 ) -> tuple[Architecture, Proof]:
     """Write a tuned network, its labels among the settings, and keep it only if both libraries answer alike."""
     tuned = open_tuned(source, network)
-    architecture, task = class_of(tuned)
+    said = dialect_in(network or source / read_task(source)["root"]["folder"])
+    architecture, task = class_of(tuned, dialect_for(tuned.learner.trunk.trunk, said))
     model = model_of_tuned(tuned)
     about = _about(source.resolve().name, read_task(source))
     task = replace(task, length=tuned.length)

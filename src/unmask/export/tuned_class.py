@@ -1,4 +1,4 @@
-"""Which of BERT's classes gives the answers of a tuned network, and the network in the shape of that class.
+"""Which class gives the answers of a tuned network, and the network in the shape of that class.
 
 What arrives: a tuned network. What leaves: a class with its task, and a `Model`.
 What never happens here: a part that is left behind in silence. What none of the classes can express is refused, with
@@ -13,8 +13,9 @@ from copy import deepcopy
 import torch
 from torch import nn
 
+from unmask.dialect import Dialect
 from unmask.errors import InputError
-from unmask.export.bert import Architecture
+from unmask.export.architecture import Architecture, Purpose
 from unmask.export.task import Task
 from unmask.nets.heads import RowHead
 from unmask.nets.model import Model
@@ -51,24 +52,29 @@ _PASSAGES = (
 _CHOICES = "Each choice is a row of its own, and a softmax over the rows of a question compares them."
 
 
-def class_of(tuned: Tuned) -> tuple[Architecture, Task]:
+def class_of(tuned: Tuned, dialect: Dialect = Dialect.BERT) -> tuple[Architecture, Task]:
     """The class that answers as a tuned network does, and what must be known to read the answers."""
+    purpose, task = _purpose(tuned)
+    return Architecture(dialect, purpose), task
+
+
+def _purpose(tuned: Tuned) -> tuple[Purpose, Task]:
     match tuned.output:
         case Classify(labels=labels):
-            return Architecture.CLASSIFIER, Task(labels)
+            return Purpose.CLASSIFIER, Task(labels)
         case Labels(labels=labels):
-            return Architecture.CLASSIFIER, Task(labels, several=True, notes=(_SEVERAL,))
+            return Purpose.CLASSIFIER, Task(labels, several=True, notes=(_SEVERAL,))
         case Regress():
-            return Architecture.CLASSIFIER, Task()
+            return Purpose.CLASSIFIER, Task()
         case Rank():
-            return Architecture.CLASSIFIER, Task(notes=(_RANKED,))
+            return Purpose.CLASSIFIER, Task(notes=(_RANKED,))
         case Tag(labels=labels, crf=False, legal=legal):
-            return Architecture.TAGGER, Task(labels, notes=(_FIRST_PIECE, *([_LEGAL] if legal else [])))
+            return Purpose.TAGGER, Task(labels, notes=(_FIRST_PIECE, *([_LEGAL] if legal else [])))
         case Span(longest=longest, may_be_silent=may, threshold=threshold):
             border = threshold if may else math.inf
-            return Architecture.READER, Task(longest=longest, threshold=border, notes=(_PASSAGES,))
+            return Purpose.READER, Task(longest=longest, threshold=border, notes=(_PASSAGES,))
         case Choose():
-            return Architecture.CHOOSER, Task(notes=(_CHOICES,))
+            return Purpose.CHOOSER, Task(notes=(_CHOICES,))
     raise _refused(*_beyond(tuned.output))
 
 
@@ -87,7 +93,7 @@ def model_of_tuned(tuned: Tuned) -> Model:
 
 
 def _plain(tuned: Tuned) -> Learner:
-    """The learner in the plain shape of a BERT: updates beside its layers are added to them."""
+    """The learner in its plain shape: updates beside its layers are added to them."""
     match tuned.policy:
         case Adapter():
             raise _refused("has adapters inside its blocks", "Tune with --policy lora, which can be exported, or full")
@@ -112,7 +118,7 @@ def _in_units(head: RowHead, output: Output) -> RowHead:
 
 
 def _beyond(output: Output) -> tuple[str, str]:
-    """What an output does that no class of BERT does, and what to do about it."""
+    """What an output does that no class of theirs does, and what to do about it."""
     match output:
         case Tag():
             return "chooses the tags of a sentence together, by a CRF", "Tune without --crf"
@@ -123,6 +129,6 @@ def _beyond(output: Output) -> tuple[str, str]:
 
 def _refused(what: str, instead: str) -> InputError:
     return InputError(
-        f"This network cannot be written for transformers: it {what}, and no class of BERT does. {instead}. To answer "
-        "with this network as it is, use: unmask predict"
+        f"This network cannot be written for transformers: it {what}, and no class of theirs does. {instead}. To "
+        "answer with this network as it is, use: unmask predict"
     )

@@ -9,25 +9,28 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from unmask.export.bert import Architecture
+from unmask.export.architecture import Architecture, Purpose
 from unmask.export.task import Task
 
 
 def usage(architecture: Architecture, task: Task) -> Iterator[str]:
     """The lines for a class."""
-    match architecture:
-        case Architecture.CLASSIFIER:
+    match architecture.purpose:
+        case Purpose.CLASSIFIER:
             yield from _pipeline("text-classification", "truncation=True, top_k=None")
             yield 'print(answer("Some text."), answer({"text": "One text.", "text_pair": "Another one."}))'
-        case Architecture.TAGGER:
+        case Purpose.TAGGER:
             yield from _pipeline("token-classification", 'aggregation_strategy="first"')
             yield 'print(answer("Some text."))'
-        case Architecture.CHOOSER:
+        case Purpose.CHOOSER:
             yield from _loading(architecture, "import torch")
             yield from _choosing()
-        case Architecture.READER:
+        case Purpose.READER:
             yield from _loading(architecture, "import torch")
             yield from _reading(task)
+        case Purpose.DISCRIMINATOR:
+            yield from _loading(architecture, "import torch")
+            yield from _doubting()
         case _:
             yield from _loading(architecture)
 
@@ -40,10 +43,18 @@ def _pipeline(kind: str, settings: str) -> Iterator[str]:
 
 def _loading(architecture: Architecture, *before: str) -> Iterator[str]:
     yield from before
-    yield f"from transformers import AutoTokenizer, {architecture.value}"
+    yield f"from transformers import AutoTokenizer, {architecture.name}"
     yield ""
     yield 'tokenizer = AutoTokenizer.from_pretrained("FOLDER")'
-    yield f'model = {architecture.value}.from_pretrained("FOLDER")'
+    yield f'model = {architecture.name}.from_pretrained("FOLDER")'
+
+
+def _doubting() -> Iterator[str]:
+    """The chance that each token was replaced."""
+    yield 'row = tokenizer("Some text.", return_tensors="pt")'
+    yield "with torch.no_grad():"
+    yield "    replaced = model(**row).logits[0].sigmoid()"
+    yield 'print(list(zip(tokenizer.convert_ids_to_tokens(row["input_ids"][0]), replaced.tolist())))'
 
 
 def _choosing() -> Iterator[str]:

@@ -8,13 +8,14 @@ Shapes: T tokens, B rows, P predicted positions, C labels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from unmask.keys import Key, Lane, uniform
 from unmask.nets.layout import Borders, Sight, ship
 from unmask.nets.transformer import Tokens
 from unmask.ragged import within
@@ -25,8 +26,10 @@ from unmask.records import (
     Continue,
     Extract,
     Fact,
+    Ids,
     Inputs,
     Instance,
+    Ints,
     Labels,
     Rewrite,
     Spans,
@@ -43,6 +46,18 @@ class ClozeAnswers:
     answers_P: Tensor
     spans: Spans
     """On the host: the selections as drawn."""
+    rows: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    """On the host: where each row begins, and one more for the end."""
+    chance_P: Tensor = field(default_factory=lambda: torch.zeros(0))
+    """For whoever has to draw a token there: a number from 0 to 1 for each position, from the address of its row."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedAnswers:
+    """Which tokens are not those of the text: true or false. Only at the chosen positions can any be replaced."""
+
+    replaced_T: Tensor
+    chosen_P: Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +138,7 @@ class AmongAnswers:
 
 Answers: TypeAlias = (
     ClozeAnswers
+    | ReplacedAnswers
     | ContinueAnswers
     | RewriteAnswers
     | FactAnswers
@@ -188,7 +204,8 @@ def _positions(inputs: Inputs, apart: bool) -> np.ndarray:
 def _answers(target: Target, inputs: Inputs, device: torch.device | str) -> Answers:
     match target:
         case Cloze(positions, answers, spans):
-            return ClozeAnswers(_tensor(positions, device), _tensor(answers, device), spans)
+            chance_P = _numbers(_chances(inputs, positions, answers), device)
+            return ClozeAnswers(_tensor(positions, device), _tensor(answers, device), spans, inputs.rows, chance_P)
         case Continue(positions, answers):
             return ContinueAnswers(_tensor(positions, device), _tensor(answers, device))
         case Rewrite(ids, rows, position):
@@ -211,6 +228,22 @@ def _answers(target: Target, inputs: Inputs, device: torch.device | str) -> Answ
             right = int((value > 0).sum())
             return AmongAnswers(name, _tensor(group_B, device), _numbers(value, device), len(groups) - 1, right)
     raise AssertionError(f"no network asks for a {type(target).__name__} yet")
+
+
+def _chances(inputs: Inputs, positions: Ints, answers: Ids) -> np.ndarray:
+    """A draw for each chosen position, addressed by the text of its row, by what was chosen there, and by its place.
+
+    So it is the same wherever the row lies: in any micro-batch, in any process, in a trial, after a resume. A row for
+    which positions are chosen anew at every visit has new draws then; a frozen copy keeps its draws as its mask.
+    """
+    places, text = within(inputs.rows), inputs.ids.astype(np.int64)
+    text[positions] = answers
+    chosen = np.zeros_like(places)
+    chosen[positions] = 1
+    tokens = Key.of(0, "chance").fold(text).fold(2 * places + chosen)
+    of_rows = Key(np.add.reduceat(tokens.state, inputs.rows[:-1]))
+    row = np.searchsorted(inputs.rows, positions, side="right") - 1
+    return uniform(of_rows.at(Lane.TOKEN, row, places[positions]))
 
 
 def _tensor(array: np.ndarray, device: torch.device | str) -> Tensor:

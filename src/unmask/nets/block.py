@@ -7,6 +7,8 @@ Shapes: T tokens, D width, F inner width.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -94,13 +96,12 @@ class Block(nn.Module):
 
 def make_blocks(trunk: Trunk) -> list[Block]:
     """The blocks of a trunk, with the branches that they share."""
+    attend = _branches(trunk, Attention, trunk.shares(Sharing.ATTENTION))
+    feed = _branches(trunk, FeedForward, trunk.shares(Sharing.FEED_FORWARD))
+    return [Block(*both) for both in zip(attend, feed, strict=True)]
 
-    def attend() -> Branch:
-        return Branch(trunk, Attention(trunk))
 
-    def feed() -> Branch:
-        return Branch(trunk, FeedForward(trunk))
-
-    one_attend = attend() if trunk.sharing in (Sharing.ATTENTION, Sharing.ALL) else None
-    one_feed = feed() if trunk.sharing in (Sharing.FEED_FORWARD, Sharing.ALL) else None
-    return [Block(one_attend or attend(), one_feed or feed()) for _ in range(trunk.depth)]
+def _branches(trunk: Trunk, work: Callable[[Trunk], nn.Module], shared: bool) -> list[Branch]:
+    """One branch for each depth: its own, or the one of the set whose turn it is."""
+    made = [Branch(trunk, work(trunk)) for _ in range(trunk.sets if shared else trunk.depth)]
+    return [made[turn] for turn in trunk.turns] if shared else made

@@ -18,14 +18,18 @@ from unmask.nets.trunk import Norm, Positions, Trunk
 
 
 class Embed(nn.Module):
-    """The sum of token, position, segment and task embeddings."""
+    """The sum of token, position, segment and task embeddings.
+
+    `positions` is how many can be used: a table whose first position is not 0 has that many rows more (RoBERTa).
+    """
 
     def __init__(self, trunk: Trunk, vocabulary: int, positions: int) -> None:
         super().__init__()
         width = trunk.token_width
-        self.dropout = trunk.dropout
+        self.dropout, self.first = trunk.dropout, trunk.first_position
         self.token = nn.Embedding(vocabulary, width)
-        self.position = nn.Embedding(positions, width) if trunk.positions is Positions.LEARNED else Waves(width)
+        learned = trunk.positions is Positions.LEARNED
+        self.position = nn.Embedding(self.first + positions, width) if learned else Waves(width)
         self.segment = nn.Embedding(trunk.segments, width) if trunk.segments else None
         self.task = nn.Embedding(trunk.tasks, width) if trunk.tasks else None
         self.norm = nn.LayerNorm(width, trunk.epsilon) if trunk.norm is Norm.POST else nn.Identity()
@@ -33,13 +37,19 @@ class Embed(nn.Module):
 
     def forward(self, ids_T: Tensor, position_T: Tensor, segment_T: Tensor, task: int = 0) -> Tensor:
         """The first states."""
-        x_TE: Tensor = self.token(ids_T) + self.position(position_T)
+        x_TE: Tensor = self.token(ids_T) + self.position(position_T + self.first if self.first else position_T)
         if self.segment is not None:
-            x_TE = x_TE + self.segment(segment_T)
+            alike = self.segment.num_embeddings == 1  # a pair is then told by its separator alone (RoBERTa)
+            x_TE = x_TE + (self.segment.weight[0] if alike else self.segment(segment_T))
         if self.task is not None:
             x_TE = x_TE + self.task.weight[task]
         x_TE = drop(self.norm(x_TE), self.dropout, self.training)
         return x_TE if self.project is None else self.project(x_TE)
+
+    @property
+    def positions(self) -> int:
+        """The longest row that there is a place for; 0 where positions are not learned, and any row will do."""
+        return self.position.num_embeddings - self.first if isinstance(self.position, nn.Embedding) else 0
 
 
 class Waves(nn.Module):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from unmask.nets.heads import RowHead, TokenHead
+from unmask.nets.heads import ReplacedHead, RowHead, TokenHead
 from unmask.nets.transformer import Transformer
 from unmask.nets.trunk import Trunk
 
@@ -19,18 +19,32 @@ ROW_CLASSES = 2
 class Model(nn.Module):
     """A Transformer with a head for tokens, a head for rows, both or neither.
 
-    What was tuned for a task may have one linear layer instead that scores `each` token: a score for every tag, or two
-    for the ends of a span.
+    A discriminator has a head instead that says of every token whether it was `replaced`. What was tuned for a task may
+    have one linear layer that scores `each` token: a score for every tag, or two for the ends of a span.
     """
 
     each: nn.Linear | None
 
-    def __init__(self, trunk: Trunk, vocabulary: int, positions: int, tokens: bool = True, row: bool = True) -> None:
+    def __init__(
+        self,
+        trunk: Trunk,
+        vocabulary: int,
+        positions: int,
+        tokens: bool = True,
+        row: bool = True,
+        replaced: bool = False,
+    ) -> None:
         super().__init__()
         self.trunk = Transformer(trunk, vocabulary, positions)
         self.tokens = TokenHead(trunk, self.trunk.embed.token) if tokens else None
         self.row = RowHead(trunk, ROW_CLASSES) if row else None
+        self.replaced = ReplacedHead(trunk) if replaced else None
         self.each = None
+
+    def like(self, shape: Trunk, vocabulary: int) -> Model:
+        """A network with the same heads in another shape, its weights yet to be filled in."""
+        heads = (self.tokens is not None, self.row is not None, self.replaced is not None)
+        return Model(shape, vocabulary, self.positions, *heads)
 
     @property
     def shape(self) -> Trunk:
@@ -45,5 +59,4 @@ class Model(nn.Module):
     @property
     def positions(self) -> int:
         """The longest row that the position embedding has a place for; 0 where positions are not learned."""
-        position = self.trunk.embed.position
-        return position.num_embeddings if isinstance(position, nn.Embedding) else 0
+        return self.trunk.embed.positions

@@ -6,9 +6,12 @@ What never happens here: the size of a vocabulary or the number of positions; bo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
+from unmask.codec import decode, encode
 from unmask.errors import RecipeError
 
 
@@ -62,6 +65,7 @@ class Trunk:
     embedding: int = 0
     """Width of the token embedding; 0 means the width of the trunk, anything else is projected up to it (ALBERT)."""
     segments: int = 2
+    """How many segments are told apart; with 1 all tokens are of the same."""
     tasks: int = 0
     """How many task embeddings are added (ERNIE 2.0)."""
     activation: Activation = Activation.GELU
@@ -91,8 +95,48 @@ class Trunk:
             )
         if not (0 <= self.dropout < 1 and 0 <= self.attention_dropout < 1):
             raise RecipeError(f"Dropout lies between 0 and 1, found {self.dropout} and {self.attention_dropout}.")
+        if self.first_position < 0:
+            raise RecipeError(f"The first position is numbered 0 or more, found {self.first_position}.")
+        self._check_sets()
 
     @property
     def token_width(self) -> int:
         """Width of the token embedding."""
         return self.embedding or self.width
+
+    @property
+    def sets(self) -> int:
+        """How many sets of what is shared there are; without sharing every layer is a set of its own."""
+        return self.depth if self.sharing is Sharing.NONE else self.groups * self.cycle
+
+    @property
+    def turns(self) -> tuple[int, ...]:
+        """Which set stands at each depth. Three sets of a cycle in two groups: 0 1 2 0 1 2, then 3 4 5 3 4 5."""
+        if self.sharing is Sharing.NONE:
+            return tuple(range(self.depth))
+        part = self.depth // self.groups
+        return tuple(layer // part * self.cycle + layer % self.cycle for layer in range(self.depth))
+
+    def shares(self, branch: Sharing) -> bool:
+        """Whether layers have this branch in common: `ATTENTION` or `FEED_FORWARD`."""
+        return self.sharing in (branch, Sharing.ALL)
+
+    def _check_sets(self) -> None:
+        if min(self.groups, self.cycle) < 1 or self.depth % (self.groups * self.cycle):
+            raise RecipeError(
+                f"The layers of a trunk are parted evenly among its groups, and each part runs through its cycle a "
+                f"whole number of times; found depth {self.depth}, {self.groups} groups, a cycle of {self.cycle}. Take "
+                f"a depth that {max(self.groups, 1) * max(self.cycle, 1)} divides."
+            )
+        if self.sharing is Sharing.NONE and self.groups * self.cycle > 1:
+            raise RecipeError(
+                f"Groups and cycles say which layers share, but here none do; found {self.groups} groups and a cycle "
+                f"of {self.cycle}. Set sharing to attention, feed_forward or all, or leave both at 1."
+            )
+
+
+def read_trunk(said: Mapping[str, Any]) -> Trunk:
+    """A trunk as the codec has written it; what it did not know yet when it was saved has its usual value."""
+    usual = encode(Trunk(depth=1, width=1, heads=1, inner=1))
+    assert isinstance(usual, dict)
+    return decode({**usual, **said}, Trunk)

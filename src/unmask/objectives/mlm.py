@@ -42,23 +42,3 @@ class MLM:
     def asked(self, instance: Instance) -> int:
         """One answer for each chosen position."""
         return sum(len(target.positions) for target in instance.targets if isinstance(target, Cloze))
-
-
-@dataclass(frozen=True, slots=True)
-class SBO:
-    """The span boundary objective (Joshi et al., 2019): each token of a span, from the tokens just outside it.
-
-    Two layers with GELU and layer norm over the two border states and an embedding of the place inside the span.
-    """
-
-    weight: float = 1.0
-    positions: int = 200
-    """Width of the embedding that says which token of the span is meant."""
-    name: ClassVar[str] = "sbo"
-    reads: ClassVar[type[Target]] = Cloze
-    """A cloze, for its spans."""
-    facts: ClassVar[frozenset[str]] = frozenset()
-
-    def asks(self, sample: Layout) -> Question:
-        """The answers are the cloze's own, so the same inputs are hidden."""
-        return Question(tuple(in_place(ranked(sample))), ranked(sample))

@@ -1,4 +1,4 @@
-"""Truths about two segments, read from the first token: next-sentence and sentence-order prediction.
+"""Truths about a row, read from the first token: next-sentence and sentence-order prediction, real and fake turns.
 
 What arrives: a `Fact` about each row. What leaves: one class a row.
 What never happens here: a task that is fed with the wrong kind of pairs; each objective names the fact it needs.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Truth(StrEnum):
-    """The facts that pairs can state."""
+    """The facts that pairs and dialogues can state."""
 
     NEXT = "next"
     """0: B follows A. 1: B comes from another document (NSP: Devlin et al., 2018)."""
@@ -29,6 +29,8 @@ class Truth(StrEnum):
     """0: in order. 1: swapped (SOP: Lan et al., 2019)."""
     PAIR = "pair"
     """0: in order. 1: swapped. 2: B comes from another document."""
+    REPLY = "reply"
+    """0: every turn of the conversation is real. 1: one comes from another (DLM: Sun et al., 2019)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +69,4 @@ class SayTruth:
 
 NSP = SayTruth(Truth.NEXT)
 SOP = SayTruth(Truth.ORDER)
+DLM = SayTruth(Truth.REPLY)

@@ -7,7 +7,7 @@ What never happens here: torch, until a head is asked for.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from unmask.records import Instance, Target
 from unmask.views import Answer, Layout
@@ -15,6 +15,7 @@ from unmask.views import Answer, Layout
 if TYPE_CHECKING:
     from torch import nn
 
+    from unmask.nets.transformer import Transformer
     from unmask.nets.trunk import Trunk
 
 
@@ -58,6 +59,30 @@ class Learnable(Objective, Protocol):
 
     def asked(self, instance: Instance) -> int:
         """How many answers it is judged on: the count of its `Term`, known before the network runs."""
+
+
+@runtime_checkable
+class Ahead(Objective, Protocol):
+    """An objective whose network acts before the trunk, and decides what the trunk is shown."""
+
+    def network(self, trunk: Transformer) -> nn.Module:
+        """The module that reads a batch first: it gives its own `Term`, and the batch that all others read instead."""
+
+    def asked(self, instance: Instance) -> int:
+        """How many answers it is judged on: the count of its `Term`, known before any network runs."""
+
+
+@runtime_checkable
+class Behind(Objective, Protocol):
+    """An objective that asks about what another one, which acts ahead of it, has written."""
+
+    @property
+    def follows(self) -> type[Objective]:
+        """What must act ahead of it."""
+
+
+Taught: TypeAlias = Learnable | Ahead
+"""What a network can be taught: it is said from the states of the trunk, or ahead of it."""
 
 
 def ranked(sample: Layout) -> tuple[int, ...]:

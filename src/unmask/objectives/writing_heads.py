@@ -44,7 +44,7 @@ class SayText(nn.Module):
     def __init__(self, trunk: Trunk, token: nn.Embedding, how: Write) -> None:
         super().__init__()
         self.smoothing = how.smoothing
-        shape = replace(trunk, depth=how.depth or trunk.depth)
+        shape = replace(trunk, depth=how.depth or trunk.depth, groups=1, cycle=1)  # any depth, so one set if they share
         self.decoder = Decoder(shape, token, how.positions, trunk.width)
 
     def forward(self, states: States, batch: Batch) -> Term:

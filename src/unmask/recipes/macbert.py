@@ -2,8 +2,11 @@
 
 Changes from BERT-wwm: runs of 1 to 4 words are chosen (40 / 30 / 20 / 10 %); 80 % of the chosen words are replaced by a
 similar word, 10 % by a random one, 10 % stay, and [MASK] is never shown; sentence order replaces next-sentence
-prediction; rows of 512 tokens throughout. A stand-in has as many tokens as the word (the paper does not say how lengths
-are kept); a word without one is replaced by a random word of its length.
+prediction; rows of 512 tokens throughout.
+Each word of a run draws on its own, and its stand-in has as many tokens (the paper does not say how lengths are kept).
+The notes say nothing about a word without a similar one; the paper replaces it by a random word, and caps that at 10 %
+of the masked tokens. Here it is a random word of the same length, and nothing is capped: a cap would change which words
+are asked for (docs/decisions/0007). `unmask audit macbert` counts how often it happens on your text.
 """
 
 from __future__ import annotations

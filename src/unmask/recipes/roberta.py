@@ -2,7 +2,13 @@
 
 Changes from BERT: no next-sentence prediction, and rows of consecutive sentences that may run on into the next document
 after a separator (FULL-SENTENCES); masks are drawn anew at every visit; byte-level BPE; rows of 512 tokens throughout,
-in batches of 8 192. (DOC-SENTENCES scored slightly better, but the final recipe uses FULL-SENTENCES.)
+in batches of 8,192; one segment, positions counted from 2, no clipping.
+The notes say that RoBERTa copies its data 10 times and masks each copy; in the paper that is the static baseline, and
+RoBERTa draws a new mask at each feeding. The notes imply DOC-SENTENCES; the paper finds it slightly better, but takes
+FULL-SENTENCES, because its batches have a fixed number of rows. For the comparisons:
+
+    --set "renew=Copies(1)"                          static masking, one mask for ever; Copies(10) as BERT has it
+    --set stages.0.tasks.0.examples.join=never       DOC-SENTENCES
 """
 
 from __future__ import annotations
@@ -11,6 +17,7 @@ from dataclasses import replace
 
 from unmask.corrupt.mask_out import MaskOut
 from unmask.corrupt.select import Tokens
+from unmask.dialect import Dialect
 from unmask.examples.packed import Join, Packed
 from unmask.examples.visits import EveryVisit
 from unmask.nets.sizes import BASE, LARGE, Size
@@ -43,7 +50,9 @@ def roberta(size: Size = BASE) -> Recipe:
         parent="bert",
         tokenizer=ByteBPE(),
         stages=(Stage(tasks=(cloze,), length=512, batch=8192),),
-        trunk=replace(published.trunk, segments=1),
+        # Positions begin behind the number of the padding token, 1; the norms are fairseq's.
+        trunk=replace(published.trunk, segments=1, first_position=2, epsilon=1e-5),
         descent=Descent(optimiser, Linear(warmup), clip=0.0),
         renew=EveryVisit(),
+        dialect=Dialect.ROBERTA,
     )

@@ -3,8 +3,10 @@
 Changes from BERT: spans of words are masked, their lengths drawn from a geometric law (p = 0.2, cut at 10, mean 3.8);
 80 / 10 / 10 is decided once for a whole span; each token of a span is also said from the two tokens outside it (SBO);
 one segment of one document, no next sentence, no short rows; masks are drawn anew at every visit; cased vocabulary.
+The notes give SBO two dense layers over borders and place; in the paper GELU and a norm follow each, the place counts
+from the left border, and the output is the token embedding. Spans never touch, so both borders are always visible.
 The released code draws random tokens from the corpus; here, as everywhere in this kit, they are drawn from all
-ordinary tokens alike. Spans never touch, so the borders of a span are always visible.
+ordinary tokens alike.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from unmask.corrupt.select import Units, geometric
 from unmask.examples.packed import Join, Packed
 from unmask.examples.visits import EveryVisit
 from unmask.nets.sizes import BASE, Size
-from unmask.objectives.mlm import MLM, SBO
+from unmask.objectives.mlm import MLM
+from unmask.objectives.sbo import SBO
 from unmask.optimising import AdamW, Descent, Linear, WarmupShare
 from unmask.recipes.bert import bert
 from unmask.records import Layer
@@ -34,7 +37,7 @@ def spanbert(size: Size = BASE) -> Recipe:
             Units(Layer.WORD, run=geometric(0.2, 10), rate=0.15),
             Replace(mask=0.8, random=0.1, keep=0.1, per=Per.SPAN),
         ),
-        learns=(MLM(), SBO(positions=200)),
+        learns=(MLM(), SBO(positions=200, most=20)),
     )
     return replace(
         bert(size),

@@ -76,6 +76,7 @@ def groups(field: Field) -> Iterator[tuple[str, str, Html]]:
     found = (
         ("loss", "损失", [_both(field, name, f"loss.{name}", _unit(field, name)) for name in objectives]),
         ("accuracy", "准确率", [_both(field, name, f"right.{name}", "answers that are right") for name in objectives]),
+        ("weights", "权重", [_both(field, name, f"weight.{name}", "learned, of its loss") for name in objectives]),
         ("scores", "得分", [_both(field, name.partition(".")[2], name, "") for name in metrics]),
         ("descent", "优化", [_rate(field), _both(field, "gradient norm", "norm", "before clipping")]),
         ("speed", "速度", [_both(field, "tokens per second", "tokens_per_second", "")]),

@@ -20,7 +20,7 @@ from unmask.report.page import page
 from unmask.walk.asked import Answer, Answers, Asked, Saying, Script
 from unmask.walk.run import Draw, Token, Walk, raised_rates, turns_of
 from unmask.walk.trace import Fate, Traced
-from unmask.walk.wording import count, where
+from unmask.walk.wording import SEGMENTS, count, where
 
 _UNITS = {Layer.WORD: "words 词", Layer.PHRASE: "phrases 短语", Layer.ENTITY: "entities 实体"}
 
@@ -116,7 +116,7 @@ def _units(walk: Walk) -> Iterator[Html]:
 
 def _example(walk: Walk) -> Iterator[Html]:
     pair = any(token.segment for token in walk.row)
-    notes = [f"{place} {'AB'[token.segment]}" if pair else str(place) for place, token in enumerate(walk.row)]
+    notes = [f"{place} {SEGMENTS[token.segment]}" if pair else str(place) for place, token in enumerate(walk.row)]
     yield _row(_by_word([(token, note, NOTHING, "") for token, note in zip(walk.row, notes, strict=True)]))
     rows = f"; the text fills {walk.rows} rows and this is the first" if walk.rows > 1 else ""
     yield tag("p", "about", text(f"{count(len(walk.row), 'token')} with the special ones{rows}"))

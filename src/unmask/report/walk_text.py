@@ -20,7 +20,7 @@ from unmask.views import ENCODER
 from unmask.walk.asked import Answers, Asked, Saying, Script
 from unmask.walk.run import Draw, Sight, Token, Walk, raised_rates, turns_of
 from unmask.walk.trace import Place, Traced
-from unmask.walk.wording import count, where
+from unmask.walk.wording import SEGMENTS, count, where
 
 _UNITS = {Layer.WORD: "words", Layer.PHRASE: "phrases", Layer.ENTITY: "entities"}
 _MOST_SHOWN = 20
@@ -106,7 +106,7 @@ def _example(walk: Walk, width: int) -> Iterator[Text]:
     columns = []
     for place, (token, bar) in enumerate(_with_bars(walk.row)):
         cells = [Cell(token.text, "dim" if token.fixed else ""), Cell(str(place), "dim")]
-        cells += [Cell("AB"[token.segment], "cyan" if token.segment else "")] if pair else []
+        cells += [Cell(SEGMENTS[token.segment], "cyan" if token.segment else "")] if pair else []
         columns.append(Column(tuple(cells), bar))
     yield from strip(("token", "place", *(("segment",) if pair else ())), columns, width, MARGIN)
     if walk.second:

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unmask.records import Document
+from unmask.records import Document, Layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,13 @@ class Batch:
 
 
 def text_digest(documents: Sequence[Document]) -> str:
-    """A digest of the texts; each is preceded by its length, so that borders count."""
+    """A digest of the texts; each is preceded by its length, so that borders count. So do turns and their roles."""
     state = hashlib.blake2b(digest_size=16)
     for document in documents:
         raw = document.text.encode("utf-8")
         state.update(len(raw).to_bytes(8, "little"))
         state.update(raw)
+        if Layer.TURN in document.marks:
+            turns = document.marks[Layer.TURN]
+            state.update(turns.spans.start.astype("<i8").tobytes() + "".join(turns.labels).encode())
     return state.hexdigest()

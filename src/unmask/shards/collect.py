@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from unmask.records import Document, Dropped
+from unmask.records import Document, Dropped, Layer
 from unmask.shards.batch import Batch, text_digest
 from unmask.text.clean import Cleaning
 from unmask.text.dedup import ExactSeen, NearSeen, Resemblance
@@ -36,6 +36,8 @@ class Collecting:
         lines = {"read": repr(self.reading), "clean": self.cleaning.describe(), "duplicates": "exact"}
         if self.near:
             lines["near duplicates"] = repr(self.near[0])
+        if self.reading.dialogues:
+            lines["dialogues"] = ", ".join(sorted(path.name for path in self.reading.dialogues))
         return lines
 
 
@@ -77,11 +79,17 @@ def collect(
 
 
 def batches(sources: Sequence[str], how: Collecting, characters: int, tally: Tally) -> Iterator[Batch]:
-    """Documents in batches of at least so many characters (the last one may be smaller)."""
+    """Documents in batches of at least so many characters (the last one may be smaller).
+
+    Text and conversations are never in one batch: the last documents of every shard are held out, and both must be.
+    """
     place = _Place()
     held: list[Document] = []
     size = number = 0
     for document in collect(sources, how, tally, place.set):
+        if held and (Layer.TURN in document.marks) != (Layer.TURN in held[-1].marks):
+            yield Batch(number, tuple(held), text_digest(held), place.bytes)
+            held, size, number = [], 0, number + 1
         held.append(document)
         size += len(document.text)
         if size >= characters:

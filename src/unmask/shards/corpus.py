@@ -41,6 +41,18 @@ class Shard:
         starts = np.flatnonzero(np.asarray(self.units) & Flag.SENTENCE)
         return np.append(starts, len(self.units)).astype(np.uint32)
 
+    @cached_property
+    def conversations(self) -> Ints:
+        """The numbers of the documents that are conversations: a turn starts where they do."""
+        found: Ints = np.flatnonzero(np.asarray(self.units[self.documents[:-1]]) & Flag.TURN)
+        return found
+
+    @cached_property
+    def turns(self) -> Ints:
+        """Where each turn of a conversation begins."""
+        starts: Ints = np.flatnonzero(np.asarray(self.units) & Flag.TURN)
+        return starts
+
 
 @dataclass(frozen=True)
 class Corpus:

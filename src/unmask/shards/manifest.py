@@ -32,6 +32,10 @@ class Counts:
     """Tokens that the vocabulary does not know."""
     empty: int = 0
     """Documents of which the tokenizer leaves nothing. They are not in the shards, and not counted above."""
+    dialogues: int = 0
+    """Documents that are conversations."""
+    turns: int = 0
+    """Turns of conversations."""
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))

@@ -12,18 +12,18 @@ from dataclasses import replace
 import numpy as np
 
 from unmask.errors import CorpusError
-from unmask.records import Ints
+from unmask.records import Ints, Layer
 from unmask.shards.corpus import Corpus, Shard
 
 _LEAST = 2
-"""Documents in each part: a segment is paired with one from another document."""
+"""Documents in each part, and conversations where there are enough: both are paired with another of their kind."""
 
 
 def split(corpus: Corpus, share: float) -> tuple[Corpus, Corpus]:
     """Text to learn from, and about `share` of all tokens to be judged by: the last documents of every shard.
 
     Files are often sorted by subject, so the end of the whole corpus would be a poor judge. Each part has at least two
-    documents. Addresses are counted anew in each.
+    documents, and two conversations if there are four. Addresses are counted anew in each.
     """
     documents = corpus.manifest.counts.documents
     if documents < 2 * _LEAST:
@@ -31,12 +31,20 @@ def split(corpus: Corpus, share: float) -> tuple[Corpus, Corpus]:
             f"{corpus.folder} holds {documents} document{'s' * (documents != 1)}, but two to learn from and two to be "
             "judged by are needed. Add documents, or separate those that are there by blank lines."
         )
-    for cuts in (_spread(corpus, share), _tail(corpus, share)):
+    talks = Layer.TURN in corpus.layers and sum(len(shard.conversations) for shard in corpus.shards) >= 2 * _LEAST
+    spread = _spread(corpus, share)
+    for cuts in (spread, _talking(corpus, spread), _tail(corpus, share)):
         learn = _part(corpus, [(0, cut) for cut in cuts])
         judge = _part(corpus, [(cut, len(shard.ids)) for cut, shard in zip(cuts, corpus.shards, strict=True)])
-        if min(learn.manifest.counts.documents, judge.manifest.counts.documents) >= _LEAST:
+        if all(_enough(part, talks) for part in (learn, judge)):
             break
     return learn, judge
+
+
+def _enough(part: Corpus, talks: bool) -> bool:
+    if part.manifest.counts.documents < _LEAST:
+        return False
+    return not talks or sum(len(shard.conversations) for shard in part.shards) >= _LEAST
 
 
 def _spread(corpus: Corpus, share: float) -> list[int]:
@@ -48,6 +56,17 @@ def _spread(corpus: Corpus, share: float) -> list[int]:
         cuts.append(_nearest(shard.documents, size - (share * seen - held)))
         held += size - cuts[-1]
     return cuts
+
+
+def _talking(corpus: Corpus, cuts: Sequence[int]) -> list[int]:
+    """The same cuts, but one of them is moved so that conversations lie on either side: for a corpus with few."""
+    moved = list(cuts)
+    for number, shard in reversed(list(enumerate(corpus.shards))):
+        if len(shard.conversations) >= 2 * _LEAST:
+            first, last = shard.conversations[_LEAST], shard.conversations[-_LEAST]
+            moved[number] = int(np.clip(cuts[number], shard.documents[first], shard.documents[last]))
+            break
+    return moved
 
 
 def _tail(corpus: Corpus, share: float) -> list[int]:

@@ -44,6 +44,8 @@ def write_shard(
         tokens=len(ids),
         unknown=int((ids == unknown).sum()),
         empty=given - len(docs),
+        dialogues=sum(bool(doc.units.bits[0] & Flag.TURN) for doc in docs),
+        turns=_count(bits, Flag.TURN),
     )
     with new_folder(folder) as part:
         files = {name: write_array(part / f"{name}.npy", array) for name, array in arrays.items()}

@@ -12,9 +12,11 @@ What never happens here: stopping because of bad content, or memory that grows w
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -22,6 +24,7 @@ import numpy as np
 from unmask.records import Document, Dropped, Layer, Marks, Spans
 from unmask.text.blocks import read_blocks, split_lines
 from unmask.text.cut import SENTENCE_ENDS, cut_long
+from unmask.text.dialogues import FIELD, conversation, rows_of_lines
 from unmask.text.given import given_entities
 from unmask.text.reasons import Reason, Unusable
 from unmask.text.rows import Layout, Row, Rows, rows_of_either, rows_of_json, rows_of_text
@@ -44,6 +47,8 @@ class Reading:
     """A field with entities: a list of `[start, end, label]` or `{"start", "end", "label"}`, in characters."""
     longest: int = 2_000_000
     """A longer text becomes several documents, cut at a sentence end where there is one."""
+    dialogues: frozenset[Path] = dataclasses.field(default=frozenset(), repr=False)
+    """The files that hold conversations, resolved. Where they lie decides nothing, so it is not told."""
 
     def __post_init__(self) -> None:
         if self.longest < 1:
@@ -93,10 +98,12 @@ def _read_one(source: Source, reading: Reading, meter: _Meter) -> Iterator[Docum
     try:
         for row in _rows(source, reading, meter):
             last = row.where
-            if isinstance(row, Row):
-                yield from _documents(row, reading)
-            else:
+            if not isinstance(row, Row):
                 yield row
+            elif _holds_dialogues(source, reading):
+                yield conversation(row, reading.longest)
+            else:
+                yield from _documents(row, reading)
     except Unusable as trouble:
         kept = "; everything up to here was read" if last else ""
         yield Dropped(trouble.reason, last or source.name, f"{trouble.detail}{kept}")
@@ -114,8 +121,15 @@ def _rows(source: Source, reading: Reading, meter: _Meter) -> Rows:
     lines = split_lines(read_blocks(source, meter.advance))
     if source.format is Format.JSON_LINES:
         return rows_of_json(lines, source.name)
+    if _holds_dialogues(source, reading):
+        most = reading.longest * _BYTES_A_CHARACTER
+        return rows_of_lines(rows_of_text(lines, source.name, FIELD, Layout.BLANK_LINE, most))
     rows = rows_of_text if source.format is Format.TEXT else rows_of_either
     return rows(lines, source.name, reading.field, reading.layout, reading.longest * _BYTES_A_CHARACTER)
+
+
+def _holds_dialogues(source: Source, reading: Reading) -> bool:
+    return bool(reading.dialogues) and source.path.resolve() in reading.dialogues
 
 
 def _documents(row: Row, reading: Reading) -> Iterator[Document | Dropped]:

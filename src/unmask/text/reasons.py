@@ -16,6 +16,7 @@ class Reason(StrEnum):
     MISSING_FIELD = "missing field"
     NOT_TEXT = "field is not a string"
     BAD_ENTITY = "unusable entity"
+    BAD_DIALOGUE = "unusable dialogue"
     DAMAGED_FILE = "damaged file"
     UNREADABLE_FILE = "unreadable file"
     EMPTY_FILE = "empty file"

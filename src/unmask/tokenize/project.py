@@ -6,9 +6,10 @@ What never happens here: looking at tokens. Whether a token begins with `##` say
 
 The rules. A mark covers every token that overlaps it; marks that share a token become one unit; a mark without tokens
 vanishes. Tokens outside every word are words of one token. A token belongs to the sentence of its first character;
-a sentence start is a word start, and a word that was marked across it is cut there. Phrases and entities are widened to
-whole words. Tokens that show no character (a space of its own) belong to the visible token after them, or before them
-at the end of the text. Where marks become one unit, the label of the first stays.
+a sentence start is a word start, and a word that was marked across it is cut there. A turn of a conversation starts
+like a sentence; who speaks it is a bit of its first token. Phrases and entities are widened to whole words. Tokens that
+show no character (a space of its own) belong to the visible token after them, or before them at the end of the text.
+Where marks become one unit, the label of the first stays.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from unmask.records import Ints, Layer, Marks, Spans, UnitMap
+from unmask.records import Ints, Layer, Marks, Role, Spans, UnitMap
 
 Labels: TypeAlias = Mapping[Layer, tuple[str, ...]]
 
@@ -51,18 +52,20 @@ def project(starts: Ints, ends: Ints, marks: Mapping[Layer, Marks]) -> tuple[Uni
     edge[-1] = len(starts)
     starts, ends = starts[shown], ends[shown]
     found = {layer: _overlapping(starts, ends, marks[layer]) for layer in _BY_OVERLAP if layer in marks}
-    if Layer.SENTENCE in marks:
-        found[Layer.SENTENCE] = _sentences(starts, marks[Layer.SENTENCE])
+    found |= {layer: _sentences(starts, marks[layer]) for layer in _BY_START if layer in marks}
     words = _words(len(starts), found)
     for layer in (Layer.PHRASE, Layer.ENTITY):
         if layer in found:
             found[layer] = _widened(found[layer], words)
     labels = {layer: _labels(layer, unit, marks[layer], words) for layer, unit in found.items() if marks[layer].labels}
     spans = {layer: Spans(edge[unit.start], edge[unit.end]) for layer, unit in {**found, Layer.WORD: words}.items()}
-    return UnitMap.of(int(edge[-1]), spans), MappingProxyType(labels)
+    spoken = [role == Role.REPLY for role in labels.get(Layer.TURN, ())]
+    replies = spans[Layer.TURN].start[spoken] if spoken else np.zeros(0, dtype=np.int64)
+    return UnitMap.of(int(edge[-1]), spans).replies(replies), MappingProxyType(labels)
 
 
 _BY_OVERLAP = (Layer.WORD, Layer.PHRASE, Layer.ENTITY)
+_BY_START = (Layer.SENTENCE, Layer.TURN)
 
 
 def _overlapping(starts: Ints, ends: Ints, marks: Marks) -> _Units:
@@ -91,8 +94,9 @@ def _words(count: int, found: Mapping[Layer, _Units]) -> _Units:
         opens[inside] = False
         opens[marked.start] = True
         mark[inside] = np.repeat(marked.mark, marked.end - marked.start)
-    if Layer.SENTENCE in found:
-        opens[found[Layer.SENTENCE].start] = True
+    for layer in _BY_START:
+        if layer in found:
+            opens[found[layer].start] = True
     start = np.flatnonzero(opens)
     return _Units(start, np.append(start[1:], count)[: len(start)], mark[start])
 

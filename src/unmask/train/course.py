@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from unmask.errors import RecipeError
-from unmask.objectives.part import Learnable
+from unmask.objectives.part import Taught
 from unmask.records import Cloze, Instance, Ints
 
 
@@ -60,7 +60,7 @@ class Lesson:
 
     instances: tuple[Instance, ...]
     """One for each micro-batch."""
-    objectives: tuple[Learnable, ...]
+    objectives: tuple[Taught, ...]
     apart: bool
     """Whether the documents of a row are kept from seeing each other."""
     place: str

@@ -1,39 +1,59 @@
 """The learner: a trunk with the heads of its objectives, as one module that is wrapped once.
 
-What arrives: a flat batch. What leaves: one `Term` for each objective of the task.
+What arrives: a flat batch. What leaves: one `Term` for each objective of the task. A network that acts ahead of the
+trunk comes first, and everything else reads the batch that it leaves.
 What never happens here: a weighted sum. Weights and counts are the loop's business.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from unmask.errors import InputError
 from unmask.nets.batch import Batch
+from unmask.nets.block import Block
 from unmask.nets.transformer import States, Transformer, draw_weights
 from unmask.nets.trunk import Trunk
 from unmask.objectives.heads import Term
-from unmask.objectives.part import Learnable, Objective
+from unmask.objectives.part import Ahead, Objective, Taught
+from unmask.optimising import Balance
+from unmask.train.balance import make_balance
 
 
 class Learner(nn.Module):
     """A Transformer and a head for every objective, each made once even if several tasks learn it."""
 
-    def __init__(self, trunk: Trunk, objectives: Sequence[Learnable], vocabulary: int, positions: int) -> None:
+    def __init__(
+        self,
+        trunk: Trunk,
+        objectives: Sequence[Taught],
+        vocabulary: int,
+        positions: int,
+        balance: Balance = Balance.FIXED,
+    ) -> None:
         super().__init__()
         self.trunk = Transformer(trunk, vocabulary, positions)
         self.mix: nn.Module = nn.Identity()
         """What the heads read instead of the states as they are, e.g. a weighted sum of all layers."""
         self.compiled = self.rests = False
-        self.heads = nn.ModuleDict({one.name: one.head(trunk, self.trunk.embed.token) for one in objectives})
+        self.heads = nn.ModuleDict({one.name: self._made(one) for one in objectives})
+        self.ahead = frozenset(one.name for one in objectives if isinstance(one, Ahead))
+        """The objectives whose networks act before the trunk."""
+        self.balance = make_balance(balance, objectives)
 
     def forward(self, batch: Batch, objectives: Sequence[Objective]) -> tuple[Term, ...]:
-        """One pass through the trunk, then every objective reads the states."""
+        """What acts ahead of the trunk, one pass through the trunk, then every other objective reads the states."""
+        said: dict[str, Term] = {}
+        for name in (one.name for one in objectives if one.name in self.ahead):
+            said[name], batch = self.heads[name](batch)
         states = self.states(batch)
-        return tuple(self.heads[objective.name](states, batch) for objective in objectives)
+        for name in (one.name for one in objectives if one.name not in said):
+            said[name] = self.heads[name](states, batch)
+        terms: tuple[Term, ...] = self.balance(tuple(said[one.name] for one in objectives), objectives)
+        return terms
 
     def states(self, batch: Batch) -> States:
         """What the heads read: the states that came with the batch, or those that the trunk makes of its tokens."""
@@ -60,19 +80,30 @@ class Learner(nn.Module):
     @property
     def positions(self) -> int:
         """The longest row that the position embedding has a place for; 0 where positions are not learned."""
-        position = self.trunk.embed.position
-        return position.num_embeddings if isinstance(position, nn.Embedding) else 0
+        return self.trunk.embed.positions
 
     def draw(self, seed: int) -> None:
         """Initial weights, the same for the same seed everywhere."""
         draw_weights(self, self.trunk.trunk.spread, torch.Generator().manual_seed(seed))
 
+    def blocks(self) -> tuple[Block, ...]:
+        """Every block of the trunk, and of the networks ahead of it."""
+        networks = (part for part in self.modules() if isinstance(part, Transformer))
+        return tuple(dict.fromkeys(block for network in networks for block in network.blocks()))
+
     def compile_blocks(self) -> None:
         """Let torch compile every block when it first runs; names and weights stay as they are."""
         if not self.compiled:
-            for block in self.trunk.blocks():
+            for block in self.blocks():
                 block.compile(dynamic=True)
         self.compiled = True
+
+    def network_parameters(self) -> Iterator[nn.Parameter]:
+        """Every parameter but the weights of losses, whose gradient is as large as the losses are.
+
+        The norm of a step and its clipping are about the network.
+        """
+        return (parameter for name, parameter in self.named_parameters() if not name.startswith("balance."))
 
     def weights(self) -> dict[str, Tensor]:
         """Every parameter once, by the first of its names. These are the live tensors, not copies."""
@@ -81,6 +112,12 @@ class Learner(nn.Module):
     def take_weights(self, saved: Mapping[str, Tensor]) -> None:
         """Copy saved parameters in; refuses what does not fit this network in name or shape."""
         take_weights(self, saved)
+
+    def _made(self, objective: Taught) -> nn.Module:
+        """The network of an objective that acts ahead of the trunk, or the head of any other."""
+        if isinstance(objective, Ahead):
+            return objective.network(self.trunk)
+        return objective.head(self.trunk.trunk, self.trunk.embed.token)
 
 
 @torch.no_grad()

@@ -16,7 +16,7 @@ from unmask.errors import CorpusError, RecipeError
 from unmask.examples.visits import EveryVisit, Renew
 from unmask.feed import Feed
 from unmask.keys import Key, Lane, choose
-from unmask.objectives.part import Learnable, Objective
+from unmask.objectives.part import Objective, Taught
 from unmask.records import Ints
 from unmask.shards.corpus import Corpus
 from unmask.shards.split import split
@@ -113,11 +113,11 @@ def _planned(task: Task, corpus: Corpus, length: int, renew: Renew, seed: int) -
     return feed
 
 
-def learnable(objectives: Iterable[Objective]) -> tuple[Learnable, ...]:
-    """The objectives, if all of them have heads; refuses one that no network can learn yet."""
-    found: list[Learnable] = []
+def learnable(objectives: Iterable[Objective]) -> tuple[Taught, ...]:
+    """The objectives, if all of them have heads or networks; refuses one that no network can learn yet."""
+    found: list[Taught] = []
     for objective in objectives:
-        if not isinstance(objective, Learnable):
+        if not isinstance(objective, Taught):
             raise RecipeError(
                 f"{type(objective).__name__} has no head yet, so no network can learn it. Its rows can be prepared, "
                 "walked and audited; to train, take a member without it."

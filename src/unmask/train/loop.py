@@ -107,6 +107,7 @@ class _Loop:
         rate = multiplier(training.descent.schedule, before.step, self._share(before))
         set_rate(self.worker.optimizer, rate)
         self.worker.thaw(self._share(before))
+        weighed = self.worker.learner.balance.told(lesson.objectives)
         found, norm, clock = self._move(state, loaded, counts)
         after = replace(after, seconds=clock)
         self.keeping.add(
@@ -117,6 +118,7 @@ class _Loop:
                 "place": lesson.place,
                 "length": lesson.length,
                 **found.told(),
+                **weighed,
                 "rate": training.descent.optimiser.rate * rate,
                 "norm": round(norm, 4),
                 "padding": round(1 - tokens / (rows * lesson.length), 4),

@@ -9,9 +9,9 @@ Shapes: P asked places, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import TypedDict
 
 import numpy as np
@@ -20,6 +20,8 @@ from torch import Tensor
 
 from unmask.nets.batch import collate
 from unmask.nets.heads import TokenHead
+from unmask.nets.transformer import Transformer
+from unmask.objectives.guessing import Guessing
 from unmask.objectives.heads import SayTokens
 from unmask.records import Cloze, Inputs, Instance, Ints
 from unmask.tokenize.tokenizer import Tokenizer
@@ -39,6 +41,25 @@ class SampleLine(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
+class Filler:
+    """Who fills masks: a network that was shown masks in training, and its head for tokens."""
+
+    network: Transformer
+    tokens: TokenHead
+
+    @staticmethod
+    def among(learner: Learner, names: Iterable[str]) -> tuple[Filler, ...]:
+        """The one who fills masks for these objectives, or nobody.
+
+        Where a network ahead of the trunk fills them, the trunk has never seen one.
+        """
+        heads = [learner.heads[name] for name in names]
+        ahead = [Filler(head.network, head.tokens) for head in heads if isinstance(head, Guessing)]
+        usual = [Filler(learner.trunk, head.tokens) for head in heads if isinstance(head, SayTokens)]
+        return tuple((ahead or usual)[:1])
+
+
+@dataclass(frozen=True, slots=True)
 class _Window:
     """A stretch of a row, and the places in it that are asked for, both as places of the batch."""
 
@@ -54,21 +75,15 @@ def fill_samples(
 
     Nothing comes of a lesson without a cloze, or of a learner that has no head for tokens.
     """
-    head = _token_head(learner, lesson)
-    for instance in lesson.instances:
+    fillers = Filler.among(learner, [one.name for one in lesson.objectives])
+    for filler, instance in product(fillers, lesson.instances):
         for cloze in instance.targets:
-            if head is not None and isinstance(cloze, Cloze):
+            if isinstance(cloze, Cloze):
                 inputs = _first_rows(instance.inputs, rows)
                 windows = [one for one in _windows(inputs.rows, cloze.positions, around) if len(one.asked)]
-                said = _said(learner, head, inputs, lesson.apart, windows)
+                said = _said(learner, filler, inputs, lesson.apart, windows)
                 return list(_lines(windows, inputs, cloze, said, tokenizer, top))
     return []
-
-
-def _token_head(learner: Learner, lesson: Lesson) -> TokenHead | None:
-    """The head that says tokens, of the objectives that this lesson asks."""
-    heads = (learner.heads[objective.name] for objective in lesson.objectives)
-    return next((head.tokens for head in heads if isinstance(head, SayTokens)), None)
 
 
 def _first_rows(inputs: Inputs, rows: int) -> Inputs:
@@ -87,13 +102,13 @@ def _windows(rows: Ints, positions: Ints, around: int) -> Iterator[_Window]:
         yield _Window(left, right, np.sort(asked[(asked >= left) & (asked < right)]))
 
 
-def _said(learner: Learner, head: TokenHead, inputs: Inputs, apart: bool, windows: list[_Window]) -> Tensor:
+def _said(learner: Learner, filler: Filler, inputs: Inputs, apart: bool, windows: list[_Window]) -> Tensor:
     """Probabilities at every asked place, on the host."""
     device = next(learner.parameters()).device
     asked_P = torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *(window.asked for window in windows)]))
     with still(learner):
-        states = learner.trunk(collate(Instance(inputs, ()), device, apart).tokens)
-        logits_PV: Tensor = head(states.last_TD[asked_P.to(device)])
+        states = filler.network(collate(Instance(inputs, ()), device, apart).tokens)
+        logits_PV: Tensor = filler.tokens(states.last_TD[asked_P.to(device)])
     return logits_PV.float().softmax(-1).cpu()
 
 

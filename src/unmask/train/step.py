@@ -21,7 +21,7 @@ from torch.optim import Optimizer
 from unmask.keys import Key
 from unmask.nets.batch import Batch, collate
 from unmask.objectives.heads import Term
-from unmask.objectives.part import Learnable
+from unmask.objectives.part import Taught
 from unmask.train.course import Lesson
 from unmask.train.learner import Learner
 from unmask.train.optim import clip_gradients
@@ -54,8 +54,8 @@ class Score:
     right: Mapping[str, float]
     count: Mapping[str, int]
 
-    def summed(self, objectives: Iterable[Learnable]) -> float:
-        """The weighted sum of the losses: what is minimised."""
+    def summed(self, objectives: Iterable[Taught]) -> float:
+        """The sum of the losses under the weights of the recipe, which is what runs and trials are compared by."""
         return sum(one.weight * self.loss[one.name] for one in objectives if one.name in self.loss)
 
     def told(self) -> dict[str, object]:
@@ -95,25 +95,31 @@ class Worker:
             seed_dropout(self.seed, step, self.processes.rank, number)
             with self._alone(number < last), self.run.autocast():
                 terms: tuple[Term, ...] = self.module(batch, loaded.lesson.objectives)
-                self._loss(terms, loaded.lesson.objectives, counts).backward()  # type: ignore[no-untyped-call]
+                loss = self._loss(terms, loaded.lesson.objectives, counts)
+                if number == last:
+                    loss = loss + self._price(loaded.lesson.objectives, counts)
+                loss.backward()  # type: ignore[no-untyped-call]
             sums += torch.stack([torch.stack([term.total.detach(), term.right.float()]) for term in terms], dim=1)
         return sums
 
     def move(self, sums: Tensor) -> float:
         """Clip and step, unless something is not finite; returns the norm of the gradient."""
-        norm = float(clip_gradients(self.learner.parameters(), self.clip))
+        norm = float(clip_gradients(self.learner.network_parameters(), self.clip))
         if not math.isfinite(norm) or not bool(sums.isfinite().all()):
             raise NotFinite
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         return norm
 
-    def _loss(self, terms: Sequence[Term], objectives: Sequence[Learnable], counts: Sequence[float]) -> Tensor:
+    def _loss(self, terms: Sequence[Term], objectives: Sequence[Taught], counts: Sequence[float]) -> Tensor:
+        weights: Sequence[float | Tensor] = self.learner.balance.weights(objectives)
         # Processes average their gradients, so each counts for as many as there are.
-        scales = [
-            one.weight * self.processes.world / max(count, 1) for one, count in zip(objectives, counts, strict=True)
-        ]
+        scales = [weight * self.processes.world / max(count, 1) for weight, count in zip(weights, counts, strict=True)]
         return torch.stack([term.total * scale for term, scale in zip(terms, scales, strict=True)]).sum()
+
+    def _price(self, objectives: Sequence[Taught], counts: Sequence[float]) -> float | Tensor:
+        """What the weights of this step cost: once a step, whatever it is cut into, and once for all processes."""
+        return self.learner.balance.price([one for one, count in zip(objectives, counts, strict=True) if count])
 
     def _alone(self, more: bool) -> AbstractContextManager[None]:
         """Gradients cross to the other processes once a step, with the last micro-batch; not while there are more."""

@@ -34,7 +34,7 @@ def make_worker(
     learner.to(run.device).train()
     freeze(learner, paces)
     waiting = late(learner, paces)
-    groups = group_parameters(learner, learner.trunk.blocks(), lambda name: paces(name).scale)
+    groups = group_parameters(learner, learner.blocks(), lambda name: paces(name).scale)
     optimizer = build(descent.optimiser, groups)
     if run.compile:
         learner.compile_blocks()

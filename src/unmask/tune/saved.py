@@ -22,7 +22,7 @@ from unmask.codec import decode
 from unmask.codec import encode as encode_value
 from unmask.errors import InputError, RecipeError, UserError
 from unmask.nets.model import Model
-from unmask.nets.trunk import Trunk
+from unmask.nets.trunk import read_trunk
 from unmask.shards.files import digest_of, new_file, read_json, write_json, write_text
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.train.learner import Learner, take_weights
@@ -111,7 +111,7 @@ def load_tuned(folder: Path, find: Opener) -> Tuned:
         output = decode(said["output"], Output)  # type: ignore[type-abstract]
         policy = decode(said["policy"], Policy)  # type: ignore[type-abstract]
         choice = Choice(tuple(said["choice"]["texts"]), said["choice"]["label"])
-        trunk = decode(said["trunk"], Trunk)
+        trunk = read_trunk(said["trunk"])
         learner = Learner(trunk, (output.objective,), said["vocabulary"], said["positions"])
         length, digest, root = int(said["length"]), said["files"][MODEL], Root(**said["root"])
         drawn, rests = bool(said["drawn"]), str(said["rests"])

@@ -30,7 +30,7 @@ class Origin(StrEnum):
 def with_dropout(model: Model, dropout: float) -> Model:
     """The same weights in a network that drops out this much while it learns: a short pre-training does without."""
     shape = replace(model.shape, dropout=dropout, attention_dropout=dropout)
-    other = Model(shape, model.vocabulary, model.positions, model.tokens is not None, model.row is not None)
+    other = model.like(shape, model.vocabulary)
     take_weights(other, dict(model.named_parameters()))
     return other.eval()
 

@@ -46,11 +46,16 @@ def fill(model: Model, tokenizer: Tokenizer, texts: Sequence[str], top: int = 5)
             yield Filled(text, tuple(islice(guesses, row.count(tokenizer.vocab.mask))))
 
 
+def who_fills(model: Model, generator: Model | None) -> Model:
+    """The network that fills masks: itself, or the generator beside it where it says no tokens."""
+    return generator if model.tokens is None and generator is not None else model
+
+
 def _head(model: Model) -> TokenHead:
     if model.tokens is None:
         raise InputError(
             "This network has no head that says tokens, so it cannot fill a mask. Take one that was exported for "
-            "pretraining or as a masked language model, or a run that learned to fill masks."
+            "pretraining, as a masked language model or as a generator, or a run that learned to fill masks."
         )
     return model.tokens
 

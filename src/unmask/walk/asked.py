@@ -14,8 +14,12 @@ from typing import TypeAlias
 import numpy as np
 
 from unmask.corrupt.fragment import Fragment
-from unmask.objectives.mlm import SBO
+from unmask.objectives.every import Every
+from unmask.objectives.guess import Guess
 from unmask.objectives.pair import Truth
+from unmask.objectives.part import Objective
+from unmask.objectives.replaced import Replaced
+from unmask.objectives.sbo import SBO
 from unmask.records import (
     Among,
     Amount,
@@ -88,6 +92,7 @@ _FACTS = {
     Truth.NEXT: ("B really follows A", "B comes from another document"),
     Truth.ORDER: ("A and B stand in their true order", "A and B were swapped"),
     Truth.PAIR: ("A and B stand in their true order", "A and B were swapped", "B comes from another document"),
+    Truth.REPLY: ("every turn belongs to this conversation", "one turn comes from another conversation"),
 }
 
 
@@ -96,6 +101,8 @@ def asked(task: Task, instance: Instance, steps: Sequence[Traced], vocab: Vocab,
     found = [_one(target, instance, steps, vocab, names) for target in instance.targets]
     if any(isinstance(objective, SBO) for objective in task.learns):
         found.insert(1, _borders(steps[-1], names(instance.inputs.ids)))
+    if any(isinstance(objective, Guess) for objective in task.learns):
+        found += [_after_guess(objective, instance) for objective in task.learns]
     return tuple(found)
 
 
@@ -148,12 +155,34 @@ def _script(target: Rewrite, steps: Sequence[Traced], vocab: Vocab, names: Names
 
 
 def _borders(step: Traced, shown: Sequence[str]) -> Saying:
-    """SBO: what stands on both sides of each span."""
-    sides = (
+    """SBO: what stands on both sides of each span that touches neither end of the text."""
+    sides = [
         f"{shown[span.places[0] - 1]} … {shown[span.places[-1] + 1]} for span {number}"
         for number, span in enumerate(step.chosen, start=1)
-    )
+        if span.places[0] > 1 and span.places[-1] < len(shown) - 2
+    ]
+    if not sides:
+        return Saying("no span stands between two borders, so nothing is said from borders alone (SBO)")
     return Saying("each span is also said from its two borders alone (SBO): " + ", ".join(sides))
+
+
+def _after_guess(objective: Objective, instance: Instance) -> Saying:
+    """What a generator does with the masks, or what is learned from the text with its guesses in it."""
+    match objective:
+        case Guess():
+            return Saying(
+                "a small network, the generator, says them; a token is drawn from each of its guesses, and the network "
+                "itself is shown the text with these tokens, right or wrong, and without any mask"
+            )
+        case Replaced():
+            asked_for = count(objective.asked(instance), "token")
+            return Saying(
+                f"of {asked_for}: is it the text's own, or was it replaced? (a right guess is the text's own)"
+            )
+        case Every():
+            return Saying(f"the true token at all {count(objective.asked(instance), 'place')}; a gate may copy it")
+        case _:
+            return Saying(f"from the text with guesses in it: {objective.name}")
 
 
 def _fact(name: str, value: int) -> Saying:

@@ -16,6 +16,7 @@ import numpy as np
 from unmask.errors import InputError
 from unmask.records import Document, Layer, Marks
 from unmask.shards.corpus import Corpus
+from unmask.text.dialogues import dialogue
 from unmask.text.dictionaries import Term, UserWord, read_terms, read_words
 from unmask.text.entities import Entities, NamedWords, merge
 from unmask.text.phrases import Phrases
@@ -95,7 +96,7 @@ class Ground:
 
 
 def marked(
-    text: str,
+    text: str | Document,
     layers: frozenset[Layer],
     phrases: Sequence[str] = (),
     entities: Sequence[str] = (),
@@ -105,7 +106,7 @@ def marked(
 
     What a corpus has of its own is found as well; where the two overlap, what was named by hand counts.
     """
-    document = Sentences()(Document("the text", text))
+    document = Sentences()(Document("the text", text) if isinstance(text, str) else text)
     finders = [Terms(terms) for terms in (_terms(entities, Layer.ENTITY), own.terms) if terms]
     if finders:
         document = Entities(tuple(finders))(document)
@@ -115,6 +116,17 @@ def marked(
     if own.phrases.phrases:
         document = own.phrases(document)
     return _with_phrases(document, phrases) if phrases else document
+
+
+def spoken(text: str, named: str) -> Document:
+    """The text as a conversation: every line is a turn, and the two sides alternate. It is not segmented yet."""
+    turns = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(turns) < 2:
+        raise InputError(
+            f"A dialogue has two turns or more, each on a line of its own, but {named} has "
+            f"{count(len(turns), 'line')}. In most shells: {named} $'…\\n…'"
+        )
+    return dialogue("the text", turns)
 
 
 def _with_phrases(document: Document, phrases: Sequence[str]) -> Document:

@@ -16,7 +16,8 @@ import numpy as np
 
 from unmask.corrupt.mask_out import MaskOut
 from unmask.corrupt.nothing import Nothing
-from unmask.errors import InputError
+from unmask.errors import InputError, RecipeError
+from unmask.examples.dialogues import Dialogues
 from unmask.examples.plan import build
 from unmask.examples.visits import EveryVisit, Renew, Visits
 from unmask.keys import Key
@@ -33,9 +34,9 @@ from unmask.walk.asked import Answers, Asked, asked
 from unmask.walk.ground import Ground
 from unmask.walk.names import Names, readable
 from unmask.walk.room import with_room
-from unmask.walk.toy import CASED, Listed, other_document
+from unmask.walk.toy import CASED, Listed, other_document, other_talk
 from unmask.walk.trace import Traced, trace
-from unmask.walk.wording import budget, count, renewal, shows, sight, where
+from unmask.walk.wording import SEGMENTS, budget, count, renewal, shows, sight, where
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,20 +61,26 @@ class Subject:
         return Subject(name=f"rule {rule.name}", term=rule.term, says=rule.says, paper=rule.paper, task=task)
 
     @staticmethod
-    def of_member(recipe: Recipe) -> Subject:
-        """The first task of a member's first stage."""
-        stage = recipe.stages[0]
+    def of_member(recipe: Recipe, task: str = "") -> Subject:
+        """The first task of a member's first stage, or another by its name, where it is met first."""
+        number, place = _place(recipe, task)
+        stage = recipe.stages[number]
         return Subject(
             name=recipe.name,
             term="",
             says=recipe.changed,
             paper=f"{recipe.paper}, {recipe.year}",
-            task=stage.tasks[0],
+            task=stage.tasks[place],
             renew=recipe.renew,
             length=stage.length,
             spelling=Listed.like(recipe.tokenizer),
-            walked=_part_of(recipe),
+            walked=_part_of(recipe, number, place),
         )
+
+    @property
+    def talks(self) -> bool:
+        """Whether its rows are conversations."""
+        return isinstance(self.task.examples, Dialogues)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +181,9 @@ def walk(
         ground=ground,
         row=_row(example, names),
         rows=rows,
-        second=_second(example, far) if other.text == other_document(document.text) else "",
+        second=_second(example, far)
+        if other.text in (other_document(document.text), other_talk(document.text))
+        else "",
         where=where(task.corrupt),
         shows=shows(task.corrupt),
         budget=budget(task.corrupt, example),
@@ -199,22 +208,41 @@ def raised_rates(walks: Sequence[Walk]) -> str:
     return f"{', '.join(names)}: {about}" if names else ""
 
 
-def _part_of(recipe: Recipe) -> str:
+def _place(recipe: Recipe, task: str) -> tuple[int, int]:
+    """The first stage with a task of this name, and its place there."""
+    if not task:
+        return 0, 0
+    for number, stage in enumerate(recipe.stages):
+        for place, one in enumerate(stage.tasks):
+            if one.name == task:
+                return number, place
+    names = ", ".join(dict.fromkeys(f"'{one.name}'" for one in recipe.tasks))
+    raise RecipeError(f"{recipe.name} has no task '{task}'. It has: {names}.")
+
+
+def _part_of(recipe: Recipe, number: int, place: int) -> str:
     """Which stage and task of a member is walked; nothing if it has one of each."""
-    stage = recipe.stages[0]
+    stage = recipe.stages[number]
     parts = []
     if len(stage.tasks) > 1:
-        parts.append(f"task '{stage.tasks[0].name}', the first of {len(stage.tasks)}")
+        parts.append(f"task '{stage.tasks[place].name}', the {_ordinal(place)} of {len(stage.tasks)}")
     if len(recipe.stages) > 1:
-        parts.append(f"stage 1 of {len(recipe.stages)}, rows of up to {count(stage.length, 'token')}")
+        parts.append(f"stage {number + 1} of {len(recipe.stages)}, rows of up to {count(stage.length, 'token')}")
+    others = dict.fromkeys(task.name for task in recipe.tasks if task.name != stage.tasks[place].name)
+    if others:
+        parts.append(f"--task takes another: {', '.join(others)}")
     return f"walked here: {'; '.join(parts)}" if parts else ""
+
+
+def _ordinal(place: int) -> str:
+    return ("first", "second", "third")[place] if place < 3 else f"{place + 1}th"
 
 
 def _second(example: Example, far: Bits) -> str:
     """That a sample sentence stands in the row, and where; nothing if none does."""
     if not len(far):
         return ""
-    segments = " and ".join("AB"[segment] for segment in sorted(set(far.tolist())))
+    segments = " and ".join(SEGMENTS[segment] for segment in sorted(set(far.tolist())))
     place = segments if example.segment.any() else "behind the text"
     return f"{place}: a sample sentence; --other gives yours"
 
@@ -225,7 +253,10 @@ def _first_row(subject: Subject, docs: Sequence[TokenDoc], vocab: Vocab, seed: i
         raise InputError("There is nothing to walk: the text has no visible character. Give some text with --text.")
     task, corpus = subject.task, _corpus(docs, vocab)
     plan = task.examples.plan(corpus, subject.length, Key.of(seed, task.name))
-    filled = int((plan.start[plan.rows[:-1]] < len(docs[0].ids)).sum())
+    # A fake turn may be the first of its row; which rows there are does not depend on it.
+    true = replace(task.examples, fake=0.0) if isinstance(task.examples, Dialogues) else task.examples
+    own = true.plan(corpus, subject.length, Key.of(seed, task.name)) if true != task.examples else plan
+    filled = int((own.start[own.rows[:-1]] < len(docs[0].ids)).sum())
     if not filled:
         raise InputError(f"The text is too short to make a row of {subject.name}. Give a longer one with --text.")
     pieces = slice(0, int(plan.rows[1]))

@@ -78,6 +78,9 @@ _SIMILAR_ENGLISH = (
 
 OTHER_CHINESE = "今天天气很好，我们去公园看花。"
 OTHER_ENGLISH = "The weather is good today, so we go out to see the flowers."
+TALK = "今天你想去哪里？\n我想去公园看花。\n那我们几点出发？"
+OTHER_TALK_CHINESE = "你喜欢喝茶吗？\n喜欢，也喜欢喝酒。"
+OTHER_TALK_ENGLISH = "Do you like the word?\nNo, I like the sound of it."
 _SENTINELS = 20
 _LONGEST = 1000
 
@@ -141,6 +144,11 @@ def similar_words(texts: Sequence[str]) -> tuple[str, ...]:
 def other_document(text: str) -> str:
     """A sentence from elsewhere in the language of the text, for methods that need a second document."""
     return OTHER_CHINESE if _is_chinese([text]) else OTHER_ENGLISH
+
+
+def other_talk(text: str) -> str:
+    """A conversation from elsewhere in the language of the text, one turn a line."""
+    return OTHER_TALK_CHINESE if _is_chinese([text]) else OTHER_TALK_ENGLISH
 
 
 def _is_chinese(texts: Sequence[str]) -> bool:

@@ -25,6 +25,9 @@ from unmask.examples.visits import Copies, Renew
 from unmask.records import Example, Layer
 from unmask.views import CAUSAL, ENCODER, Drawn, Everything, Past, View
 
+SEGMENTS = "ABQR"
+"""The letters of the segments: the two of a pair, and the two who speak in a conversation, who asks and who replies."""
+
 
 def where(part: object) -> str:
     """Which tokens a rule chooses."""

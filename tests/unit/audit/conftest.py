@@ -28,15 +28,18 @@ def vocabulary() -> Vocab:
 
 
 def make_shard(rng: np.random.Generator, documents: int, base: int) -> Shard:
-    """Words of 1 to 3 tokens, mostly 1, in sentences of 4 to 30 words in documents of 1 to 40 sentences."""
+    """Words of 1 to 3 tokens, mostly 1, in sentences of 4 to 30 words in documents of 1 to 40 sentences.
+
+    Every document is a conversation too, sentence by sentence.
+    """
     bits, starts = [], [0]
     for _ in range(documents):
-        for _ in range(rng.integers(1, 41)):
+        for number in range(rng.integers(1, 41)):
             sizes = rng.choice([1, 2, 3], rng.integers(4, 31), p=[0.6, 0.2, 0.2])
             sentence = np.zeros(sizes.sum(), np.uint8)
             heads = np.cumsum(sizes) - sizes
             sentence[heads] = Flag.WORD
-            sentence[0] |= Flag.SENTENCE
+            sentence[0] |= Flag.SENTENCE | Flag.TURN | Flag.REPLY * (number % 2)
             for start, inside, at in ((Flag.PHRASE, Flag.IN_PHRASE, 0), (Flag.ENTITY, Flag.IN_ENTITY, 2)):
                 sentence[heads[at] : heads[at + 1] + sizes[at + 1]] |= np.uint8(inside)
                 sentence[heads[at]] |= np.uint8(start)
@@ -53,5 +56,5 @@ def corpus() -> Corpus:
     first = make_shard(rng, 180, 0)
     second = make_shard(rng, 180, len(first.ids))
     counts = Counts(documents=360, tokens=second.base + len(second.ids))
-    layers = (Layer.WORD, Layer.PHRASE, Layer.ENTITY, Layer.SENTENCE)
+    layers = (Layer.WORD, Layer.PHRASE, Layer.ENTITY, Layer.SENTENCE, Layer.TURN)
     return Corpus(Path("a folder"), Manifest("", "", layers, {}, counts, {}, {}), (first, second), vocabulary())

@@ -9,8 +9,9 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from unmask.export.bert import Architecture
-from unmask.export.bert_config import write_config
+from unmask.dialect import Dialect
+from unmask.export.architecture import Architecture, Purpose
+from unmask.export.settings import write_config
 from unmask.export.write import their_weights
 from unmask.nets.model import Model
 from unmask.nets.transformer import draw_weights
@@ -18,6 +19,7 @@ from unmask.nets.trunk import Trunk
 from unmask.tokenize.train import train
 from unmask.tokenize.wordpiece import WordPiece
 
+WHOLE = Architecture(Dialect.BERT, Purpose.PRE_TRAINING)
 GOOD, BAD = "房间很好，很干净", "又脏又吵，再也不来了"
 
 
@@ -26,8 +28,8 @@ def network(folder: Path, seed: int = 1) -> None:
     model = Model(Trunk(depth=1, width=16, heads=2, inner=32), 80, 32)
     draw_weights(model, 0.1, torch.Generator().manual_seed(seed))
     folder.mkdir()
-    (folder / "config.json").write_text(json.dumps(write_config(model, 0, Architecture.PRE_TRAINING)))
-    save_file(their_weights(model, Architecture.PRE_TRAINING), folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(write_config(model, 0, WHOLE)))
+    save_file(their_weights(model, WHOLE), folder / "model.safetensors")
     train(WordPiece(80, min_count=1), (GOOD, BAD, "0123456789") * 2).save(folder / "tokenizer.json")
 
 

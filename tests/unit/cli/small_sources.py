@@ -14,7 +14,7 @@ from unmask.cli.export import export
 from unmask.cli.fill import fill
 from unmask.codec import encode, fingerprint
 from unmask.family import member
-from unmask.nets.trunk import Trunk
+from unmask.nets.trunk import Sharing, Trunk
 from unmask.tokenize.train import train
 from unmask.tokenize.wordpiece import WordPiece
 from unmask.train.budget import Progress
@@ -32,9 +32,11 @@ def run(*words: object, given: str = ""):
     return CliRunner(env={"COLUMNS": "80"}).invoke(app, [str(word) for word in words], input=given)
 
 
-def write_run(folder: Path, name: str = "bert") -> Path:
+def write_run(folder: Path, name: str = "bert", sharing: Sharing = Sharing.NONE) -> Path:
     """A run with two checkpoints, the first of which was the better one."""
-    recipe = replace(member(name), trunk=Trunk(depth=2, width=16, heads=2, inner=32))
+    recipe = member(name)
+    small = Trunk(depth=2, width=16, heads=2, inner=32, pooled=recipe.trunk.pooled, sharing=sharing)
+    recipe = replace(recipe, trunk=small)
     tokenizer = train(WordPiece(120, min_count=1), TEXTS)
     folder.mkdir()
     tokenizer.save(folder / "tokenizer.json")

@@ -5,7 +5,7 @@ import transformers
 from small_sources import TEXTS, run, write_run
 
 from unmask.errors import InputError
-from unmask.nets.trunk import Trunk
+from unmask.nets.trunk import Sharing, Trunk
 from unmask.tokenize.train import train
 from unmask.tokenize.wordpiece import WordPiece
 from unmask.train.learner import Learner
@@ -55,6 +55,45 @@ def test_a_form_that_the_network_cannot_have_is_told(tmp_path, form, said):
     assert isinstance(result.exception, InputError)
     assert said in str(result.exception)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "said"),
+    [
+        ((), "ElectraForPreTraining", "can be had with --as generator"),
+        (("--as", "discriminator"), "ElectraForPreTraining", "an ElectraForPreTraining"),
+        (("--as", "generator"), "ElectraForMaskedLM", "an ElectraForMaskedLM"),
+        (("--as", "encoder"), "ElectraModel", "an ElectraModel"),
+    ],
+)
+def test_both_networks_of_a_run_can_be_had(tmp_path, words, kind, said):
+    result = run("export", write_run(tmp_path / "r1", "electra"), tmp_path / "out", *words)
+    assert result.exit_code == 0, result.exception
+    assert said in " ".join(result.output.split())
+    assert transformers.AutoConfig.from_pretrained(tmp_path / "out").architectures == [kind]
+
+
+@pytest.mark.parametrize(
+    ("member", "form", "said"),
+    [
+        ("electra", "masked-lm", "Its generator has one: --as generator"),
+        ("electra", "pretraining", "Electra has no class for that"),
+        ("bert", "generator", "BERT has no class for that. This network can be written as a BertForPreTraining"),
+        ("bert", "discriminator", "BERT has no class for that"),
+    ],
+)
+def test_what_one_family_has_another_has_not(tmp_path, member, form, said):
+    result = run("export", write_run(tmp_path / "r1", member), tmp_path / "out", "--as", form)
+    assert isinstance(result.exception, InputError)
+    assert said in str(result.exception)
+
+
+def test_layers_that_cannot_share_there_are_told(tmp_path):
+    source = write_run(tmp_path / "r1", sharing=Sharing.ATTENTION)
+    result = run("export", source, tmp_path / "out")
+    assert result.exit_code == 0
+    assert "note: Layers of this network share weights in a way that BERT has no words for" in result.output
+    assert "Every layer was written with a copy" in (tmp_path / "out" / "README.md").read_text()
 
 
 def test_vectors_for_sentence_transformers_and_a_graph(source, tmp_path):

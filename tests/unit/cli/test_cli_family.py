@@ -1,4 +1,4 @@
-"""`unmask show` and `unmask diff`: every row that is printed is a path that `--set` takes."""
+"""`unmask family`, `show` and `diff`: who is there, and rows that are paths for `--set`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import pytest
 from typer import Typer
 from typer.testing import CliRunner
 
-from unmask.cli.family import diff, show
+from unmask.cli.family import diff, family, show
 from unmask.codec import difference, override
 from unmask.errors import RecipeError
-from unmask.family import member
+from unmask.family import member, members, parameters
 
 APP = Typer()
-for command in (show, diff):
+for command in (family, show, diff):
     APP.command()(command)
 
 
@@ -40,7 +40,7 @@ def test_a_heading_and_a_row_are_a_path_that_can_be_set() -> None:
 
 def test_a_stage_that_is_not_there_is_told_briefly() -> None:
     lines = " ".join(call("diff", "roberta", "bert").split())
-    assert "stages.1 Stage(length=512, nothing batch=256, share=0.1, ...)" in lines
+    assert "stages.1 Stage(length=512, batch=256, nothing share=0.1, ...)" in lines
 
 
 def test_what_does_not_differ_is_said_to_be_the_same() -> None:
@@ -56,3 +56,37 @@ def test_a_change_applies_to_the_first_member() -> None:
 
 def test_numbers_are_shown_with_four_digits() -> None:
     assert "run: (0.2241, 0.1792," in call("show", "spanbert")
+
+
+def test_the_tree_names_everyone_with_year_paper_change_and_parameters() -> None:
+    lines = call("family").splitlines()
+    for recipe in members():
+        (at,) = (n for n, line in enumerate(lines) if f" {recipe.name} {recipe.year} " in f" {line} ")
+        assert recipe.paper in lines[at]
+        assert f"{parameters(recipe):,} parameters" in lines[at]
+        assert recipe.changed in lines[at + 1]
+    assert lines[-1].startswith("parameters: embeddings, layers and pooler")
+
+
+@pytest.mark.parametrize("recipe", [one for one in members() if one.parent], ids=lambda one: one.name)
+def test_the_difference_to_a_parent_is_short_and_complete(recipe, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    said = call("diff", recipe.name, recipe.parent)
+    assert len(said.splitlines()) <= 32
+    assert max(map(len, said.splitlines())) <= 80
+    told = set(said.split())
+    for row in difference(member(recipe.parent), recipe):
+        last = row.path.rpartition(".")[2]
+        names = {"name", "year", "paper", "title", "changed", "parent", "dialect"}
+        assert last in names or any(word == last or word.endswith(f".{last}") for word in told), row.path
+
+
+def test_what_changed_alike_in_every_stage_is_told_once_under_a_star() -> None:
+    lines = call("diff", "wwm", "bert").splitlines()
+    assert [line.split() for line in lines].count(["stages.*.tasks.0"]) == 1
+    assert sum("corrupt.select" in line for line in lines) == 1
+    call("diff", "bert", "bert", "--set", "stages.*.tasks.0.corrupt.select=Units()")
+
+
+def test_a_part_can_be_typed() -> None:
+    assert "count: 1" in call("show", "roberta", "--set", "renew=Copies(1)")

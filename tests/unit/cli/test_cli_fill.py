@@ -62,3 +62,16 @@ def test_a_mistake_is_told(source, words, said):
 def test_a_tuned_folder_is_told(tmp_path):
     (tmp_path / "task.json").write_text("{}")
     assert "tuned for a task" in str(run("fill", tmp_path, "[MASK]").exception)
+
+
+def test_the_generator_of_a_run_fills_and_says_so(tmp_path):
+    source = write_run(tmp_path / "r1", "electra")
+    result = run("fill", source, "the [MASK] fox", "--json")
+    assert result.exit_code == 0
+    assert "filled by the generator" in result.stderr
+    assert len(json.loads(result.stdout)["masks"][0]) == 5
+    assert run("export", source, tmp_path / "judge").exit_code == 0
+    alone = run("fill", tmp_path / "judge", "the [MASK] fox")
+    assert "no head that says tokens" in str(alone.exception)
+    assert run("export", source, tmp_path / "generator", "--as", "generator").exit_code == 0
+    assert run("fill", tmp_path / "generator", "the [MASK] fox", "--json").stdout == result.stdout

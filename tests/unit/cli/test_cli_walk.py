@@ -55,7 +55,7 @@ def test_the_examples_of_the_help_work(tmp_path, monkeypatch):
     examples = [
         line.split()[2:] for line in (walk.__doc__ or "").splitlines() if line.strip().startswith("unmask walk")
     ]
-    assert len(examples) == 4
+    assert len(examples) == 5
     for words in examples:
         assert run(*(word.strip('"') for word in words)).exit_code == 0
     assert (tmp_path / "walk.html").exists()

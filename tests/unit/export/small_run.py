@@ -7,24 +7,32 @@ from dataclasses import replace
 from pathlib import Path
 
 from small_bert import POSITIONS, TRUNK, small_tokenizer
+from small_dialects import SHAPES
 
 from unmask.codec import encode, fingerprint
+from unmask.dialect import Dialect
 from unmask.family import member
+from unmask.nets.trunk import Trunk
 from unmask.train.budget import Progress
 from unmask.train.checkpoint import Best, State, save_checkpoint
 from unmask.train.learner import Learner
 
 
+def trunk_of(name: str) -> Trunk:
+    """BERT's shape, unless the member has parts that only its own shape has room for."""
+    return SHAPES[Dialect.ELECTRA] if name == "electra" else TRUNK
+
+
 def drawn(seed: int, name: str = "bert") -> Learner:
     recipe = member(name)
-    learner = Learner(TRUNK, recipe.objectives, small_tokenizer().vocab.size, POSITIONS)
+    learner = Learner(trunk_of(name), recipe.objectives, small_tokenizer().vocab.size, POSITIONS)
     learner.draw(seed)
     return learner
 
 
 def write_run(folder: Path, learners: dict[int, Learner], best: int = 0, name: str = "bert") -> Path:
     """A run with a checkpoint for each step given, of which one was the best."""
-    recipe = replace(member(name), trunk=TRUNK)
+    recipe = replace(member(name), trunk=trunk_of(name))
     tokenizer = small_tokenizer()
     folder.mkdir()
     said = {

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from small_bert import POSITIONS, TRUNK, small_tokenizer
+from small_bert import POSITIONS
+from small_dialects import SHAPES, tokenizer_for
 
+from unmask.dialect import Dialect
 from unmask.train.learner import Learner
 from unmask.tune.choice_rows import ChoiceQuestion
 from unmask.tune.fields import Choice
@@ -35,10 +37,10 @@ FULL = Full()
 RANKED = (RankQuestion("天气", ("今天天气真好", "the lazy dog", "公园")),)
 
 
-def small_tuned(output: Output, policy: Policy = FULL) -> Tuned:
+def small_tuned(output: Output, policy: Policy = FULL, dialect: Dialect = Dialect.BERT) -> Tuned:
     """A network whose head was drawn wide, so that its answers differ from row to row."""
-    tokenizer = small_tokenizer()
-    learner = Learner(TRUNK, (output.objective,), tokenizer.vocab.size, POSITIONS)
+    tokenizer = tokenizer_for(dialect)
+    learner = Learner(SHAPES[dialect], (output.objective,), tokenizer.vocab.size, POSITIONS)
     learner.draw(3)
     policy.equip(learner, 3)
     generator = torch.Generator().manual_seed(8)
@@ -49,10 +51,12 @@ def small_tuned(output: Output, policy: Policy = FULL) -> Tuned:
     return Tuned(output, Choice(("a", "b"), "label"), POSITIONS, learner.eval(), tokenizer, policy, drawn=True)
 
 
-def tuned_folder(folder: Path, tuned: Tuned, questions: Sequence[object] = ()) -> Sequence[Answer]:
+def tuned_folder(folder: Path, tuned: Tuned, questions: Sequence[object] = (), root: str = "") -> Sequence[Answer]:
     """Save a network; what it says to the questions."""
     folder.mkdir()
-    save_tuned(tuned, folder, Root("r1"), {"metrics": {"accuracy": 0.875}, "source": "r1", "rows": {"learned": 90}})
+    save_tuned(
+        tuned, folder, Root("r1", root), {"metrics": {"accuracy": 0.875}, "source": "r1", "rows": {"learned": 90}}
+    )
     where = tuple(f"dev.jsonl:{number}" for number in range(len(questions)))
     return tuned.answer(Sheet("dev.jsonl", tuple(questions), where)) if questions else ()
 

@@ -7,11 +7,10 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from small_bert import POSITIONS
+from small_bert import CHOOSER, CLASSIFIER, POSITIONS, READER, TAGGER
 from small_tuned import ROWS, small_tuned, tuned_folder
 
 from unmask.errors import InputError, UserError
-from unmask.export.bert import Architecture
 from unmask.export.read import load
 from unmask.export.source import open_source
 from unmask.export.tuned import export_tuned, open_tuned
@@ -38,13 +37,13 @@ from unmask.tune.tagging_scheme import Scheme
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 TAGS = ("B-LOC", "I-LOC", "O")
 EVERY = {
-    Classify(("中立", "反对", "同意")): (Architecture.CLASSIFIER, "single_label_classification"),
-    Labels(("a", "b", "c")): (Architecture.CLASSIFIER, "multi_label_classification"),
-    Regress(mean=2.0, spread=3.0): (Architecture.CLASSIFIER, "regression"),
-    Rank(): (Architecture.CLASSIFIER, "regression"),
-    Tag(TAGS, Scheme.BIO): (Architecture.TAGGER, None),
-    Span(longest=9): (Architecture.READER, None),
-    Choose(): (Architecture.CHOOSER, None),
+    Classify(("中立", "反对", "同意")): (CLASSIFIER, "single_label_classification"),
+    Labels(("a", "b", "c")): (CLASSIFIER, "multi_label_classification"),
+    Regress(mean=2.0, spread=3.0): (CLASSIFIER, "regression"),
+    Rank(): (CLASSIFIER, "regression"),
+    Tag(TAGS, Scheme.BIO): (TAGGER, None),
+    Span(longest=9): (READER, None),
+    Choose(): (CHOOSER, None),
 }
 
 
@@ -54,7 +53,7 @@ def test_every_kind_of_task_has_its_class(output, tmp_path):
     architecture, proof = export_tuned(tmp_path / "tuned", tmp_path / "out")
     config = transformers.AutoConfig.from_pretrained(tmp_path / "out")
     assert (architecture, config.problem_type) == EVERY[output]
-    assert config.architectures == [architecture.value]
+    assert config.architectures == [architecture.name]
     assert 0 < max(proof.hidden, proof.logits) < 1e-5
     labels = getattr(output, "labels", ())
     if labels:
@@ -73,7 +72,7 @@ def test_import_is_the_same_table_backwards(output, tmp_path):
     written, again = load_file(tmp_path / "out" / "model.safetensors"), their_weights(back, architecture)
     assert written.keys() == again.keys()
     pooler = {name for name in written if "pooler" in name}
-    assert bool(pooler) == (architecture in (Architecture.CLASSIFIER, Architecture.CHOOSER))
+    assert bool(pooler) == (architecture in (CLASSIFIER, CHOOSER))
 
 
 def test_an_old_tagger_with_a_pooler_that_it_does_not_use_is_read(tmp_path):

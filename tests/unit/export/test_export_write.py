@@ -5,10 +5,9 @@ import sys
 
 import pytest
 import torch
-from small_bert import small_model, small_tokenizer
+from small_bert import MASKED_LM, PRE_TRAINING, small_model, small_tokenizer
 
 from unmask.errors import InputError, UserError
-from unmask.export.bert import Architecture
 from unmask.export.tokenizer_files import special_names, tokenizer_config, with_template
 from unmask.export.write import export, their_weights
 from unmask.tokenize.tokenizer import Tokenizer
@@ -22,14 +21,14 @@ def tokenizer():
 def test_a_folder_with_something_in_it_is_left_alone(tokenizer, tmp_path):
     (tmp_path / "note.txt").write_text("mine")
     with pytest.raises(InputError, match="exists already"):
-        export(small_model(), tokenizer, tmp_path, Architecture.MASKED_LM)
+        export(small_model(), tokenizer, tmp_path, MASKED_LM)
     assert [path.name for path in tmp_path.iterdir()] == ["note.txt"]
 
 
 def test_without_the_other_library_a_sentence_says_how_to_get_it(tokenizer, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)  # what Python keeps for a module that cannot be found
     with pytest.raises(UserError, match=r"pip install 'unmask\[export\]'"):
-        export(small_model(), tokenizer, tmp_path / "out", Architecture.MASKED_LM)
+        export(small_model(), tokenizer, tmp_path / "out", MASKED_LM)
     assert not list(tmp_path.iterdir())
 
 
@@ -38,17 +37,17 @@ def test_broken_numbers_are_refused_by_name():
     with torch.no_grad():
         model.trunk.embed.norm.bias[3] = float("nan")
     with pytest.raises(InputError, match=r"not finite in trunk\.embed\.norm\.bias"):
-        their_weights(model, Architecture.MASKED_LM)
+        their_weights(model, MASKED_LM)
 
 
 def test_a_network_with_fewer_rows_than_the_tokenizer_is_refused(tokenizer, tmp_path):
     with pytest.raises(InputError, match="rows for 30 only"):
-        export(small_model(vocabulary=30), tokenizer, tmp_path / "out", Architecture.MASKED_LM)
+        export(small_model(vocabulary=30), tokenizer, tmp_path / "out", MASKED_LM)
     assert not list(tmp_path.iterdir())
 
 
 def test_tied_weights_are_written_once_and_in_float32():
-    weights = their_weights(small_model().bfloat16(), Architecture.PRE_TRAINING)
+    weights = their_weights(small_model().bfloat16(), PRE_TRAINING)
     assert not [name for name in weights if "decoder" in name]
     assert {tensor.dtype for tensor in weights.values()} == {torch.float32}
 

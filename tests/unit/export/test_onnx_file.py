@@ -6,15 +6,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from small_bert import POSITIONS, TRUNK, small_model, small_tokenizer
+from small_bert import ENCODER, MASKED_LM, POSITIONS, PRE_TRAINING, TRUNK, small_model, small_tokenizer
+from small_dialects import SHAPES, tokenizer_for
 from small_tuned import code_on_card, small_tuned, tuned_folder
 
+from unmask.dialect import Dialect
 from unmask.errors import InputError, UserError
 from unmask.export import extra, onnx_file
-from unmask.export.bert import Architecture
+from unmask.export.architecture import FOR_A_TASK
+from unmask.export.dialects import architectures
 from unmask.export.onnx_file import Onnx
 from unmask.export.tuned import export_tuned
 from unmask.export.write import export
+from unmask.nets.model import Model
+from unmask.nets.transformer import draw_weights
 from unmask.nets.trunk import Activation
 from unmask.tune.outputs.choose import Choose
 from unmask.tune.outputs.classify import Classify
@@ -31,7 +36,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::F
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
     folder, model = tmp_path_factory.mktemp("onnx") / "out", small_model().eval()
-    proof = export(model, small_tokenizer(), folder, Architecture.ENCODER, extras=(Onnx(),))
+    proof = export(model, small_tokenizer(), folder, ENCODER, extras=(Onnx(),))
     return folder, model, proof
 
 
@@ -70,8 +75,8 @@ def test_the_code_on_the_card_works(encoder, capsys):
 @pytest.mark.parametrize(
     ("architecture", "names"),
     [
-        (Architecture.MASKED_LM, ["last_hidden_state", "logits"]),
-        (Architecture.PRE_TRAINING, ["last_hidden_state", "prediction_logits", "seq_relationship_logits"]),
+        (MASKED_LM, ["last_hidden_state", "logits"]),
+        (PRE_TRAINING, ["last_hidden_state", "prediction_logits", "seq_relationship_logits"]),
     ],
 )
 def test_a_pretrained_network_gives_states_and_logits(architecture, names, tmp_path):
@@ -79,6 +84,22 @@ def test_a_pretrained_network_gives_states_and_logits(architecture, names, tmp_p
     assert proof.others[0].apart < 1e-4
     session = onnxruntime.InferenceSession(tmp_path / "out" / "model.onnx")
     assert [one.name for one in session.get_outputs()] == names
+
+
+@pytest.mark.parametrize("dialect", [dialect for dialect in Dialect if dialect is not Dialect.BERT])
+def test_every_pretrained_class_of_every_dialect_has_a_graph(dialect, tmp_path):
+    tokenizer, trunk = tokenizer_for(dialect), SHAPES[dialect]
+    model = Model(trunk, tokenizer.vocab.size, POSITIONS, replaced=dialect is Dialect.ELECTRA)
+    draw_weights(model, 0.1, torch.Generator().manual_seed(6))
+    for architecture in architectures(dialect):
+        if architecture.purpose in FOR_A_TASK:
+            continue
+        folder = tmp_path / architecture.purpose
+        proof = export(model, tokenizer, folder, architecture, extras=(Onnx(),))
+        assert 0 < proof.others[0].apart < 1e-5
+        graph = onnx.load(folder / "model.onnx").graph
+        held = [one.name for one in graph.initializer if not one.name.startswith("constant_")]
+        assert set(held) <= dict(model.named_parameters()).keys()  # what layers share is there once
 
 
 @pytest.mark.parametrize(
@@ -95,7 +116,7 @@ def test_a_tuned_network_answers_from_the_graph(output, tmp_path, capsys):
 @pytest.mark.parametrize("activation", [Activation.GELU_TANH, Activation.RELU])
 def test_every_activation_of_bert_is_known(activation, tmp_path):
     model = small_model(trunk=replace(TRUNK, activation=activation, segments=1, epsilon=1e-5))
-    proof = export(model, small_tokenizer(), tmp_path / "out", Architecture.PRE_TRAINING, extras=(Onnx(),))
+    proof = export(model, small_tokenizer(), tmp_path / "out", PRE_TRAINING, extras=(Onnx(),))
     assert proof.others[0].apart < 1e-5
 
 
@@ -111,14 +132,14 @@ def test_the_file_is_valid_and_holds_every_weight_once(encoder):
 def test_a_network_that_is_too_large_for_one_file_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(onnx_file, "_MOST", 1000)
     with pytest.raises(InputError, match="without --onnx"):
-        export(small_model(), small_tokenizer(), tmp_path / "out", Architecture.ENCODER, extras=(Onnx(),))
+        export(small_model(), small_tokenizer(), tmp_path / "out", ENCODER, extras=(Onnx(),))
     assert not list(tmp_path.iterdir())
 
 
 def test_other_numbers_refuse_the_export_and_leave_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(extra, "TOLERANCE", 0.0)
     with pytest.raises(InputError, match="gives other numbers"):
-        export(small_model(), small_tokenizer(), tmp_path / "out", Architecture.ENCODER, extras=(Onnx(),))
+        export(small_model(), small_tokenizer(), tmp_path / "out", ENCODER, extras=(Onnx(),))
     assert not list(tmp_path.iterdir())
 
 
@@ -126,5 +147,5 @@ def test_other_numbers_refuse_the_export_and_leave_nothing(tmp_path, monkeypatch
 def test_without_the_libraries_nothing_is_written(missing, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(UserError, match=rf"{missing} is not installed.*pip install 'unmask\[onnx\]'"):
-        export(small_model(), small_tokenizer(), tmp_path / "out", Architecture.ENCODER, extras=(Onnx(),))
+        export(small_model(), small_tokenizer(), tmp_path / "out", ENCODER, extras=(Onnx(),))
     assert not list(tmp_path.iterdir())

@@ -5,12 +5,11 @@ import sys
 
 import numpy as np
 import pytest
-from small_bert import POSITIONS, TRUNK, small_model, small_tokenizer
+from small_bert import ENCODER, POSITIONS, TRUNK, small_model, small_tokenizer
 from small_tuned import TEXTS, code_on_card
 
 from unmask.errors import InputError, UserError
 from unmask.export import extra
-from unmask.export.bert import Architecture
 from unmask.export.sentence import Sentence
 from unmask.export.write import NO_POOLER, export
 from unmask.use.choices import Pool
@@ -24,7 +23,7 @@ LINES = (*TEXTS, "今天天气真好，我们去公园散步。" * 9)
 
 def write(folder, sentence, **heads):
     model, tokenizer = small_model(**heads), small_tokenizer()
-    return model.eval(), tokenizer, export(model, tokenizer, folder, Architecture.ENCODER, extras=(sentence,))
+    return model.eval(), tokenizer, export(model, tokenizer, folder, ENCODER, extras=(sentence,))
 
 
 @pytest.mark.parametrize("normalise", [False, True])
@@ -55,7 +54,7 @@ def test_its_files_are_those_that_every_release_reads(tmp_path):
 def test_a_network_without_a_pooler_gets_a_silent_one_and_says_so(tmp_path):
     _, _, proof = write(tmp_path / "out", Sentence(), row=False)
     assert proof.others[0].apart < 1e-5
-    assert NO_POOLER in (tmp_path / "out" / "README.md").read_text()
+    assert NO_POOLER.format("BertModel") in (tmp_path / "out" / "README.md").read_text()
 
 
 def test_the_card_is_one_of_sentence_vectors_and_its_code_works(tmp_path, capsys):

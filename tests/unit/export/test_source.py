@@ -5,16 +5,18 @@ import json
 import pytest
 import torch
 import transformers
-from small_bert import small_model, write_folder
+from small_bert import MASKED_LM, PRE_TRAINING, TRUNK, small_model, write_folder
 from small_run import drawn, write_run
 
+from unmask.dialect import Dialect
 from unmask.errors import InputError
-from unmask.export.bert import Architecture
+from unmask.export.architecture import Architecture, Purpose
 from unmask.export.source import open_source
 from unmask.export.start import fill_learner
 from unmask.export.write import export
 from unmask.use.choices import Which
 from unmask.use.fill import fill
+from unmask.use.rows import flat
 
 
 def test_a_run_gives_the_weights_of_its_last_checkpoint_and_what_is_known(tmp_path):
@@ -60,9 +62,63 @@ def test_a_learner_filled_from_its_own_run_says_the_same(tmp_path):
         assert torch.equal(other.state_dict()[name], tensor), name
 
 
+def test_a_run_says_whose_names_it_is_written_in(tmp_path):
+    assert open_source(write_run(tmp_path / "r1", {1: drawn(1)})).dialect is Dialect.BERT
+    assert open_source(write_run(tmp_path / "r2", {1: drawn(1, "electra")}, name="electra")).dialect is Dialect.ELECTRA
+    folder = write_folder(tmp_path / "hf", small_model(), Architecture(Dialect.ERNIE, Purpose.PRE_TRAINING))
+    assert open_source(folder).dialect is Dialect.ERNIE
+
+
+def test_a_run_from_before_there_were_dialects_is_a_bert(tmp_path):
+    learner = drawn(1)
+    run = write_run(tmp_path / "r1", {1: learner})
+    said = json.loads((run / "run.json").read_text())
+    del said["recipe"]["dialect"], said["recipe"]["balance"]
+    for name in ("groups", "cycle", "first_position", "pooled"):
+        del said["recipe"]["trunk"][name]
+    (run / "run.json").write_text(json.dumps(said))
+    source = open_source(run)
+    assert (source.dialect, source.model.shape, source.generator) == (Dialect.BERT, TRUNK, None)
+    assert torch.equal(source.model.tokens.dense.weight, learner.heads["mlm"].tokens.dense.weight)
+
+
+def test_a_run_with_a_generator_has_two_networks(tmp_path):
+    learner = drawn(3, "electra")
+    source = open_source(write_run(tmp_path / "r1", {1: learner}, name="electra"))
+    judge, guess = source.model, source.generator
+    assert (judge.tokens, judge.row, guess.row, guess.replaced) == (None, None, None, None)
+    assert torch.equal(judge.replaced.dense.weight, learner.heads["replaced"].replaced.dense.weight)
+    assert torch.equal(guess.tokens.dense.weight, learner.heads["guess"].tokens.dense.weight)
+    assert torch.equal(guess.trunk.embed.token.weight, learner.trunk.embed.token.weight)
+    tokens = flat([[2, 9, 8, 3]])
+    with torch.no_grad():
+        ours, theirs = guess.trunk(tokens).last_TD, learner.eval().heads["guess"].network(tokens).last_TD
+    assert torch.equal(ours, theirs)
+    assert len(list(fill(guess, source.tokenizer, ["天[MASK]"]))) == 1
+
+
+def test_going_on_from_a_discriminator_draws_the_generator_anew(tmp_path):
+    learner = drawn(3, "electra")
+    source = open_source(write_run(tmp_path / "r1", {1: learner}, name="electra"))
+    judge = Architecture(Dialect.ELECTRA, Purpose.DISCRIMINATOR)
+    model = open_source(write_folder(tmp_path / "hf", source.model, judge)).model
+    other = drawn(4, "electra")
+    assert fill_learner(other, model) == ("guess",)
+    assert torch.equal(other.heads["replaced"].replaced.dense.weight, model.replaced.dense.weight)
+    assert other.heads["guess"].network.embed.token is other.trunk.embed.token  # and so it has what was learned
+    assert fill_learner(other, model, source.generator) == ()
+    for name, tensor in learner.state_dict().items():
+        assert torch.equal(other.state_dict()[name], tensor), name
+
+
+def test_a_network_that_says_tokens_is_no_beginning_for_a_generator():
+    other = drawn(4, "electra")
+    assert fill_learner(other, small_model(other.vocabulary, trunk=other.trunk.trunk)) == ("guess", "replaced")
+
+
 def test_a_hugging_face_folder_is_opened_too(tmp_path):
     model = small_model()
-    source = open_source(write_folder(tmp_path / "hf", model, Architecture.MASKED_LM))
+    source = open_source(write_folder(tmp_path / "hf", model, MASKED_LM))
     assert source.name == "hf"
     assert source.model.row is None
     assert torch.equal(source.model.tokens.dense.weight, model.tokens.dense.weight)
@@ -123,7 +179,7 @@ def test_a_file_and_a_missing_folder_get_a_sentence(tmp_path):
 def test_from_a_run_to_what_transformers_loads(tmp_path):
     run = write_run(tmp_path / "r1", {10: drawn(1)})
     source = open_source(run)
-    export(source.model, source.tokenizer, tmp_path / "out", Architecture.PRE_TRAINING, source.about)
+    export(source.model, source.tokenizer, tmp_path / "out", PRE_TRAINING, source.about)
     card = (tmp_path / "out" / "README.md").read_text()
     assert "# r1" in card
     assert "recipe: bert, 10 steps, arXiv:1810.04805" in card

@@ -4,10 +4,9 @@ import json
 
 import pytest
 import torch
-from small_bert import POSITIONS, TRUNK, small_model, small_tokenizer, write_folder
+from small_bert import ENCODER, POSITIONS, TRUNK, small_model, small_tokenizer, write_folder
 
 from unmask.errors import InputError
-from unmask.export.bert import Architecture
 from unmask.export.read import load
 from unmask.export.start import begin_from, fill_learner
 from unmask.nets.trunk import Trunk
@@ -73,7 +72,7 @@ def test_what_the_network_does_not_have_stays_drawn_and_is_named():
 
 
 def test_a_bare_encoder_gives_its_pooler_and_leaves_the_classes_drawn(tmp_path):
-    model, _ = load(write_folder(tmp_path / "bare", small_model(), Architecture.ENCODER))
+    model, _ = load(write_folder(tmp_path / "bare", small_model(), ENCODER))
     learner = drawn(MLM(), NSP)
     assert fill_learner(learner, model) == ("mlm", "next")
     row = learner.heads["next"].row

@@ -6,27 +6,25 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from small_bert import TRUNK, small_model
+from small_bert import ENCODER, MASKED_LM, PRE_TRAINING, TRUNK, small_model
 
+from unmask.dialect import Dialect
 from unmask.errors import InputError
-from unmask.export.bert import (
-    PARTS,
-    PRETRAINED_CLASSES,
-    Architecture,
-    Parts,
-    canonical,
-    fitting,
-    parts_in,
-    table_for,
-    table_of,
-)
-from unmask.export.table import Left, NameTable, Same, Stacked, some
+from unmask.export.architecture import Purpose
+from unmask.export.bert import BERT
+from unmask.export.dialects import architectures, fitting, grammar_of, parts_of, table_of
+from unmask.export.grammar import Parts
+from unmask.export.naming import canonical, parts_in, table_for
+from unmask.export.stack import unshared
+from unmask.export.table import Left, NameTable, Same, Stacked, Unmoved, some
+from unmask.nets.model import Model
+from unmask.nets.trunk import Sharing
 
 TABLE = NameTable(
     "Example",
     (
         Same(("word", "output"), ("embedding", "decoder")),
-        Stacked("qkv", ("query", "key", "value")),
+        Stacked(("qkv",), ("query", "key", "value")),
         Left(ours=("head",), theirs=("position_ids",)),
     ),
 )
@@ -84,9 +82,14 @@ def test_long_lists_of_names_are_cut():
     assert some("abc", 3) == "a, b, c"
 
 
-@pytest.mark.parametrize("architecture", Architecture)
-def test_the_table_of_bert_names_no_tensor_twice(architecture):
-    entries = table_of(architecture, 3).entries
+@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("sharing", Sharing)
+def test_no_table_names_a_tensor_twice(dialect, sharing):
+    for architecture in architectures(dialect):
+        check_names(table_of(architecture, replace(TRUNK, depth=4, sharing=sharing)).entries)
+
+
+def check_names(entries):
     for side in ("ours", "theirs"):
         names = [name for entry in entries for name in getattr(entry, side)]
         assert len(names) == len(set(names))
@@ -95,7 +98,9 @@ def test_the_table_of_bert_names_no_tensor_twice(architecture):
 @given(depth=st.integers(1, 3), tokens=st.booleans(), row=st.booleans())
 def test_every_network_survives_its_own_table(depth, tokens, row):
     ours = small_model(vocabulary=9, tokens=tokens, row=row, trunk=replace(TRUNK, depth=depth)).state_dict()
-    table = table_for(Parts(tokens, row, PRETRAINED_CLASSES if row else ""), depth)
+    has = [Purpose.PRE_TRAINING] * row + [Purpose.MASKED_LM] * tokens
+    layers = {our: name for one in has for our, name in BERT.classes[one].layers.items()}
+    table = table_for(BERT, Parts(tokens, layers), replace(TRUNK, depth=depth))
     back = table.to_ours(table.to_theirs(ours))
     assert back.keys() == ours.keys()
     assert all(torch.equal(back[name], ours[name]) for name in back)
@@ -104,23 +109,57 @@ def test_every_network_survives_its_own_table(depth, tokens, row):
 @pytest.mark.parametrize(
     ("tokens", "row", "architecture"),
     [
-        (True, True, Architecture.PRE_TRAINING),
-        (True, False, Architecture.MASKED_LM),
-        (False, True, Architecture.ENCODER),
+        (True, True, PRE_TRAINING),
+        (True, False, MASKED_LM),
+        (False, True, ENCODER),
     ],
 )
 def test_the_fitting_architecture_finds_its_parts_again(tokens, row, architecture):
     model = small_model(tokens=tokens, row=row)
-    assert fitting(model) is architecture
-    theirs = canonical(table_of(architecture, 2).to_theirs(model.state_dict()))
-    assert parts_in(theirs) == PARTS[architecture]
+    assert fitting(model) == architecture
+    theirs = canonical(BERT, table_of(architecture, TRUNK).to_theirs(model.state_dict()))
+    assert parts_in(BERT, theirs) == parts_of(architecture)
 
 
 def test_an_architecture_whose_heads_the_network_lacks_is_refused_by_name():
     with pytest.raises(InputError, match=r"BertForPreTraining cannot be matched with the network.*row\.pool\.weight"):
-        table_of(Architecture.PRE_TRAINING, 2).to_theirs(small_model(row=False).state_dict())
+        table_of(PRE_TRAINING, TRUNK).to_theirs(small_model(row=False).state_dict())
 
 
 def test_old_names_and_missing_prefixes_are_read():
     old = {"embeddings.LayerNorm.gamma": torch.ones(1), "bert.pooler.dense.bias": torch.ones(1), "cls.x.beta": 0}
-    assert canonical(old).keys() == {"bert.embeddings.LayerNorm.weight", "bert.pooler.dense.bias", "cls.x.bias"}
+    assert canonical(BERT, old).keys() == {"bert.embeddings.LayerNorm.weight", "bert.pooler.dense.bias", "cls.x.bias"}
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+def test_the_parts_of_a_folder_are_found_by_their_names(dialect):
+    """Whatever a class is called, its weights say what it has; the class decides where a name has two meanings."""
+    grammar, trunk = grammar_of(dialect), unshared(TRUNK)
+    for purpose, parts in grammar.classes.items():
+        table = table_for(grammar, parts, trunk)
+        names = {name for entry in table.entries for name in entry.theirs[:3]}
+        assert parts_in(grammar, names, {purpose}) == parts
+        if purpose is not Purpose.TAGGER:
+            assert parts_in(grammar, names) == parts
+
+
+@pytest.mark.parametrize(("groups", "cycle"), [(1, 1), (2, 1), (1, 2), (2, 2)])
+def test_the_groups_of_albert_are_the_layers_that_share(groups, cycle):
+    """What the table holds to be one tensor is one tensor in the network, and nothing else is."""
+    trunk = replace(TRUNK, depth=8, embedding=8, sharing=Sharing.ALL, groups=groups, cycle=cycle)
+    model = Model(trunk, 9, 8)
+    state = model.state_dict()
+    for entry in table_of(next(architectures(Dialect.ALBERT)), trunk).entries:
+        assert len({state[name].data_ptr() for name in entry.ours if name in state}) <= 1
+    theirs = table_of(next(architectures(Dialect.ALBERT)), trunk).to_theirs(state)
+    assert sum(tensor.numel() for tensor in theirs.values()) == sum(p.numel() for p in model.parameters())
+
+
+def test_a_projection_of_vectors_that_are_wide_enough_must_leave_them_alone():
+    line = Unmoved(("weight", "bias"), 3)
+    written = line.to_theirs({})
+    x = torch.randn(5, 3)
+    assert torch.equal(x @ written["weight"].T + written["bias"], x)
+    assert line.to_ours(written) == {}
+    with pytest.raises(InputError, match="bias changes embeddings"):
+        line.to_ours(written | {"bias": torch.ones(3)})

@@ -8,8 +8,10 @@ from little_course import corpus, recipe
 
 from unmask.errors import CorpusError, RecipeError
 from unmask.family import member
-from unmask.objectives.mlm import MLM, SBO
+from unmask.objectives.language import PLM
+from unmask.objectives.mlm import MLM
 from unmask.objectives.pair import NSP, SOP
+from unmask.objectives.sbo import SBO
 from unmask.train.course import Crew, Moment
 from unmask.train.lessons import Lessons, learnable, unigram_entropy
 
@@ -102,9 +104,9 @@ def test_a_crew_larger_than_a_batch_is_refused_before_the_first_step(lessons):
 
 
 def test_what_has_no_head_is_refused():
-    assert learnable([MLM(), NSP, SOP]) == (MLM(), NSP, SOP)
-    with pytest.raises(RecipeError, match="SBO has no head yet, so no network can learn it"):
-        learnable([MLM(), SBO()])
+    assert learnable([MLM(), SBO(), NSP, SOP]) == (MLM(), SBO(), NSP, SOP)
+    with pytest.raises(RecipeError, match="PLM has no head yet, so no network can learn it"):
+        learnable([MLM(), PLM()])
 
 
 def test_a_task_that_shows_similar_words_needs_a_table_of_them():

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Top:
-    """Some blocks from the top down. Blocks that share their weights (ALBERT) move together."""
+    """Some blocks from the top down.
+
+    Where blocks share weights (ALBERT), lower ones would move with them; so they must be all that share.
+    """
 
     blocks: int = 1
     name: ClassVar[str] = "top"
@@ -36,11 +39,17 @@ class Top:
             raise RecipeError(f"At least 1 block moves with the policy 'top', found {self.blocks}. See also 'frozen'.")
 
     def check(self, trunk: Trunk) -> None:
-        """Refuse more blocks than there are."""
+        """Refuse more blocks than there are, and blocks that cannot move alone."""
         if self.blocks > trunk.depth:
             raise RecipeError(
                 f"{self.blocks} blocks shall move, but the network has {trunk.depth}. Take {trunk.depth} or fewer, or "
                 "the policy 'full'."
+            )
+        apart = [n for n in range(1, trunk.depth + 1) if not set(trunk.turns[:-n]) & set(trunk.turns[-n:])]
+        if self.blocks not in apart:
+            raise RecipeError(
+                f"{self.blocks} of {trunk.depth} blocks shall move, but they share weights with lower ones, which "
+                f"would move, too. Take --blocks {next(n for n in apart if n > self.blocks)}, or the policy 'full'."
             )
 
     def equip(self, learner: Learner, seed: int) -> None:

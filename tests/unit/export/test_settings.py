@@ -5,12 +5,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_bert import POSITIONS, TRUNK, small_model
+from small_bert import MASKED_LM, POSITIONS, PRE_TRAINING, TRUNK, small_model
 
 from unmask.errors import InputError, UserError
-from unmask.export.bert import Architecture
-from unmask.export.bert_config import read_config, write_config
-from unmask.nets.trunk import Activation, Norm, Positions, Sharing, Trunk
+from unmask.export.settings import read_config, write_config
+from unmask.nets.trunk import Activation, Norm, Positions, Trunk
 
 
 @given(
@@ -34,7 +33,7 @@ def test_a_trunk_comes_back_from_its_settings(heads, depth, activation, dropout,
         segments=segments,
         spread=0.03,
     )
-    config = write_config(small_model(trunk=trunk), 7, Architecture.MASKED_LM)
+    config = write_config(small_model(trunk=trunk), 7, MASKED_LM)
     sizes = read_config(config)
     assert (sizes.trunk, sizes.vocabulary, sizes.positions) == (trunk, 120, POSITIONS)
     assert config["pad_token_id"] == 7
@@ -46,7 +45,6 @@ def test_a_trunk_comes_back_from_its_settings(heads, depth, activation, dropout,
     [
         ({"norm": Norm.PRE}, "pre-norm"),
         ({"positions": Positions.SINUSOIDAL}, "not learned"),
-        ({"sharing": Sharing.ALL}, "share weights"),
         ({"embedding": 8}, "factorised"),
         ({"tasks": 2}, "task embeddings"),
         ({"segments": 0}, "no segment"),
@@ -55,13 +53,14 @@ def test_a_trunk_comes_back_from_its_settings(heads, depth, activation, dropout,
 )
 def test_what_bert_cannot_say_is_refused(change, said):
     with pytest.raises(InputError, match=said):
-        write_config(small_model(trunk=replace(TRUNK, **change)), 0, Architecture.MASKED_LM)
+        write_config(small_model(trunk=replace(TRUNK, **change)), 0, MASKED_LM)
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"model_type": "roberta", "architectures": ["RobertaModel"]}, "RobertaModel .*model type roberta"),
+        ({"model_type": "xlnet", "architectures": ["XLNetModel"]}, "XLNetModel .*model type xlnet.* bert, roberta"),
+        ({"architectures": ["RobertaModel"]}, "RobertaModel .*model type bert.*BertModel"),
         ({"architectures": ["BertForNextSentencePrediction"]}, "BertForSequenceClassification"),
         ({"position_embedding_type": "relative_key"}, "relative_key"),
         ({"is_decoder": True}, "is_decoder"),
@@ -75,12 +74,12 @@ def test_what_bert_cannot_say_is_refused(change, said):
     ],
 )
 def test_settings_that_cannot_be_followed_are_refused(change, said):
-    config = write_config(small_model(), 0, Architecture.PRE_TRAINING)
+    config = write_config(small_model(), 0, PRE_TRAINING)
     with pytest.raises(UserError, match=said):
         read_config(config | change)
 
 
 def test_settings_that_old_files_leave_out_have_their_usual_values():
-    config = write_config(small_model(), 0, Architecture.PRE_TRAINING)
+    config = write_config(small_model(), 0, PRE_TRAINING)
     optional = {"architectures", "layer_norm_eps", "initializer_range", "hidden_act", "position_embedding_type"}
     assert read_config({name: value for name, value in config.items() if name not in optional}).trunk == TRUNK

@@ -1,0 +1,221 @@
+"""Probes for the claims: what a network can do that was trained in one way or another.
+
+    python bench/claims_probe.py pairs --data FOLDER --out tasks          task files: are two segments consecutive?
+    python bench/claims_probe.py head --run RUN --data FOLDER             the network's own head on both kinds of pairs
+    python bench/claims_probe.py far --run RUN --data FOLDER              a hidden token that stands far away once more
+    python bench/claims_probe.py correct --run RUN --data FOLDER          wrong characters found and put right
+
+What arrives: a prepared corpus, and mostly a run of `unmask pretrain` on it. What leaves: task files, or one line of
+JSON with shares between 0 and 1.
+What never happens here: text that a network has learned from. All probes read the documents that were held out; the
+task files teach with the others, and are judged by those.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from unmask.examples.packed import Join, Packed
+from unmask.examples.pairs import Negative, Pairs
+from unmask.examples.plan import Examples, build
+from unmask.export.source import open_source
+from unmask.keys import Key, Lane, below, permute
+from unmask.nets.batch import Batch, collate
+from unmask.nets.model import Model
+from unmask.ragged import within
+from unmask.records import Example, Ids, Inputs, Instance
+from unmask.shards.corpus import Corpus
+from unmask.shards.split import split
+from unmask.tokenize.tokenizer import Tokenizer
+from unmask.train.lessons import HELD_OUT
+
+KINDS = {"next": Negative.RANDOM, "order": Negative.SWAPPED}
+FAR = 60
+"""A token that stands so far away, and nowhere nearer, helps only who looks that far."""
+RARE = 1e-3
+"""The most common token that counts: of others a second one says nothing."""
+MOST_ROWS = 2000
+BATCH = 64
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A network on its device."""
+
+    model: Model
+    device: torch.device
+
+    @staticmethod
+    def of(run: Path) -> Opened:
+        """The last network of a run."""
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return Opened(open_source(run).model.to(device).eval(), device)
+
+    def batches(self, example: Example, ids: Ids) -> Iterator[tuple[slice, Batch]]:
+        """The rows of an example with other ids, in batches, each with the tokens that it holds."""
+        for first in range(0, len(example), BATCH):
+            rows = example.rows[first : first + BATCH + 1]
+            part = slice(int(rows[0]), int(rows[-1]))
+            begin = rows - rows[0]
+            inputs = Inputs(ids[part], example.segment[part], example.document[part], within(begin), begin)
+            yield part, collate(Instance(inputs, ()), self.device)
+
+    @torch.no_grad()
+    def said(self, example: Example, ids: Ids) -> Ids:
+        """The likeliest token at every position."""
+        assert self.model.tokens is not None, "a network without a head for tokens says none"
+        found = [
+            self.model.tokens(self.model.trunk(batch.tokens).last_TD).argmax(-1).cpu().numpy()
+            for _, batch in self.batches(example, ids)
+        ]
+        return np.concatenate(found)
+
+    @torch.no_grad()
+    def judged(self, example: Example) -> Ids:
+        """What the head for rows says of every row."""
+        assert self.model.row is not None, "a network without a head for rows says nothing of them"
+        found = [
+            self.model.row(self.model.trunk(batch.tokens).last_TD[batch.first_B]).argmax(-1).cpu().numpy()
+            for _, batch in self.batches(example, example.ids)
+        ]
+        return np.concatenate(found)
+
+
+def main() -> None:
+    wish = _wishes()
+    learn, judge = split(Corpus.open(wish.data), wish.held_out)
+    if wish.probe == "pairs":
+        _pairs(wish, learn, judge)
+        return
+    network = Opened.of(wish.run)
+    probe = {"head": _head, "far": _far, "correct": _correct}[wish.probe]
+    print(json.dumps(probe(network, judge, wish.length)))
+
+
+def _wishes() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("probe", choices=("pairs", "head", "far", "correct"))
+    parser.add_argument("--data", type=Path, required=True, help="a prepared folder")
+    parser.add_argument("--run", type=Path, help="a run of unmask pretrain")
+    parser.add_argument("--out", type=Path, help="pairs: the folder for the task files")
+    parser.add_argument("--rows", type=int, default=4000, help="pairs: rows to learn from")
+    parser.add_argument("--length", type=int, default=128, help="most tokens in a row")
+    parser.add_argument("--held-out", type=float, default=HELD_OUT, help="as in pretrain")
+    wish = parser.parse_args()
+    needed = "out" if wish.probe == "pairs" else "run"
+    if getattr(wish, needed) is None:
+        parser.error(f"{wish.probe} needs --{needed}")
+    return wish
+
+
+def rows_of(examples: Examples, corpus: Corpus, length: int, most: int = MOST_ROWS) -> Example:
+    """Rows of a corpus with nothing hidden, always the same ones, in a drawn order."""
+    key = Key.of(0, "claims", length)
+    plan = examples.plan(corpus, length, key)
+    chosen = permute(np.arange(min(len(plan), most)), len(plan), key.fold("some"))
+    return build(corpus, plan, chosen, examples.frame, corpus.vocab)
+
+
+def _pairs(wish: argparse.Namespace, learn: Corpus, judge: Corpus) -> None:
+    """Two texts a line, and whether the second follows the first. Random ones come from another document."""
+    tokenizer = Tokenizer.load(wish.data / "tokenizer.json")
+    wish.out.mkdir(parents=True, exist_ok=True)
+    for name, negative in KINDS.items():
+        for part, corpus, most in (("train", learn, wish.rows), ("dev", judge, MOST_ROWS)):
+            example = rows_of(Pairs(negative, short=0.0), corpus, wish.length, most)
+            lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in _lines(example, name, tokenizer))
+            (wish.out / f"{name}.{part}.jsonl").write_text(lines, encoding="utf-8")
+            print(f"{wish.out / name}.{part}.jsonl: {len(example):,} pairs", flush=True)
+
+
+def _lines(example: Example, fact: str, tokenizer: Tokenizer) -> Iterator[dict[str, str]]:
+    for row, value in enumerate(example.facts[fact].tolist()):
+        part = slice(int(example.rows[row]), int(example.rows[row + 1]))
+        ids, segment, text = example.ids[part], example.segment[part], ~example.fixed[part]
+        texts = (tokenizer.decode(ids[text & (segment == number)]) for number in (0, 1))
+        yield dict(zip(("text_a", "text_b"), texts, strict=True)) | {"label": ("consecutive", "not")[value]}
+
+
+def _head(network: Opened, corpus: Corpus, length: int) -> dict[str, float]:
+    """How often the network's own head is right, on the pairs that it was trained on and on the others."""
+    found: dict[str, float] = {}
+    if network.model.row is None:
+        return found
+    for name, negative in KINDS.items():
+        example = rows_of(Pairs(negative, short=0.0), corpus, length)
+        found[f"head {name}"] = float((network.judged(example) == example.facts[name]).mean())
+    return found
+
+
+def _far(network: Opened, corpus: Corpus, length: int) -> dict[str, float]:
+    """How often a hidden rare token is said that stands once more in the row, at least 60 tokens away."""
+    example = rows_of(Packed(Join.NEVER), corpus, length)
+    places = np.array(list(_far_places(example, _common(corpus))), dtype=np.int64)
+    if not len(places):
+        return {"far": float("nan"), "far n": 0.0}
+    shown = example.ids.copy()
+    shown[places] = corpus.vocab.mask
+    right = network.said(example, shown)[places] == example.ids[places]
+    return {"far": float(right.mean()), "far n": float(len(places))}
+
+
+def _common(corpus: Corpus) -> frozenset[int]:
+    counts = sum(np.bincount(np.asarray(shard.ids), minlength=corpus.vocab.size) for shard in corpus.shards)
+    shares = np.asarray(counts) / max(int(np.sum(counts)), 1)
+    return frozenset(np.flatnonzero(shares > RARE).tolist())
+
+
+def _far_places(example: Example, common: frozenset[int]) -> Iterator[int]:
+    """One place of each row: the last token that stood before, far enough, and nowhere nearer."""
+    for first, end in zip(example.rows[:-1].tolist(), example.rows[1:].tolist(), strict=True):
+        last: dict[int, int] = {}
+        found = []
+        for place in range(first, end):
+            token = int(example.ids[place])
+            if place - last.get(token, place) >= FAR and not example.fixed[place] and token not in common:
+                found.append(place)
+            last[token] = place
+        # Where the same token comes again soon after, it would be seen there.
+        alone = [place for place in found if example.ids[place] not in example.ids[place + 1 : end]]
+        yield from alone[-1:]
+
+
+def _correct(network: Opened, corpus: Corpus, length: int) -> dict[str, float]:
+    """One wrong token in about thirty: which are found, and which are put right, by the network's likeliest token."""
+    example = rows_of(Packed(Join.NEVER), corpus, length)
+    places = _scattered(example)
+    key = Key.of(0, "claims", "wrong")
+    wrong = corpus.vocab.ordinary[below(key.draws(Lane.TOKEN, len(places)), len(corpus.vocab.ordinary))]
+    shown = example.ids.copy()
+    shown[places] = wrong
+    truly = np.flatnonzero(shown != example.ids)
+    said = network.said(example, shown)
+    changed = np.flatnonzero((said != shown) & ~example.fixed)
+    right = changed[said[changed] == example.ids[changed]]
+    return {
+        "at the place": float((said[truly] == example.ids[truly]).mean()),
+        "detection F1": _f1(len(np.intersect1d(changed, truly)), len(changed), len(truly)),
+        "correction F1": _f1(len(np.intersect1d(right, truly)), len(changed), len(truly)),
+    }
+
+
+def _scattered(example: Example) -> Ids:
+    """About one place in thirty, special tokens left out."""
+    text = np.flatnonzero(~example.fixed)
+    draws = below(Key.of(0, "claims", "where").draws(Lane.SELECT, len(text)), 30)
+    return text[draws == 0]
+
+
+def _f1(hits: int, said: int, true: int) -> float:
+    return 2 * hits / max(said + true, 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Commands in processes of their own: several at once, watched, and stopped together.
+
+What arrives: the words of commands. What leaves: finished folders, and a log beside each.
+What never happens here: a child that outlives an orderly stop. What a kill leaves behind is waited for.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from unmask.errors import UserError
+from unmask.shards.lock import wait_until_free
+
+_LOOK = 0.5
+"""Seconds between two looks at a child."""
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """One command, the folder that it makes, and where its words go."""
+
+    words: tuple[str, ...]
+    folder: Path
+
+    @property
+    def log(self) -> Path:
+        """What it said."""
+        return self.folder.parent / f"{self.folder.name}.log.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """Works off commands; `at_once` of them share the machine."""
+
+    at_once: int
+    watch: Callable[[Sequence[Child]], None]
+    """Is shown now and then which are at work."""
+    running: dict[Child, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def work(self, children: Iterable[Child]) -> None:
+        """Run all of them; the first that fails stops the others, and its sentence is raised."""
+        waiting = list(children)
+        with ThreadPoolExecutor(max(min(self.at_once, len(waiting)), 1)) as pool:
+            try:
+                for future in as_completed([pool.submit(self._run, child) for child in waiting]):
+                    future.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for process in list(self.running.values()):
+                    process.terminate()
+                raise
+
+    def _run(self, child: Child) -> None:
+        child.folder.parent.mkdir(parents=True, exist_ok=True)
+        wait_until_free(child.folder)
+        threads = str(max(1, (os.cpu_count() or 1) // self.at_once))
+        with child.log.open("ab") as file:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "unmask", *child.words],
+                stdout=file,
+                stderr=file,
+                env={**os.environ, "OMP_NUM_THREADS": threads},
+            )
+            self.running[child] = process
+            code = self._wait(process)
+        del self.running[child]
+        if code:
+            raise UserError(f"{_reason(child.log) or f'A run ended with {code}'} (the run: {child.log})")
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> int:
+        while True:
+            try:
+                return process.wait(_LOOK)
+            except subprocess.TimeoutExpired:
+                self.watch(list(self.running))
+
+
+def _reason(log: Path) -> str:
+    """What a run said when it stopped, if it was a sentence."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    said = [line.removeprefix("unmask: ") for line in lines if line.startswith("unmask: ")]
+    return said[-1] if said else ""

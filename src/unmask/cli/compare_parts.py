@@ -1,0 +1,152 @@
+"""What a user wished to compare, turned into arms, command lines and measured facts.
+
+What arrives: the plain values of the command line. What leaves: the arms with their recipes, what each will cost, and a
+description by which a folder knows its comparison again.
+What never happens here: a run, or a folder. What cannot work is refused before anything is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from unmask import __version__
+from unmask.cli.pretrain_parts import Pretraining, Wish
+from unmask.errors import InputError
+from unmask.evaluate.suite import describe
+from unmask.evaluate.suite_file import SuiteTask
+from unmask.lab.arms import Arm, Entry, arms_of, entries
+from unmask.lab.curves import trials_for
+from unmask.lab.flops import Meter
+from unmask.shards.files import digest_of
+from unmask.tokenize.bpe import ByteBPE
+from unmask.tokenize.chars import Characters
+from unmask.tokenize.spec import Spec
+from unmask.tokenize.tokenizer import Tokenizer
+from unmask.tokenize.unigram import Unigram
+from unmask.tokenize.wordpiece import WordPiece
+
+_TRIALS = 20
+"""How often a network is judged while it is trained, at least."""
+_ALL = 1_000_000
+"""More checkpoints than any run has."""
+_KINDS: Mapping[str, type[Spec]] = {"WordPiece": WordPiece, "BPE": ByteBPE, "Unigram": Unigram, "WordLevel": Characters}
+"""What the library of tokenizers calls the kinds of vocabulary."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contest:
+    """What is compared, and how."""
+
+    members: tuple[str, ...]
+    changes: tuple[str, ...]
+    data: Path
+    tasks: tuple[SuiteTask, ...]
+    budget: Mapping[str, float | None]
+    seeds: int
+    points: int
+    scratch: Literal["first", "each", "none"]
+    size: str
+    short: bool
+    batch: int | None
+    rate: float | None
+    held_out: float
+    tuning: tuple[str, ...]
+    """Words for every tune."""
+    logistics: tuple[str, ...]
+    """Words about the machine, for every run."""
+    compile: bool
+
+    @cached_property
+    def arms(self) -> tuple[Arm, ...]:
+        """Who takes part."""
+        return arms_of(self.members, self.changes)
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """Every network that is to be made."""
+        return entries(self.arms, self.seeds)
+
+    @property
+    def from_scratch(self) -> frozenset[str]:
+        """The arms whose shape is also tuned from newly drawn weights."""
+        names = [arm.name for arm in self.arms]
+        return frozenset({"first": names[:1], "each": names, "none": []}[self.scratch])
+
+    def parts(self, arm: Arm, seed: int) -> Pretraining:
+        """The parts of one pre-training, as `unmask pretrain` makes them."""
+        budget = self.budget
+        steps, tokens = (None if budget[name] is None else int(budget[name] or 0) for name in ("steps", "tokens"))
+        wish = Wish(
+            member=arm.member,
+            size=self.size,
+            changes=arm.changes,
+            batch=self.batch,
+            rate=self.rate,
+            short=self.short,
+            data=self.data,
+            start=None,
+            seed=seed,
+            held_out=self.held_out,
+            steps=steps,
+            tokens=tokens,
+            hours=budget["hours"],
+            flops=budget["flops"],
+        )
+        return Pretraining(wish)
+
+    @cached_property
+    def meters(self) -> Mapping[str, Meter]:
+        """What steps cost, by arm; refuses a member that cannot be trained on this corpus."""
+        return {arm.name: self.parts(arm, 0).meter for arm in self.arms}
+
+    def pretrain_words(self) -> list[str]:
+        """What every pre-training is told beyond its member and its folder."""
+        trials = trials_for(self.points, _TRIALS)
+        keep = ["--keep", str(_ALL)] if self.points > 1 else []
+        compiled = ["--compile"] if self.compile else []
+        return ["--data", str(self.data), *self._learned(), *self.logistics, "--trials", str(trials), *keep, *compiled]
+
+    def _learned(self) -> list[str]:
+        """The words that decide what is learned."""
+        given = {**self.budget, "batch": self.batch, "rate": self.rate, "held-out": self.held_out}
+        words = [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
+        return [*(("--size", self.size) if self.size else ()), *words, *(["--short"] if self.short else [])]
+
+    def description(self) -> dict[str, Any]:
+        """What all runs have in common: a folder never mixes two comparisons. Members and seeds may be added."""
+        suite = describe(self.tasks, self.tuning, {})
+        return {
+            "unmask": __version__,
+            "kind": "compare",
+            "corpus": {"folder": str(self.data.resolve()), "manifest": digest_of(self.data / "manifest.json")},
+            "pretrain": self._learned(),
+            "points": self.points,
+            "tune": suite["options"],
+            "tasks": suite["tasks"],
+        }
+
+    def vocabulary(self) -> str:
+        """Whose tokenizer all members read, and who was published with another kind."""
+        tokenizer = Tokenizer.load(self.data / "tokenizer.json")
+        kind = str(tokenizer.content()["model"]["type"])
+        known = _KINDS.get(kind, object)
+        others = [
+            f"{name} ({type(meter.recipe.tokenizer).__name__})"
+            for name, meter in self.meters.items()
+            if not isinstance(meter.recipe.tokenizer, known)
+        ]
+        said = f"All members read the {kind} vocabulary of {self.data} ({tokenizer.vocab.size:,} entries)."
+        return f"{said} Published with another kind: {', '.join(others)}." if others else said
+
+
+def check_alone(hours: float | None, at_once: int) -> None:
+    """Hours on a shared machine are no equal hours."""
+    if hours is not None and at_once > 1:
+        raise InputError(
+            f"--hours gives every network the same time on this machine, so no two may share it; found "
+            f"--pretrain-at-once {at_once}. Leave it out, or give the budget in steps, tokens or FLOPs."
+        )

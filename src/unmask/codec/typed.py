@@ -1,0 +1,113 @@
+"""Parts as a person types them: `Copies(1)`, `Pairs(negative=swapped)`, or several: `MLM(), SayTruth(truth=order)`.
+
+What arrives: a text, and what may stand in its place. What leaves: the part, checked like any other.
+What never happens here: running what was typed. It looks like a call, but it is only read: the name must be that of a
+part that may stand there, and its fields are read by their own types.
+
+A short name is looked for beside the part that stands there now: in its file, then in its folder. Any other part is
+named in full, as it would be imported: `unmask.examples.packed.Packed`.
+"""
+
+from __future__ import annotations
+
+import ast
+import pkgutil
+import re
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import get_origin
+
+from unmask.codec.told import held_in
+from unmask.codec.values import TYPED, arm_of, arms_of, build_part, fields_of, is_part, read_leaf, slots_of
+from unmask.errors import RecipeError
+
+
+def read_parts(text: str, kind: object, old: object, where: str) -> object:
+    """A part, or a tuple of parts, in the place of an old one."""
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        raise _unknown(text[:60], old, where) from None
+    return _made(node, kind, old[0] if isinstance(old, tuple) and old else old, where)
+
+
+def _made(node: ast.expr, declared: object, near: object, where: str) -> object:
+    kind = arm_of(declared, isinstance(node, ast.Call), where)
+    if get_origin(kind) is tuple:
+        items = node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
+        slots = slots_of(kind, len(items), where)
+        return tuple(_made(item, slots[i], near, f"{where}.{i}") for i, item in enumerate(items))
+    if is_part(kind):
+        return _part(node, kind, near, where)
+    text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
+    return read_leaf(TYPED, text, kind, where)
+
+
+def _part(node: ast.expr, kind: object, near: object, where: str) -> object:
+    call = node if isinstance(node, ast.Call) else ast.Call(func=node, args=[], keywords=[])
+    name = ast.unparse(call.func)
+    cls = _named(name, kind, near, where)
+    kinds = fields_of(cls, kind, where)
+    given = _given(call, kinds, f"{where}: {name}")
+    values = {field: _made(value, kinds[field], cls, f"{where}.{field}") for field, value in given.items()}
+    try:
+        return build_part(cls, values, where)
+    except TypeError:  # a field without a default was left out
+        raise RecipeError(f"{where}: {name} needs more than it was given; its fields are {', '.join(kinds)}") from None
+
+
+def _given(call: ast.Call, kinds: Mapping[str, object], who: str) -> dict[str, ast.expr]:
+    """What was typed for each field: in order, then by name."""
+    has = f"it has {', '.join(kinds)}" if kinds else "it has none"
+    if len(call.args) > len(kinds):
+        raise RecipeError(f"{who} was given {len(call.args)} values, more than it has fields; {has}")
+    given = dict(zip(kinds, call.args, strict=False))
+    for word in call.keywords:
+        if word.arg is None or word.arg not in kinds or word.arg in given:
+            raise RecipeError(f"{who} has no field {word.arg!r}, or was given it twice; {has}")
+        given[word.arg] = word.value
+    return given
+
+
+def _named(name: str, kind: object, near: object, where: str) -> type:
+    """The class that a name means here."""
+    module, _, own = name.rpartition(".")
+    arms = [arm for arm in arms_of(kind) if isinstance(arm, type) and arm.__name__ == name]
+    home = (near if isinstance(near, type) else type(near)).__module__
+    found = arms[0] if arms else _inside(module, own) if module else _beside(name, home)
+    if not isinstance(found, type):
+        raise _unknown(name, near, where)
+    return found
+
+
+def _inside(module: str, name: str) -> object:
+    """What a module of this library defines under a name; nothing else is ever imported."""
+    try:
+        return getattr(import_module(module), name, None) if module.startswith("unmask.") else None
+    except ModuleNotFoundError:
+        return None
+
+
+def _beside(name: str, home: str) -> object:
+    """What the file of a part, or a file beside it, defines under a name. Files are read before one is imported."""
+    found = getattr(sys.modules.get(home), name, None)
+    folder = home.rpartition(".")[0]
+    if found is not None or not folder.startswith("unmask."):
+        return found
+    for module in pkgutil.iter_modules(sys.modules[folder].__path__, f"{folder}."):
+        spec = find_spec(module.name)
+        if spec and spec.origin and re.search(rf"^class {name}\b", Path(spec.origin).read_text("utf-8"), re.MULTILINE):
+            return _inside(module.name, name)
+    return None
+
+
+def _unknown(typed: str, near: object, where: str) -> RecipeError:
+    names = ", ".join(held_in(near))
+    return RecipeError(
+        f"{where}: there is no part {typed!r} that could stand here. Write one as Name(field=value), in full if it is "
+        "from elsewhere (unmask.examples.packed.Packed(join=never))"
+        + (f"; or set what it holds: {names}" if names else "")
+    )

@@ -1,0 +1,113 @@
+"""Rows of one or two segments of running text, about which nothing is claimed: ELECTRA's rows.
+
+What arrives: a corpus, a row length and a key. What leaves: a plan of rows `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`,
+in which B goes on where A ends.
+What never happens here: a row that runs into the next document, or a pair that is not a true one.
+
+Sentences of a document are gathered until the target length is reached (one row in twenty aims at a shorter one). They
+fill A up to about a half; the sentence that would overflow it goes there by a coin, and the rest is B. One row in ten
+is all A. What is too long is cut off at the end. Every draw is addressed by the sentence with which a row begins.
+
+Two departures from the released code: there a short sentence may still go to A when B has begun, which takes the text
+apart, and a sentence longer than a row loses its end; here it is cut between words and goes on in the next row.
+"""
+
+from __future__ import annotations
+
+import itertools
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from unmask.errors import RecipeError
+from unmask.examples.plan import Frame, Plan
+from unmask.examples.stretches import Sentences, sentences
+from unmask.keys import Key, Lane
+from unmask.records import Ints
+from unmask.shards.corpus import Corpus
+
+_DRAWS = 4
+_UNIT = float(2**64)
+_SHORTEST = 5
+"""The shortest length that a row aims at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """One or two segments that follow each other."""
+
+    single: float = 0.1
+    """The share of rows that have one segment, as in the classification of single sentences."""
+    short: float = 0.05
+    """The share of rows that aim at a shorter length."""
+    apart: ClassVar[bool] = False
+    segments: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.single <= 1 and 0 <= self.short <= 1):
+            raise RecipeError(
+                f"Segments needs shares of single and of short rows between 0 and 1, found {self.single} and "
+                f"{self.short}."
+            )
+
+    @property
+    def gives(self) -> frozenset[str]:
+        """No facts: B always follows A."""
+        return frozenset()
+
+    @property
+    def frame(self) -> Frame:
+        """`[CLS] A [SEP] B [SEP]`."""
+        return Frame()
+
+    def plan(self, corpus: Corpus, length: int, key: Key) -> Plan:
+        """Walk all documents once and draw where rows and segments end."""
+        found = array("q")  # a list would take five times as much
+        for number, shard in enumerate(sentences(corpus, Frame().room(length, 1))):
+            for row in self._rows(shard, length, key.fold("segments", number)):
+                found.extend(row)
+        table: Ints = np.array(found, dtype=np.int64).reshape(-1, 3)
+        start, middle, end = table.T
+        kept = np.stack([np.ones_like(start), end - middle], axis=1).reshape(-1) > 0
+        rows = np.append(0, np.cumsum(1 + (end > middle)))
+        return Plan(
+            start=np.stack([start, middle], axis=1).reshape(-1)[kept],
+            length=np.stack([middle - start, end - middle], axis=1).reshape(-1)[kept].astype(np.int32),
+            segment=np.tile(np.array([0, 1], dtype=np.uint8), len(table))[kept],
+            document=np.zeros(int(rows[-1]), dtype=np.uint16),
+            rows=rows,
+        )
+
+    def _rows(self, shard: Sentences, length: int, key: Key) -> Iterator[tuple[int, int, int]]:
+        """The rows of a shard: where A begins, where B begins, and where B ends; B may be empty."""
+        border = shard.border.tolist()
+        draws = key.fold(np.arange(len(border))).draws(Lane.PLAN, _DRAWS)
+        for first, last in itertools.pairwise(shard.document.tolist()):
+            while first < last:
+                draw = draws[first].tolist()
+                target = length
+                if draw[0] / _UNIT < self.short:
+                    target = _SHORTEST + draw[1] * (length - _SHORTEST + 1) // 2**64
+                end = min(max(bisect_left(border, border[first] + target), first + 1), last)
+                middle = end if draw[2] / _UNIT < self.single else _middle(border, first, end, target, draw[3])
+                yield _fit(border[first], border[middle], border[end], length)
+                first = end
+
+
+def _middle(border: list[int], first: int, end: int, target: int, coin: int) -> int:
+    """The sentence with which B begins: the one that would overflow half of the target, or the next, by a coin."""
+    half = border[first] + Frame().room(target, 2) // 2
+    over = max(bisect_left(border, half) - 1, first + 1)
+    if border[over] < half and coin < 2**63:
+        over += 1
+    return min(over, end)
+
+
+def _fit(start: int, middle: int, end: int, length: int) -> tuple[int, int, int]:
+    """Cut off what a row has no room for, at its end. A second segment costs one more [SEP]."""
+    middle = min(middle, start + Frame().room(length, 1))
+    return start, middle, max(middle, min(end, start + Frame().room(length, 2)))

@@ -1,0 +1,85 @@
+"""The networks in a learner's weights: the one that was trained, and the generator that may stand ahead of it.
+
+What arrives: the weights of a checkpoint, and the shape that they were trained in. What leaves: a `Model`.
+What never happens here: reading a file; see `source.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from torch import Tensor
+
+from unmask.codec import decode
+from unmask.errors import InputError
+from unmask.nets.model import ROW_CLASSES, Model
+from unmask.nets.trunk import Trunk
+from unmask.objectives.guess import Guess
+from unmask.train.learner import take_weights
+
+_AHEAD = f"heads.{Guess.name}."
+"""What the names of a generator begin with."""
+
+
+def model_of(state: Mapping[str, Tensor], trunk: Trunk, vocabulary: int, positions: int) -> Model:
+    """The network that was trained: its trunk, and the heads that say tokens, two classes of rows, or replaced tokens.
+
+    Heads of another kind stay behind; so does a second head of the same kind, and a generator.
+    """
+    own = {name: tensor for name, tensor in state.items() if not name.startswith(_AHEAD)}
+    tokens = _first(own, ".tokens.bias", vocabulary)
+    row = _first(own, ".row.classify.bias", ROW_CLASSES)
+    replaced = _first(own, ".replaced.classify.bias", 1)
+    model = Model(trunk, vocabulary, positions, bool(tokens), bool(row), bool(replaced))
+    begins = (("", "trunk."), (tokens, "tokens."), (row, "row."), (replaced, "replaced."))
+    weights = {
+        name.removeprefix(prefix): tensor
+        for name, tensor in own.items()
+        for prefix, part in begins
+        if name.startswith(prefix + part)
+    }
+    return _filled(model, weights)
+
+
+def generator_of(
+    state: Mapping[str, Tensor], recipe: Mapping[str, Any], trunk: Trunk, vocabulary: int, positions: int
+) -> Model | None:
+    """The generator of a run, as the recipe in its description shapes it; nothing where it has none.
+
+    What it shares with the trunk is saved as the trunk's.
+    """
+    said = next(_guesses(recipe), None)
+    if said is None or not any(name.startswith(_AHEAD) for name in state):
+        return None
+    model = Model(decode(said, Guess).shape(trunk), vocabulary, positions, row=False)
+    return _filled(model, {name: _found(name, state) for name, _ in model.named_parameters()})
+
+
+def _guesses(recipe: Mapping[str, Any]) -> Iterator[Any]:
+    """Every generator that a recipe describes."""
+    part = f"{Guess.__module__}:{Guess.__qualname__}"
+    learned = (one for stage in recipe["stages"] for task in stage["tasks"] for one in task["learns"])
+    return (one for one in learned if one["part"] == part)
+
+
+def _found(name: str, state: Mapping[str, Tensor]) -> Tensor:
+    """One weight of the generator."""
+    own = _AHEAD + (f"network.{name.removeprefix('trunk.')}" if name.startswith("trunk.") else name)
+    if own not in state and name not in state:
+        raise InputError(f"The checkpoint does not fit what run.json says of the generator: {own} is not there.")
+    return state[own] if own in state else state[name]
+
+
+def _filled(model: Model, weights: Mapping[str, Tensor]) -> Model:
+    try:
+        take_weights(model, weights)
+    except InputError as error:
+        raise InputError(f"The checkpoint does not fit what run.json says of the network. {error}") from error
+    return model.eval()
+
+
+def _first(state: Mapping[str, Tensor], end: str, size: int) -> str:
+    """What the names of the first head begin with that has a vector of this size under this end; nothing if none."""
+    found = sorted(name for name, tensor in state.items() if name.endswith(end) and len(tensor) == size)
+    return found[0].removesuffix(end) + "." if found else ""

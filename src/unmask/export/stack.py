@@ -1,0 +1,146 @@
+"""How a dialect names and counts its layers: each by itself, or in groups that share weights.
+
+What arrives: the shape of a trunk. What leaves: lines of the name table, and settings; and back.
+What never happens here: embeddings and heads; see `naming.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from unmask.errors import InputError
+from unmask.export.table import Entry, Same, Stacked
+from unmask.nets.trunk import Sharing, Trunk
+
+ENDS = ("weight", "bias")
+Names = Mapping[str, str]
+
+
+class Stack(Protocol):
+    """The layers of a dialect."""
+
+    def written(self, trunk: Trunk) -> Trunk:
+        """The trunk as its settings can say it: what cannot be shared there is not shared."""
+
+    def entries(self, trunk: Trunk, prefix: str) -> Iterator[Entry]:
+        """The lines of the table for all layers of a trunk that was written so."""
+
+    def say(self, trunk: Trunk) -> dict[str, Any]:
+        """The settings that count the layers."""
+
+    def hear(self, counts: Mapping[str, int]) -> dict[str, Any]:
+        """What the counts in settings mean for a trunk."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The settings that `hear` needs, with the value of each where it is left out; 0 where it may not be."""
+
+
+def unshared(trunk: Trunk) -> Trunk:
+    """The same trunk with weights of its own in every layer."""
+    return replace(trunk, sharing=Sharing.NONE, groups=1, cycle=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """Every layer has weights of its own, under BERT's names."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Only the depth."""
+        return {"num_hidden_layers": 0}
+
+    def written(self, trunk: Trunk) -> Trunk:
+        """Nothing is shared."""
+        return unshared(trunk)
+
+    def entries(self, trunk: Trunk, prefix: str) -> Iterator[Entry]:
+        """One layer after the other."""
+        names = {
+            "qkv": "attention.self.",
+            "out": "attention.output.dense",
+            "attend": "attention.output.LayerNorm",
+            "up": "intermediate.dense",
+            "down": "output.dense",
+            "feed": "output.LayerNorm",
+        }
+        for number in range(trunk.depth):
+            yield from _layer((number,), f"{prefix}encoder.layer.{number}", names)
+
+    def say(self, trunk: Trunk) -> dict[str, Any]:
+        """How many there are."""
+        return {"num_hidden_layers": trunk.depth}
+
+    def hear(self, counts: Mapping[str, int]) -> dict[str, Any]:
+        """As many layers."""
+        return {"depth": counts["num_hidden_layers"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """ALBERT's layers: groups that share all weights, each of one or more inner layers that take turns."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Passes through a group, groups, and the layers inside one."""
+        return {"num_hidden_layers": 0, "num_hidden_groups": 1, "inner_group_num": 1}
+
+    def written(self, trunk: Trunk) -> Trunk:
+        """All is shared, or nothing: there is no name for attention that is shared alone."""
+        return trunk if trunk.sharing is Sharing.ALL else unshared(trunk)
+
+    def entries(self, trunk: Trunk, prefix: str) -> Iterator[Entry]:
+        """One set of weights after the other, each at every depth where it stands."""
+        names = {
+            "qkv": "attention.",
+            "out": "attention.dense",
+            "attend": "attention.LayerNorm",
+            "up": "ffn",
+            "down": "ffn_output",
+            "feed": "full_layer_layer_norm",
+        }
+        for turn in range(trunk.sets):
+            layers = tuple(depth for depth, one in enumerate(trunk.turns) if one == turn)
+            group, inner = divmod(turn, trunk.cycle)
+            yield from _layer(layers, f"{prefix}encoder.albert_layer_groups.{group}.albert_layers.{inner}", names)
+
+    def say(self, trunk: Trunk) -> dict[str, Any]:
+        """Layers that share nothing are groups of one layer."""
+        return {
+            "num_hidden_layers": trunk.depth // trunk.cycle,
+            "num_hidden_groups": trunk.sets // trunk.cycle,
+            "inner_group_num": trunk.cycle,
+        }
+
+    def hear(self, counts: Mapping[str, int]) -> dict[str, Any]:
+        """Groups of one layer, as many as the trunk is deep, share nothing."""
+        passes, groups, inner = (counts[name] for name in self.counts)
+        if passes % groups:
+            raise InputError(
+                f"config.json parts {passes} layers into {groups} groups of unequal size, which cannot be read."
+            )
+        if inner == 1 and groups == passes > 1:
+            return {"depth": passes}
+        return {"depth": passes * inner, "sharing": Sharing.ALL, "groups": groups, "cycle": inner}
+
+
+def _layer(depths: tuple[int, ...], theirs: str, names: Names) -> Iterator[Entry]:
+    """One set of weights, which stands at these depths."""
+    ours = {
+        "out": "attend.work.out",
+        "attend": "attend.norm",
+        "up": "feed.work.up",
+        "down": "feed.work.down",
+        "feed": "feed.norm",
+    }
+    for end in ENDS:
+        tall = tuple(f"trunk.layers.{depth}.attend.work.qkv.{end}" for depth in depths)
+        parts = tuple(f"{theirs}.{names['qkv']}{part}.{end}" for part in ("query", "key", "value"))
+        yield Stacked(tall, parts)
+    for part, layer in ours.items():
+        for end in ENDS:
+            yield Same(
+                tuple(f"trunk.layers.{depth}.{layer}.{end}" for depth in depths), (f"{theirs}.{names[part]}.{end}",)
+            )

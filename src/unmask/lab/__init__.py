@@ -1,0 +1,1 @@
+"""Experiments made of the parts: members compared on one corpus, with one budget."""

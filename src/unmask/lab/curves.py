@@ -1,0 +1,98 @@
+"""What a pre-training came to: its course against tokens, time and operations, and points of it to be tuned.
+
+What arrives: the folder of a run. What leaves: numbers of its trials, and copies of it as it was earlier.
+What never happens here: a number that is not in the record, but operations, which follow from it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unmask.lab.arms import NETWORK
+from unmask.lab.flops import Meter, Spent
+from unmask.records import Cloze
+from unmask.shards.files import new_folder
+from unmask.tasks import Recipe
+from unmask.train.checkpoint import CHECKPOINTS, checkpoints, discard, name_of
+from unmask.train.folder import RUN
+from unmask.train.record import RECORD, read_record
+
+_ROUNDING = 1e-6
+"""Shares are written with six digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """How a network did on held-out text, and what it had cost until then."""
+
+    spent: Spent
+    loss: float
+    right: float
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """The trials of one run, by the objective that says hidden tokens."""
+
+    objective: str
+    trials: tuple[Trial, ...]
+
+    @property
+    def last(self) -> Trial:
+        """How it ended."""
+        return self.trials[-1]
+
+
+def read_course(folder: Path, meter: Meter) -> Course:
+    """The course of a finished run."""
+    record = list(read_record(folder / RECORD))
+    at = {0: Spent(0, 0, 0.0, 0.0)} | {spent.step: spent for spent in meter.spent(record)}
+    name = cloze_of(meter.recipe, record)
+    return Course(
+        name,
+        tuple(
+            Trial(at[line["step"]], line["loss"][name], line["right"][name])
+            for line in record
+            if line["kind"] == "trial"
+        ),
+    )
+
+
+def cloze_of(recipe: Recipe, record: Sequence[Mapping[str, Any]]) -> str:
+    """The objective to look at: the first that says hidden tokens, else the first there is."""
+    known: Mapping[str, float] = next(line["loss"] for line in record if line["kind"] == "trial")
+    said = [one.name for one in recipe.objectives if one.reads is Cloze]
+    return next(name for name in (*said, *known) if name in known)
+
+
+def trials_for(points: int, least: int) -> int:
+    """How often to judge, at least so often, such that every point is a trial and so has a checkpoint."""
+    return points * -(-least // points)
+
+
+def point_steps(record: Sequence[Mapping[str, Any]], points: int) -> tuple[int, ...]:
+    """The steps of all points but the last, which is the end: the first trial at or after each share of the budget."""
+    shares = {line["step"]: line["share"] for line in record if line["kind"] == "step"}
+    trials = [line["step"] for line in record if line["kind"] == "trial" and line["step"]]
+    return tuple(
+        next(step for step in trials if shares[step] >= number / points - _ROUNDING) for number in range(1, points)
+    )
+
+
+def keep_points(entry: Path, places: Sequence[Path], steps: Sequence[int]) -> None:
+    """Put each point into a run folder of its own, and remove all other checkpoints of the run but the last."""
+    network = entry / NETWORK
+    for place, step in zip(places, steps, strict=True):
+        if not (place / NETWORK).exists():
+            place.mkdir(parents=True, exist_ok=True)
+            with new_folder(place / NETWORK) as part:
+                for name in (RUN, "tokenizer.json"):
+                    shutil.copy(network / name, part / name)
+                saved = Path(CHECKPOINTS) / name_of(step)
+                shutil.copytree(network / saved, part / saved, ignore=shutil.ignore_patterns("optimiser*"))
+    for path in checkpoints(network / CHECKPOINTS)[:-1]:
+        discard(path)

@@ -1,0 +1,75 @@
+"""Heads that read what a generator has written: which tokens were replaced, and what all of them should be.
+
+What arrives: the states of a trunk that was shown guesses, and the truth. What leaves: a `Term`.
+What never happens here: a mean, or a mask that says where the guesses are.
+
+Shapes: T tokens, P chosen positions, D width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.nets.batch import Batch, ReplacedAnswers
+from unmask.nets.heads import ReplacedHead, TokenHead
+from unmask.nets.transformer import States
+from unmask.nets.trunk import Trunk
+from unmask.objectives.guessing import cloze_of
+from unmask.objectives.heads import Term
+from unmask.objectives.replaced import Where
+
+
+class SayReplaced(nn.Module):
+    """Whether each token was replaced; at all tokens, or at the chosen ones only."""
+
+    def __init__(self, trunk: Trunk, where: Where) -> None:
+        super().__init__()
+        self.where = where
+        self.replaced = ReplacedHead(trunk)
+
+    def forward(self, states: States, batch: Batch) -> Term:
+        """Sigmoid cross-entropy, summed in float32. An answer is right if its sign is."""
+        (answers,) = (some for some in batch.answers if isinstance(some, ReplacedAnswers))
+        x_TD, truth_T = states.last_TD, answers.replaced_T
+        if self.where is Where.CHOSEN:
+            x_TD, truth_T = x_TD[answers.chosen_P], truth_T[answers.chosen_P]
+        logits_T = self.replaced(x_TD).float()
+        total = F.binary_cross_entropy_with_logits(logits_T, truth_T.float(), reduction="sum")
+        return Term(total, ((logits_T > 0) == truth_T).sum(), len(truth_T))
+
+
+class SayEvery(nn.Module):
+    """Every token: with the chance of the gate the one that is shown, otherwise a word of the softmax."""
+
+    def __init__(self, trunk: Trunk, token: nn.Embedding) -> None:
+        super().__init__()
+        self.tokens = TokenHead(trunk, token)
+        self.gate = nn.Linear(trunk.width, 1)
+
+    def forward(self, states: States, batch: Batch) -> Term:
+        """Minus the logarithm of the mixed probability of the truth, summed in float32."""
+        cloze, shown_T = cloze_of(batch), batch.tokens.ids_T
+        truth_T = shown_T.index_copy(0, cloze.positions_P, cloze.answers_P)
+        gate_T = self.gate(states.last_TD).squeeze(-1).float()
+        word_TV = self.tokens(states.last_TD).float().log_softmax(-1)
+        said_T = _mixed(word_TV, gate_T, shown_T, truth_T)
+        return Term(-said_T.sum(), (_likeliest(word_TV, gate_T, shown_T) == truth_T).sum(), len(truth_T))
+
+
+def _mixed(word_TV: Tensor, gate_T: Tensor, shown_T: Tensor, token_T: Tensor) -> Tensor:
+    """The logarithm of gate * [the token is shown] + (1 - gate) * softmax, at one token each.
+
+    Computed from logarithms, so that neither a gate that is all but shut nor a word that is all but impossible is lost.
+    """
+    by_word_T = F.logsigmoid(-gate_T) + word_TV.gather(-1, token_T[:, None]).squeeze(-1)
+    return torch.where(shown_T == token_T, torch.logaddexp(F.logsigmoid(gate_T), by_word_T), by_word_T)
+
+
+@torch.no_grad()
+def _likeliest(word_TV: Tensor, gate_T: Tensor, shown_T: Tensor) -> Tensor:
+    """The token that the mixture holds likeliest: the one that is shown, or the likeliest of all words."""
+    best_T = word_TV.argmax(-1)
+    copied_T = _mixed(word_TV, gate_T, shown_T, shown_T) >= _mixed(word_TV, gate_T, shown_T, best_T)
+    return torch.where(copied_T, shown_T, best_T)

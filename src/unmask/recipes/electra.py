@@ -1,0 +1,73 @@
+"""ELECTRA: say which tokens were replaced, instead of what was hidden (Clark et al., 2020).
+
+Changes from BERT: a small generator fills in the blanks, and the network itself, the discriminator, says of *every*
+token whether it is the text's own; no next sentence; rows of one length; masks drawn anew at every visit. The generator
+shares the discriminator's embeddings and learns by maximum likelihood; some notes speak of GANs, but nothing here is
+adversarial. The paper's text masks all chosen tokens; in the released code, and here, the generator sees 15 % of them
+as they are. That code draws positions with replacement, so some rows have fewer; here every row has its full share.
+Some notes say that the generator is a quarter as wide: base has a third, and the small one that was released is as wide
+as its discriminator. `--set balance=learned` lets the losses find their weights, beginning at 1 and 50; and behind
+`--set stages.0.tasks.0.` (or as `says`, in a file of your own) stand the ablations of the paper:
+    learns.1.where=chosen              "ELECTRA 15%": only the chosen tokens are judged
+    learns.1='MLM()'                   "Replace MLM": say the chosen tokens, shown guesses instead of masks
+    learns.1='Every()'                 "All-Tokens MLM": say every token, with a gate for copying
+    learns.0.tie=none                  a generator with embeddings of its own; learns.0.width=0.5 for another size
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.replace import Replace
+from unmask.corrupt.select import Tokens
+from unmask.dialect import Dialect
+from unmask.examples.segments import Segments
+from unmask.examples.visits import EveryVisit
+from unmask.nets.sizes import BASE, LARGE, MINI, TINY, Size
+from unmask.nets.trunk import Activation
+from unmask.objectives.guess import Guess
+from unmask.objectives.part import Objective
+from unmask.objectives.replaced import Replaced
+from unmask.optimising import AdamW, Balance, Descent, Linear, Origin, WarmupShare
+from unmask.recipes.bert import bert
+from unmask.tasks import Recipe, Stage, Task
+
+SMALL = Size(depth=12, width=256, heads=4, inner=1024)
+SIZES: Mapping[str, Size] = MappingProxyType({"tiny": TINY, "mini": MINI, "small": SMALL, "base": BASE, "large": LARGE})
+"""From small on those of the paper (table 6); tiny and mini are BERT's, trained like small."""
+DETECT = Replaced(weight=50.0)
+
+
+def electra(size: Size = BASE, says: Objective = DETECT, balance: Balance = Balance.FIXED) -> Recipe:
+    """ELECTRA as published; `says` is what the discriminator learns."""
+    # Table 6 of the paper: the generator's width, the share of chosen tokens, row length, batch, rate and steps.
+    width, chosen, length, batch, rate, steps = {
+        BASE: (1 / 3, 0.15, 512, 256, 2e-4, 766_000),
+        LARGE: (1 / 4, 0.25, 512, 2048, 2e-4, 400_000),
+    }.get(size, (1 / 4, 0.15, 128, 128, 5e-4, 1_000_000))
+    detect = Task(
+        name="detect",
+        examples=Segments(single=0.1, short=0.05),
+        corrupt=MaskOut(Tokens(rate=chosen), Replace(mask=0.85, keep=0.15)),
+        learns=(Guess(width=width), says),
+    )
+    published = bert(size)
+    embedding = 0 if size in (BASE, LARGE) else 128
+    return replace(
+        published,
+        name="electra",
+        year=2020,
+        paper="arXiv:2003.10555",
+        title="ELECTRA: Pre-training Text Encoders as Discriminators Rather Than Generators",
+        changed="a generator fills in the blanks, every token is judged: own or replaced",
+        parent="bert",
+        stages=(Stage(tasks=(detect,), length=length, batch=batch),),
+        trunk=replace(published.trunk, embedding=embedding, pooled=Activation.GELU),
+        descent=Descent(AdamW(rate=rate), Linear(WarmupShare(10_000 / steps), origin=Origin.START)),
+        renew=EveryVisit(),
+        balance=balance,
+        dialect=Dialect.ELECTRA,
+    )

@@ -1,0 +1,134 @@
+"""Members compared, as one page: scores with all seeds, what each cost, curves against compute, and how recipes differ.
+
+What arrives: finished numbers. What leaves: HTML with its style inside.
+What never happens here: a mean without its spread and its number of runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from unmask.report.compare_charts import Panel, legend_of, pictures
+from unmask.report.curve_svg import COLOURS
+from unmask.report.figures import lasted, rounded, shared, short
+from unmask.report.markup import Html, span, table, tag, text
+from unmask.report.page import page
+from unmask.report.scores import Scores, scored
+
+_COSTS = ("member", "parameters", "steps", "tokens", "FLOPs", "time", "held-out loss", "right", "of")
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRow:
+    """One line of the table: a member or a baseline, and its scores by task."""
+
+    name: str
+    scores: Mapping[str, Scores]
+    mean: float
+    """Over the tasks; not a number where one is missing."""
+    colour: tuple[int, ...] = ()
+    """Its colour; baselines have none."""
+    measured: bool = True
+    """Whether its scores are those of runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostRow:
+    """What the pre-training of a member cost on average, and how it ended."""
+
+    name: str
+    parameters: int
+    steps: float
+    tokens: float
+    flops: float
+    seconds: float
+    loss: float
+    right: float
+    objective: str
+    """The objective that loss and right are of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """How the recipe of a member differs from the first one's: places, with both sides."""
+
+    name: str
+    places: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """Everything on the page."""
+
+    title: str
+    about: Sequence[str]
+    tasks: Mapping[str, str]
+    """Every task with the name of its score."""
+    rows: Sequence[MemberRow]
+    costs: Sequence[CostRow]
+    panels: Sequence[Panel]
+    first: str
+    differs: Sequence[Apart]
+
+
+def compare_page(told: Compared) -> str:
+    """The whole page."""
+    head = tag("h1", "", text(told.title), tag("small", "", text("对比")))
+    parts = [tag("header", "", head, *(tag("p", "soft", text(line)) for line in told.about))]
+    if told.tasks:
+        parts.append(_section("scores", "得分", _scores(told)))
+    if told.costs:
+        parts.append(_section("cost", "代价", table(_COSTS, map(_cost, told.costs))))
+    for panel in told.panels:
+        parts.append(_section(panel.english, panel.chinese, legend_of(panel), pictures(panel)))
+    for one in told.differs:
+        rows = ([_cell(text(word)) for word in place] for place in one.places)
+        parts.append(_section(f"{one.name} against {told.first}", "配方差异", table(("", told.first, one.name), rows)))
+    footer = tag("footer", "", text("made by unmask compare; ± is the standard deviation over seeds, n their number"))
+    return page(f"compared: {told.title}", tag("main", "run", *parts, footer), ("walk.css", "run.css"), "run.js")
+
+
+def _scores(told: Compared) -> Html:
+    columns = ("member", *(f"{task} ({score})" for task, score in told.tasks.items()), "mean", "n")
+    return table(columns, (_row(row, told.tasks) for row in told.rows))
+
+
+def _row(row: MemberRow, tasks: Mapping[str, str]) -> list[Html]:
+    name = Html("".join([*map(_swatch, row.colour), tag("b", "", text(row.name))]))
+    cells = [text(scored(row.scores.get(task, ()))) for task in tasks]
+    mean = text(f"{100 * row.mean:.1f}" if math.isfinite(row.mean) else "")
+    count = min((len(row.scores.get(task, ())) for task in tasks), default=0)
+    return [_cell(cell) for cell in (name, *cells, mean, text(count if row.measured else ""))]
+
+
+def _cost(row: CostRow) -> list[Html]:
+    words = (
+        short(row.parameters),
+        short(row.steps),
+        short(row.tokens),
+        f"{row.flops:.3g}",
+        lasted(row.seconds),
+        rounded(row.loss),
+        shared(row.right),
+    )
+    return [
+        _cell(tag("b", "", text(row.name))),
+        *(_cell(text(word)) for word in words),
+        _cell(span("soft", row.objective)),
+    ]
+
+
+def _section(english: str, chinese: str, *content: Html) -> Html:
+    name = tag("span", "", text(english), tag("small", "", text(chinese)))
+    return tag("section", "", tag("h2", "", name), tag("div", "", *content))
+
+
+def _cell(content: Html) -> Html:
+    return tag("td", "", content)
+
+
+def _swatch(number: int) -> Html:
+    dashed = " dashed" if number >= COLOURS else ""
+    return tag("i", f"key line c{number % COLOURS}{dashed}")

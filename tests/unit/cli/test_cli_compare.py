@@ -1,0 +1,136 @@
+"""Members compared: every network and every tune once, one table; what is finished is kept, and never made twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import accumulate
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from unmask.cli.main import app
+from unmask.errors import UserError
+from unmask.text.embedded import peoples_daily
+from unmask.train.record import read_record
+
+LINE = (
+    *("compare", "bert", "wwm", "--size", "tiny", "--short", "--data", "data", "--suite", "tasks", "--out", "lab"),
+    *("--batch", "4", "--epochs", "1", "--tune-batch", "8", "--device", "cpu", "--at-once", "2", "--seeds", "1"),
+)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """A little text, prepared, and a suite of one task."""
+    folder = tmp_path_factory.mktemp("compare")
+    articles = [document.text for document in peoples_daily()]
+    some = [text for text, size in zip(articles, accumulate(map(len, articles)), strict=True) if size < 20_000]
+    (folder / "text.txt").write_text("\n\n".join(some), encoding="utf-8")
+    words = ["prepare", folder / "text.txt", "--for", "wwm", "--vocab-size", "900", "--out", folder / "data", "-j", "1"]
+    assert CliRunner().invoke(app, list(map(str, words))).exit_code == 0
+    (folder / "tasks").mkdir()
+    for part, numbers in (("train", range(24)), ("dev", range(30, 38))):
+        rows = [{"text": f"{('很好', '不来了')[i % 2]}{i}", "label": "好坏"[i % 2]} for i in numbers]
+        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        (folder / f"tasks/mood.{part}.jsonl").write_text(lines, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def place(monkeypatch, tmp_path, prepared):
+    """A folder of its own, with the text and the suite in reach."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("data", "tasks"):
+        Path(name).symlink_to(prepared / name)
+
+
+def compare(*words: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80"}
+    command = [sys.executable, "-m", "unmask", *LINE, *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def finished() -> dict[str, int]:
+    """Every finished run and when it was finished."""
+    return {str(path): path.stat().st_mtime_ns for path in sorted(Path("lab").rglob("finished.json"))}
+
+
+def test_a_killed_comparison_loses_no_finished_run_and_repeats_none():
+    process = compare("--steps", "4", "--points", "2")
+    deadline = time.monotonic() + 120
+    while not finished() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    before = finished()
+    assert before
+    out, beside = (process := compare("--steps", "4", "--points", "2")).communicate(timeout=280)
+    assert process.returncode == 0, beside
+    after = finished()
+    # Two networks, each tuned at its end and half way; one shape is also tuned from nothing.
+    assert len(after) == 2 + 4 + 1
+    assert {name: after[name] for name in before} == before
+    assert max(len(line) for line in out.splitlines() if line.startswith(("member", "bert", "wwm", "guess"))) <= 80
+    for word in ("bert", "wwm", "from scratch", "guess", "accuracy", "FLOPs", "mlm"):
+        assert word in out
+    assert "All members read the WordPiece vocabulary of data" in beside
+    _check_results()
+    page = Path("lab/compare.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 9  # loss, right answers and the task, over tokens, time and operations
+    assert "http" not in page.replace("http://www.w3.org", "")
+    assert "wwm against bert" in page
+
+
+def _check_results() -> None:
+    told = json.loads(Path("lab/compare.json").read_text(encoding="utf-8"))
+    assert [task["name"] for task in told["tasks"]] == ["mood"]
+    assert [one["name"] for one in told["members"]] == ["bert", "wwm"]
+    for one, scratched in zip(told["members"], (True, False), strict=True):
+        (run,) = one["runs"]
+        record = read_record(Path(f"lab/members/{one['name']}-0/network/record.jsonl"))
+        *_, last = (line for line in record if line["kind"] == "step")
+        spent = run["course"]["trials"][-1]["spent"]
+        assert spent["step"] == 4
+        assert spent["tokens"] == last["tokens"] > 0
+        assert 0 < run["points"][0]["spent"]["flops"] < spent["flops"]
+        assert run["points"][0]["spent"]["step"] == 2
+        assert 0 <= run["scores"]["mood"] <= 1
+        assert bool(run["scratch"]) is scratched
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "A run needs one budget: --steps, --tokens, --hours or --flops; found none of them."),
+        (("--steps", "3", "--tokens", "90"), "found 3 steps and 90 tokens"),
+        (("--flops", "1"), "is not enough for one step of bert"),
+        (("berta", "--steps", "3"), "There is no member 'berta'"),
+        (("bert", "--steps", "3"), "bert was named twice"),
+        (("--steps", "3", "--set", "roberta:renew=EveryVisit"), "'roberta' is not compared here"),
+        (("--steps", "3", "--set", "bert:trunk.deep=3"), "trunk"),
+        (("--hours", "1", "--pretrain-at-once", "2"), "the same time on this machine"),
+        (("--steps", "3", "--suite", "data"), "holds no task"),
+        (("--steps", "3", "--data", "tasks"), "tasks"),
+        (("--steps", "3", "--policy", "all"), "all"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_before_a_folder_is_made(words, sentence):
+    ended = CliRunner().invoke(app, [*LINE, *words])
+    assert isinstance(ended.exception, UserError), ended.output
+    assert sentence in str(ended.exception)
+    assert not Path("lab").exists()
+
+
+def test_a_dry_run_measures_and_makes_nothing():
+    ended = CliRunner().invoke(app, [*LINE, "--flops", "1e10", "--seeds", "2", "--dry-run"])
+    assert ended.exit_code == 0, ended.output
+    assert "4 of 4 to pre-train" in ended.output
+    assert "6 of 6 (tasks: mood)" in ended.output
+    assert "about" in ended.output
+    assert not Path("lab").exists()

@@ -1,0 +1,53 @@
+"""Who is compared: changes reach the members they name, and no two networks share a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from unmask.errors import InputError
+from unmask.lab.arms import arms_of, entries
+from unmask.lab.curves import point_steps, trials_for
+
+
+def test_a_change_with_a_name_is_for_that_member_alone():
+    bert, own, form = arms_of(
+        ("bert", "mine.py:other", "ernie:text"),
+        ("renew.count=1", "bert:trunk.depth=3", "mine.py:other:trunk.depth=4", "ernie:text:trunk.depth=5"),
+    )
+    assert bert.changes == ("renew.count=1", "trunk.depth=3")
+    assert own.changes == ("renew.count=1", "trunk.depth=4")
+    assert form.changes == ("renew.count=1", "trunk.depth=5")
+    assert [arm.name for arm in (bert, own, form)] == ["bert", "other", "ernie-text"]
+    assert own.words() == ["mine.py:other", "--set", "renew.count=1", "--set", "trunk.depth=4"]
+
+
+def test_a_change_for_somebody_else_and_a_member_named_twice_are_refused():
+    with pytest.raises(InputError, match=r"'roberta' is not compared here\. Compared are: bert, wwm"):
+        arms_of(("bert", "wwm"), ("roberta:trunk.depth=3",))
+    with pytest.raises(InputError, match="bert was named twice"):
+        arms_of(("bert", "one.py:bert"), ())
+
+
+def test_seeds_come_outermost_and_every_network_has_a_place_of_its_own():
+    found = entries(arms_of(("bert", "wwm"), ()), 2)
+    assert [(entry.arm.name, entry.seed) for entry in found] == [("bert", 0), ("wwm", 0), ("bert", 1), ("wwm", 1)]
+    assert len({entry.place for entry in found}) == 4
+    words = found[3].pretrain(Path("lab"), ["--steps", "3"])
+    assert words == ["pretrain", "wwm", "--out", "lab/members/wwm-1/network", "--seed", "1", "--steps", "3"]
+
+
+def test_every_point_is_a_trial():
+    for points in range(1, 25):
+        trials = trials_for(points, 20)
+        assert trials >= 20
+        assert trials % points == 0
+
+
+def test_a_point_is_the_first_trial_that_has_used_up_its_share():
+    steps = [{"kind": "step", "step": step, "share": round(step / 7, 6)} for step in range(1, 8)]
+    trials = [{"kind": "trial", "step": step} for step in range(8)]
+    assert point_steps([*steps, *trials], 1) == ()
+    assert point_steps([*steps, *trials], 2) == (4,)
+    assert point_steps([*steps, *trials], 7) == (1, 2, 3, 4, 5, 6)

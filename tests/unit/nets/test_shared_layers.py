@@ -1,0 +1,126 @@
+"""Which layers share: sets that take turns, the counts that follow, and gradients that add up over the depths."""
+
+import pytest
+import torch
+from transformers import AlbertConfig, AlbertModel
+
+from unmask.errors import RecipeError
+from unmask.nets.layout import Borders
+from unmask.nets.parameters import trunk_parameters
+from unmask.nets.transformer import Tokens, Transformer, count, draw_weights
+from unmask.nets.trunk import Activation, Norm, Positions, Sharing, Trunk
+
+PLAIN = {"width": 16, "heads": 2, "inner": 32, "dropout": 0.0, "attention_dropout": 0.0}
+
+
+def network(**shape):
+    made = Transformer(Trunk(**PLAIN, **shape), 50, 20).eval()
+    draw_weights(made, 0.2, torch.Generator().manual_seed(1))
+    return made
+
+
+def tokens():
+    ids = torch.arange(9) * 5
+    return Tokens(ids, torch.arange(9), torch.zeros(9, dtype=torch.int64), Borders.of([0, 9]))
+
+
+@pytest.mark.parametrize(
+    ("depth", "groups", "cycle", "turns"),
+    [
+        (4, 1, 1, (0, 0, 0, 0)),
+        (4, 2, 1, (0, 0, 1, 1)),
+        (4, 1, 2, (0, 1, 0, 1)),
+        (4, 4, 1, (0, 1, 2, 3)),
+        (12, 2, 3, (0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5)),
+    ],
+)
+def test_sets_take_turns_as_in_transformers(depth, groups, cycle, turns):
+    trunk = Trunk(depth=depth, sharing=Sharing.ALL, groups=groups, cycle=cycle, **PLAIN)
+    assert trunk.turns == turns
+    assert trunk.sets == groups * cycle
+    blocks = network(depth=depth, sharing=Sharing.ALL, groups=groups, cycle=cycle).blocks()
+    for which in ("attend", "feed"):
+        made = [getattr(block, which) for block in blocks]
+        assert [[one is other for other in made] for one in made] == [[a == b for b in turns] for a in turns]
+    config = AlbertConfig(
+        vocab_size=50, embedding_size=16, hidden_size=16, num_attention_heads=2, intermediate_size=32,
+        num_hidden_layers=depth // cycle, num_hidden_groups=groups, inner_group_num=cycle,
+    )  # fmt: skip
+    theirs = AlbertModel(config, add_pooling_layer=False).encoder
+    layers = [(group, inner) for group in range(groups) for inner in range(cycle)]
+    assert turns == tuple(
+        layers.index((int(n / (config.num_hidden_layers / config.num_hidden_groups)), inner))
+        for n in range(config.num_hidden_layers)
+        for inner in range(cycle)
+    )
+    assert len(theirs.albert_layer_groups) * len(theirs.albert_layer_groups[0].albert_layers) == trunk.sets
+
+
+@pytest.mark.parametrize("sharing", [Sharing.ATTENTION, Sharing.FEED_FORWARD])
+def test_half_of_a_layer_may_be_shared_while_the_other_half_is_its_own(sharing):
+    blocks = network(depth=4, sharing=sharing, groups=2).blocks()
+    attend, feed = (len({id(getattr(block, which)) for block in blocks}) for which in ("attend", "feed"))
+    assert (attend, feed) == ((2, 4) if sharing is Sharing.ATTENTION else (4, 2))
+
+
+@pytest.mark.parametrize("sharing", [Sharing.ATTENTION, Sharing.FEED_FORWARD, Sharing.ALL])
+@pytest.mark.parametrize(("groups", "cycle"), [(1, 1), (2, 1), (1, 2)])
+def test_the_gradient_of_what_is_shared_is_the_sum_over_the_depths(sharing, groups, cycle):
+    shared = network(depth=4, sharing=sharing, groups=groups, cycle=cycle)
+    alone = network(depth=4)
+    alone.embed.load_state_dict(shared.embed.state_dict())
+    for one, other in zip(alone.blocks(), shared.blocks(), strict=True):
+        one.load_state_dict(other.state_dict())
+    for made in (shared, alone):
+        made(tokens()).last_TD.square().sum().backward()
+    expected = {}
+    for one, other in zip(alone.blocks(), shared.blocks(), strict=True):
+        for (name, own), common in zip(one.named_parameters(), other.parameters(), strict=True):
+            assert own.grad.abs().max() > 0 or "qkv.bias" in name
+            expected[common] = expected.get(common, 0) + own.grad
+    for common, summed in expected.items():
+        assert torch.allclose(common.grad, summed, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "sentence"),
+    [
+        ({"depth": 4, "sharing": Sharing.ALL, "cycle": 3}, "Take a depth that 3 divides"),
+        ({"depth": 6, "sharing": Sharing.ALL, "groups": 4}, "found depth 6, 4 groups, a cycle of 1"),
+        ({"depth": 6, "sharing": Sharing.ALL, "groups": 2, "cycle": 2}, "Take a depth that 4 divides"),
+        ({"depth": 6, "sharing": Sharing.ALL, "groups": 0}, "found depth 6, 0 groups"),
+        ({"depth": 4, "groups": 2}, "Groups and cycles say which layers share, but here none do; found 2 groups"),
+        ({"depth": 4, "cycle": 2}, "Set sharing to attention, feed_forward or all"),
+        ({"depth": 4, "first_position": -1}, "numbered 0 or more, found -1"),
+    ],
+)
+def test_layers_that_cannot_be_parted_are_refused(shape, sentence):
+    with pytest.raises(RecipeError, match=sentence):
+        Trunk(**PLAIN, **shape)
+
+
+@pytest.mark.parametrize("sharing", Sharing)
+@pytest.mark.parametrize("norm", Norm)
+@pytest.mark.parametrize("more", [
+    {},
+    {"embedding": 8, "segments": 0, "tasks": 3},
+    {"embedding": 16, "activation": Activation.GATED},
+    {"positions": Positions.SINUSOIDAL, "first_position": 2},
+    {"first_position": 2, "segments": 1},
+])  # fmt: skip
+def test_parameters_are_counted_from_the_shape_as_torch_counts_them(sharing, norm, more):
+    sets = {} if sharing is Sharing.NONE else {"groups": 2, "cycle": 3}
+    trunk = Trunk(depth=12, sharing=sharing, norm=norm, **PLAIN, **sets, **more)
+    assert trunk_parameters(trunk, 50, 20) == count(Transformer(trunk, 50, 20))
+
+
+def test_positions_begin_where_the_trunk_says():
+    plain, later = network(depth=1), network(depth=1, first_position=2)
+    later.load_state_dict({**plain.state_dict(), "embed.position.weight": later.embed.position.weight})
+    with torch.no_grad():
+        later.embed.position.weight[2:].copy_(plain.embed.position.weight)
+        later.embed.position.weight[:2] = torch.nan
+    assert later.embed.position.num_embeddings == 22
+    assert later.embed.positions == plain.embed.positions == 20
+    assert torch.equal(later(tokens()).last_TD, plain(tokens()).last_TD)
+    assert network(depth=1, positions=Positions.SINUSOIDAL).embed.positions == 0

@@ -1,0 +1,43 @@
+"""Rows for members without a disk: an invented corpus, and sentences with their real words."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+sys.path.append(str(Path(__file__).parent.parent / "examples"))
+from small_corpus import make_corpus
+
+from unmask.records import Example, Flag, UnitMap
+from unmask.shards.corpus import Corpus
+from unmask.tokenize.encode import Encoder
+from unmask.tokenize.tokenizer import Tokenizer
+from unmask.tokenize.vocab import Vocab
+from unmask.walk.ground import marked
+
+SIZE = 64
+
+
+def corpus(documents: int = 40) -> Corpus:
+    """Documents of five sentences, over a vocabulary of 64 ids."""
+    made = make_corpus([[9, 7, 12, 8, 11]] * documents, shards=2)
+    vocab = Vocab(SIZE, 1, 2, 3, 0, 4, np.arange(5, SIZE, dtype=np.int32), np.zeros(0, np.int32))
+    shards = (replace(shard, ids=shard.ids % (SIZE - 5) + 5) for shard in made.shards)
+    return replace(made, shards=tuple(shards), vocab=vocab)
+
+
+def rows_of(texts: Sequence[str], tokenizer: Tokenizer) -> Example:
+    """Each text as a row `[CLS] text [SEP]`, with the words that a segmenter finds in it."""
+    encode, vocab = Encoder(tokenizer), tokenizer.vocab
+    docs = [encode(marked(text, frozenset())) for text in texts]
+    ids = [np.concatenate([[vocab.cls], doc.ids, [vocab.sep]]).astype(np.int32) for doc in docs]
+    bits = [np.concatenate([[Flag.BORDER], doc.units.bits, [Flag.BORDER]]).astype(np.uint8) for doc in docs]
+    rows = np.append(0, np.cumsum([len(row) for row in ids]))
+    fixed = np.zeros(rows[-1], dtype=np.bool_)
+    fixed[rows[:-1]] = fixed[rows[1:] - 1] = True
+    plain = np.zeros(rows[-1], dtype=np.int32)
+    return Example(np.concatenate(ids), plain.astype(np.uint8), plain, fixed, UnitMap(np.concatenate(bits)), rows)

@@ -1,0 +1,79 @@
+"""ELECTRA as published: the sizes of the paper, and the ablations that a user can type."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from unmask.cli.terminal import resolve
+from unmask.codec import decode, encode
+from unmask.corrupt.mask_out import MaskOut
+from unmask.family import member
+from unmask.nets.transformer import Transformer, count
+from unmask.objectives.every import Every
+from unmask.objectives.guess import Guess, Tie
+from unmask.objectives.mlm import MLM
+from unmask.objectives.part import Objective
+from unmask.objectives.replaced import Replaced, Where
+from unmask.optimising import Balance
+from unmask.recipes.electra import SIZES, electra
+from unmask.tasks import Recipe
+
+TASK = "stages.0.tasks.0."
+
+
+@pytest.mark.parametrize(("size", "found"), [("small", 13_483_008), ("base", 108_891_648), ("large", 334_092_288)])
+def test_the_discriminator_has_the_published_number_of_parameters(size: str, found: int) -> None:
+    with torch.device("meta"):
+        assert count(Transformer(member("electra", size).trunk, vocabulary=30_522, positions=512)) == found
+
+
+@pytest.mark.parametrize(
+    ("size", "numbers"),
+    [
+        ("small", (0.15, 1 / 4, 128, 128, 5e-4, 0.01)),
+        ("base", (0.15, 1 / 3, 512, 256, 2e-4, 10 / 766)),
+        ("large", (0.25, 1 / 4, 512, 2048, 2e-4, 10 / 400)),
+        ("tiny", (0.15, 1 / 4, 128, 128, 5e-4, 0.01)),
+    ],
+)
+def test_the_numbers_of_the_paper(size: str, numbers: tuple[float, ...]) -> None:
+    recipe = member("electra", size)
+    (stage,) = recipe.stages
+    corrupt, guess = stage.tasks[0].corrupt, stage.tasks[0].learns[0]
+    assert isinstance(corrupt, MaskOut)
+    assert isinstance(guess, Guess)
+    share = recipe.descent.schedule.warmup.share
+    rate = recipe.descent.optimiser.rate
+    assert (corrupt.select.rate, guess.width, stage.length, stage.batch, rate, share) == pytest.approx(numbers)
+    assert (corrupt.replace.mask, corrupt.replace.keep) == (0.85, 0.15)
+    assert [one.weight for one in stage.tasks[0].learns] == [1.0, 50.0]
+
+
+def test_every_size_has_a_generator() -> None:
+    for size in SIZES.values():
+        (guess, _) = electra(size).tasks[0].learns
+        assert isinstance(guess, Guess)
+        assert guess.shape(electra(size).trunk).width < size.width
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        (f"{TASK}learns.1.where=chosen", Replaced(where=Where.CHOSEN)),
+        (f"{TASK}learns.1=MLM()", MLM()),
+        (f"{TASK}learns.1=Every()", Every()),
+    ],
+)
+def test_an_ablation_can_be_typed_and_written(typed: str, says: Objective) -> None:
+    changed = resolve("electra", [typed], "small")
+    assert changed == electra(SIZES["small"], says)
+    assert changed.objectives[1] == says
+    assert decode(encode(changed), Recipe) == changed
+
+
+def test_balance_and_ties_can_be_typed() -> None:
+    changed = resolve("electra", ["balance=learned", f"{TASK}learns.0.tie=all", f"{TASK}learns.0.width=1"])
+    assert changed.balance is Balance.LEARNED
+    assert changed.objectives[0] == Guess(width=1.0, tie=Tie.ALL)
+    assert electra(balance=Balance.LEARNED).balance is Balance.LEARNED

@@ -1,0 +1,112 @@
+"""What members set against each other is a part that any member can take, and can be typed for --set."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from little_text import SIZE, corpus
+
+from unmask.codec import override_all
+from unmask.examples.packed import Join, Packed
+from unmask.examples.visits import Copies
+from unmask.family import member
+from unmask.feed import Feed
+from unmask.nets.batch import collate
+from unmask.nets.trunk import Sharing
+from unmask.objectives.part import Learnable
+from unmask.train.learner import Learner
+from unmask.train.lessons import learnable
+
+torch.set_num_threads(1)
+EXAMPLES, LEARNS = "stages.*.tasks.0.examples", "stages.*.tasks.0.learns"
+WIRINGS = {
+    "next": [(EXAMPLES, "Pairs(negative=random)"), (LEARNS, "MLM(), SayTruth(truth=next)")],
+    "order": [(EXAMPLES, "Pairs(negative=swapped)"), (LEARNS, "MLM(), SayTruth(truth=order)")],
+    "pair": [(EXAMPLES, "Pairs(negative=both)"), (LEARNS, "MLM(), SayTruth(truth=pair)")],
+    "": [(LEARNS, "MLM()")],
+}
+"""Next sentence, sentence order, both in one, neither."""
+
+
+def small(recipe):
+    """The member on rows of 32 tokens, two layers deep."""
+    stages = tuple(replace(stage, length=32) for stage in recipe.stages)
+    trunk = replace(recipe.trunk, depth=2, width=16, heads=2, inner=32, embedding=8 if recipe.trunk.embedding else 0)
+    return replace(recipe, stages=stages, trunk=trunk)
+
+
+def losses(recipe):
+    """One pass over four rows: the terms, and how many answers each objective said that it would be judged on."""
+    instance = Feed.of(recipe, corpus(), seed=1).at(np.arange(4))
+    objectives = learnable(recipe.stages[0].tasks[0].learns)
+    learner = Learner(recipe.trunk, objectives, SIZE, recipe.length)
+    learner.draw(0)
+    terms = learner(collate(instance), objectives)
+    sum(term.total for term in terms).backward()
+    heads = [parameter.grad for parameter in learner.heads.parameters()]
+    assert all(grad is not None and grad.isfinite().all() for grad in heads)
+    return terms, [one.asked(instance) for one in objectives if isinstance(one, Learnable)]
+
+
+@pytest.mark.parametrize("name", ["albert", "roberta", "wwm", "spanbert"])
+@pytest.mark.parametrize("truth", WIRINGS)
+def test_any_member_takes_any_sentence_task(name, truth):
+    recipe = small(override_all(member(name), WIRINGS[truth]))
+    for task in recipe.tasks:
+        assert [one.name for one in task.learns] == ["mlm", *([truth] if truth else [])]
+    terms, asked = losses(recipe)
+    assert [term.count for term in terms] == asked
+    assert all(term.total > 0 for term in terms)
+
+
+def test_both_tasks_in_one_have_three_classes():
+    recipe = small(override_all(member("bert"), WIRINGS["pair"]))
+    learner = Learner(recipe.trunk, learnable(recipe.objectives), SIZE, 32)
+    assert learner.heads["pair"].row.classify.out_features == 3
+    values = Feed.of(recipe, corpus(), seed=1).at(np.arange(60)).targets[-1].value
+    assert set(values.tolist()) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta", "albert", "wwm", "wwm-ext", "spanbert"])
+def test_a_member_as_it_is_learns_what_it_asks(name):
+    terms, asked = losses(small(member(name)))
+    assert [term.count for term in terms] == asked
+    assert min(asked) > 0
+
+
+@pytest.mark.parametrize(("typed", "copies"), [("Copies(1)", 1), ("Copies(count=10)", 10), ("Copies", 10)])
+def test_static_masking_is_one_word_away_from_dynamic(typed, copies):
+    recipe = small(override_all(member("roberta"), [("renew", typed)]))
+    assert recipe.renew == Copies(copies)
+    feed = Feed.of(recipe, corpus(), seed=1)
+    visits = np.arange(2 * copies) * len(feed.plan)  # the visits of some row, pass after pass
+    passes = [feed.task.corrupt(feed.example(np.array([0])), feed.corpus.vocab, feed.visits.at(np.array([0]), at))
+              for at in (visits // len(feed.plan))[:, None]]  # fmt: skip
+    masks = [tuple(one.targets[0].positions.tolist()) for one in passes]
+    assert masks[:copies] == masks[copies:]
+    assert len(set(masks)) > copies // 2
+
+
+def test_doc_sentences_never_cross_a_document_and_full_sentences_do():
+    full = small(member("roberta"))
+    doc = override_all(full, [("stages.0.tasks.0.examples.join", "never")])
+    assert doc.tasks[0].examples == Packed(Join.NEVER)
+    crossed = []
+    for recipe in (full, doc):
+        feed = Feed.of(replace(recipe, stages=tuple(replace(s, length=60) for s in recipe.stages)), corpus(), seed=1)
+        example = feed.example(np.arange(len(feed.plan)))
+        inner = example.fixed.copy()
+        inner[example.rows[:-1]] = inner[example.rows[1:] - 1] = False
+        crossed.append(int(inner.sum()))
+    assert crossed[0] > 0
+    assert crossed[1] == 0
+
+
+@pytest.mark.parametrize("sharing", Sharing)
+def test_albert_learns_whatever_it_shares(sharing):
+    recipe = small(member("albert"))
+    terms, asked = losses(replace(recipe, trunk=replace(recipe.trunk, sharing=sharing)))
+    assert [term.count for term in terms] == asked

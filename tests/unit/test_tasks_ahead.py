@@ -1,0 +1,42 @@
+"""Who writes what others read: a task without the one or the other is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from unmask.corrupt.mask_out import MaskOut
+from unmask.errors import RecipeError
+from unmask.examples.pairs import Pairs
+from unmask.objectives.every import Every
+from unmask.objectives.guess import Guess
+from unmask.objectives.mlm import MLM
+from unmask.objectives.pair import NSP
+from unmask.objectives.part import Objective
+from unmask.objectives.replaced import Replaced
+from unmask.tasks import Task
+
+
+def task(*learns: Objective) -> Task:
+    return Task(name="detect", examples=Pairs(), corrupt=MaskOut(), learns=learns)
+
+
+@pytest.mark.parametrize("behind", [Replaced(), Every()])
+def test_what_was_never_written_cannot_be_judged(behind: Objective) -> None:
+    name = type(behind).__name__
+    with pytest.raises(RecipeError, match=rf"Task 'detect': {name} asks about tokens that a Guess .* Learn a Guess"):
+        task(MLM(), behind)
+
+
+def test_what_nobody_reads_is_not_written() -> None:
+    with pytest.raises(RecipeError, match=r"Task 'detect': Guess writes what the trunk is shown.*but it is alone"):
+        task(Guess())
+
+
+def test_one_alone_writes() -> None:
+    with pytest.raises(RecipeError, match=r"the only one to write.*but there are 2"):
+        task(Guess(), Guess(width=0.5), Replaced())
+
+
+@pytest.mark.parametrize("learns", [(Guess(), Replaced()), (Guess(), MLM(), NSP), (Replaced(), Guess(), Every())])
+def test_what_is_written_and_read_is_accepted(learns: tuple[Objective, ...]) -> None:
+    assert task(*learns).learns == learns
