@@ -27,7 +27,7 @@ from unmask.records import Instance
 from unmask.train.course import Lesson
 from unmask.train.learner import Learner
 from unmask.train.processes import Processes
-from unmask.train.run import Precision, Run
+from unmask.train.run import Precision, Run, choose_queue
 from unmask.train.step import Loaded, Worker
 from unmask.train.worker import make_worker
 
@@ -65,7 +65,7 @@ class How:
     def run(self) -> Run:
         """The same as our training takes it."""
         precision = Precision.BFLOAT16 if self.half else Precision.FLOAT32
-        return Run(device=self.device, precision=precision, compile=self.compiled)
+        return Run(device=self.device, precision=precision, compile=self.compiled, queue=choose_queue(self.device))
 
     def learner(self) -> Learner:
         """The network with newly drawn weights, always the same."""

@@ -1,12 +1,15 @@
 """Probes for the claims: what a network can do that was trained in one way or another.
 
     python bench/claims_probe.py pairs --data FOLDER --out tasks          task files: are two segments consecutive?
+    python bench/claims_probe.py cut --data FOLDER --out SMALL --tokens N  a prepared folder with a part of the text
+    python bench/claims_probe.py steps --data FOLDER --arm NAME=WORDS …   how long a step takes, when nothing else runs
     python bench/claims_probe.py head --run RUN --data FOLDER             the network's own head on both kinds of pairs
     python bench/claims_probe.py far --run RUN --data FOLDER              a hidden token that stands far away once more
     python bench/claims_probe.py correct --run RUN --data FOLDER          wrong characters found and put right
+    python bench/claims_probe.py border --run RUN --data FOLDER           hidden spans, said from the tokens around them
 
-What arrives: a prepared corpus, and mostly a run of `unmask pretrain` on it. What leaves: task files, or one line of
-JSON with shares between 0 and 1.
+What arrives: a prepared corpus, and mostly a run of `unmask pretrain` on it. What leaves: files, or one line of JSON,
+mostly with shares between 0 and 1.
 What never happens here: text that a network has learned from. All probes read the documents that were held out; the
 task files teach with the others, and are judged by those.
 """
@@ -21,22 +24,33 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from claims_border import border
+from claims_steps import step_times
+from claims_text import cut
 
+from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.replace import Per, Replace
+from unmask.corrupt.select import Units
 from unmask.examples.packed import Join, Packed
 from unmask.examples.pairs import Negative, Pairs
 from unmask.examples.plan import Examples, build
 from unmask.export.source import open_source
-from unmask.keys import Key, Lane, below, permute
+from unmask.keys import Key, permute
 from unmask.nets.batch import Batch, collate
 from unmask.nets.model import Model
 from unmask.ragged import within
-from unmask.records import Example, Ids, Inputs, Instance
+from unmask.records import Example, Ids, Inputs, Instance, Layer
 from unmask.shards.corpus import Corpus
 from unmask.shards.split import split
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.train.lessons import HELD_OUT
 
 KINDS = {"next": Negative.RANDOM, "order": Negative.SWAPPED}
+WRONG = {
+    "random": MaskOut(Units(Layer.WORD, rate=1 / 30), Replace(random=1.0, per=Per.WORD)),
+    "similar": MaskOut(Units(Layer.WORD, rate=1 / 30), Replace(similar=1.0, per=Per.WORD)),
+}
+"""Two kinds of mistakes in a text, scattered over its words."""
 FAR = 60
 """A token that stands so far away, and nowhere nearer, helps only who looks that far."""
 RARE = 1e-3
@@ -90,27 +104,41 @@ class Opened:
 
 def main() -> None:
     wish = _wishes()
-    learn, judge = split(Corpus.open(wish.data), wish.held_out)
+    if wish.probe == "steps":
+        print(json.dumps(step_times(wish)))
+        return
+    corpus = Corpus.open(wish.data)
+    if wish.probe == "cut":
+        cut(corpus, wish.tokens, wish.out)
+        return
+    learn, judge = split(corpus, wish.held_out)
     if wish.probe == "pairs":
         _pairs(wish, learn, judge)
         return
     network = Opened.of(wish.run)
-    probe = {"head": _head, "far": _far, "correct": _correct}[wish.probe]
+    if wish.probe == "border":
+        print(json.dumps(border(network.model, network.device, learn, judge, wish.length)))
+        return
+    probe = {"head": _head, "far": far, "correct": correct}[wish.probe]
     print(json.dumps(probe(network, judge, wish.length)))
 
 
 def _wishes() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("probe", choices=("pairs", "head", "far", "correct"))
+    parser.add_argument("probe", choices=("pairs", "cut", "steps", "head", "far", "correct", "border"))
     parser.add_argument("--data", type=Path, required=True, help="a prepared folder")
     parser.add_argument("--run", type=Path, help="a run of unmask pretrain")
-    parser.add_argument("--out", type=Path, help="pairs: the folder for the task files")
+    parser.add_argument("--out", type=Path, help="pairs, cut: the folder to make")
     parser.add_argument("--rows", type=int, default=4000, help="pairs: rows to learn from")
+    parser.add_argument("--tokens", type=int, default=300_000, help="cut: how many to keep")
+    parser.add_argument("--arm", action="append", default=[], help="steps: NAME=WORDS for pretrain, repeatedly")
+    parser.add_argument("--size", default="mini", help="steps: of the network")
+    parser.add_argument("--batch", type=int, default=64, help="steps: rows in a step")
     parser.add_argument("--length", type=int, default=128, help="most tokens in a row")
     parser.add_argument("--held-out", type=float, default=HELD_OUT, help="as in pretrain")
     wish = parser.parse_args()
-    needed = "out" if wish.probe == "pairs" else "run"
-    if getattr(wish, needed) is None:
+    needed = {"pairs": "out", "cut": "out", "steps": "arm"}.get(wish.probe, "run")
+    if not getattr(wish, needed):
         parser.error(f"{wish.probe} needs --{needed}")
     return wish
 
@@ -154,7 +182,7 @@ def _head(network: Opened, corpus: Corpus, length: int) -> dict[str, float]:
     return found
 
 
-def _far(network: Opened, corpus: Corpus, length: int) -> dict[str, float]:
+def far(network: Opened, corpus: Corpus, length: int) -> dict[str, float]:
     """How often a hidden rare token is said that stands once more in the row, at least 60 tokens away."""
     example = rows_of(Packed(Join.NEVER), corpus, length)
     places = np.array(list(_far_places(example, _common(corpus))), dtype=np.int64)
@@ -187,30 +215,26 @@ def _far_places(example: Example, common: frozenset[int]) -> Iterator[int]:
         yield from alone[-1:]
 
 
-def _correct(network: Opened, corpus: Corpus, length: int) -> dict[str, float]:
-    """One wrong token in about thirty: which are found, and which are put right, by the network's likeliest token."""
+def correct(network: Opened, corpus: Corpus, length: int) -> dict[str, float]:
+    """One wrong word in about thirty: which tokens are found, and which are put right, by the likeliest token.
+
+    Wrong words are drawn from the whole vocabulary, and once more from those that are similar to the right one.
+    """
     example = rows_of(Packed(Join.NEVER), corpus, length)
-    places = _scattered(example)
-    key = Key.of(0, "claims", "wrong")
-    wrong = corpus.vocab.ordinary[below(key.draws(Lane.TOKEN, len(places)), len(corpus.vocab.ordinary))]
-    shown = example.ids.copy()
-    shown[places] = wrong
-    truly = np.flatnonzero(shown != example.ids)
-    said = network.said(example, shown)
-    changed = np.flatnonzero((said != shown) & ~example.fixed)
-    right = changed[said[changed] == example.ids[changed]]
-    return {
-        "at the place": float((said[truly] == example.ids[truly]).mean()),
-        "detection F1": _f1(len(np.intersect1d(changed, truly)), len(changed), len(truly)),
-        "correction F1": _f1(len(np.intersect1d(right, truly)), len(changed), len(truly)),
-    }
-
-
-def _scattered(example: Example) -> Ids:
-    """About one place in thirty, special tokens left out."""
-    text = np.flatnonzero(~example.fixed)
-    draws = below(Key.of(0, "claims", "where").draws(Lane.SELECT, len(text)), 30)
-    return text[draws == 0]
+    found: dict[str, float] = {}
+    for name, wrong in WRONG.items():
+        if wrong.replace.similar and not len(corpus.vocab.stand_ins):
+            continue
+        key = Key.of(0, "claims", "wrong").fold(np.arange(len(example)))
+        shown = wrong(example, corpus.vocab, key).inputs.ids
+        truly = np.flatnonzero(shown != example.ids)
+        said = network.said(example, shown)
+        changed = np.flatnonzero((said != shown) & ~example.fixed)
+        right = changed[said[changed] == example.ids[changed]]
+        found[f"at the place, {name}"] = float((said[truly] == example.ids[truly]).mean())
+        found[f"detection, {name}"] = _f1(len(np.intersect1d(changed, truly)), len(changed), len(truly))
+        found[f"correction, {name}"] = _f1(len(np.intersect1d(right, truly)), len(changed), len(truly))
+    return found
 
 
 def _f1(hits: int, said: int, true: int) -> float:

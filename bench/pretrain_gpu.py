@@ -1,23 +1,25 @@
 """Pre-training on one GPU, side by side with `transformers`: tokens a second, time and memory of a step, and MFU.
 
     python bench/pretrain_gpu.py --out gpu.json
+    python bench/pretrain_gpu.py --members --data FOLDER --sizes small base --out members.json
     python bench/pretrain_gpu.py --device cpu --sizes tiny --lengths 128 --rows 2 --steps 1 --no-compile     (a check)
 
 What arrives: a prepared corpus (`--data`), or nothing: then rows are full and their ids uniformly random, because only
-time is measured here. What leaves: one table, and the same as JSON.
+time is measured here. What leaves: one table, and the same as JSON. With `--members` every member of the family instead
+(`pretrain_members.py`); with `--profile` also the kernels and the gaps of one step of ours (`kernels.py`).
 What never happens here: a difference in the work. Both sides begin with the same weights and see the same masked rows,
 in bfloat16 (autocast), with dropout 0.1, fused AdamW and clipping; theirs with SDPA. Both run as they are and compiled;
 with attention dropout 0.1 (BERT) and 0 (as recent recipes do), which lets ours use variable-length flash attention.
 
-MFU counts what a token needs, forward and backward, with logits at the chosen positions only: for a network of depth L,
-width d, inner width f, rows of s and vocabulary V, L (24 d² + 12 d f) + 12 L s d + 6 · 0.15 (d² + d V) operations. It
-is given against `--peak`. Both sides are measured by the same count, so what theirs computes beyond it is not credited.
+MFU counts what a token needs, forward and backward, with logits at the chosen positions only (`unmask.nets.flops`). It
+is given against the rate of a product of 8192 x 8192 matrices that is measured first, or against `--peak`. Both sides
+are measured by the same count, so what theirs computes beyond it is not credited. Our rows come from the real loader;
+"waited" is the share of a step that the host waited for it, the most that the device can have lost.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import statistics
 import time
@@ -28,7 +30,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from both_sides import How, Ours, Theirs
+from both_sides import LEARNS, How, Ours, Theirs
+from kernels import tell
+from pretrain_members import measure_members
+from timing import WARM, Timed, Turns, clean, gib, learn, matmul_rate, settle
 from torch import Tensor
 
 from unmask.corrupt.mask_out import MaskOut
@@ -36,17 +41,16 @@ from unmask.corrupt.select import Tokens
 from unmask.examples.packed import Join, Packed
 from unmask.examples.visits import EveryVisit
 from unmask.feed import Feed, padded
-from unmask.nets.sizes import SIZES
+from unmask.nets.flops import STEP, token_head_cost, trunk_cost
 from unmask.objectives.mlm import MLM
 from unmask.ragged import within
 from unmask.records import Cloze, Inputs, Instance, Spans
 from unmask.shards.corpus import Corpus
 from unmask.tasks import Task
+from unmask.train.course import Lesson
 from unmask.views import DOCUMENTS
 
 PREDICTED = 0.15
-DIFFERENT = 4
-"""Batches that are taken in turns."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ class Found:
     ms_per_step: float
     gib: float
     mfu: float
+    waited: float
     loss: float
     ratio: float = 1.0
     """Of tokens a second, to those of `transformers` computed in the same way."""
@@ -72,17 +77,8 @@ class Found:
         return (
             f"{self.size:>6} {self.rows:>8} {self.attention_dropout:>5.1f}  {self.side:12} {how:8} "
             f"{self.tokens_per_second:>10,.0f} {self.ms_per_step:>8.1f} {self.gib:>6.1f} {100 * self.mfu:>6.1f} "
-            f"{self.ratio:>6.2f}x {self.loss:>7.3f}"
+            f"{100 * self.waited:>6.2f}% {self.ratio:>6.2f}x {self.loss:>7.3f}"
         )
-
-
-@dataclass(frozen=True)
-class Timed:
-    """Seconds of a step, and the loss of the last one."""
-
-    seconds: float
-    loss: float
-    gib: float
 
 
 def main() -> None:
@@ -91,36 +87,46 @@ def main() -> None:
     torch.set_float32_matmul_precision("high")
     device = torch.device(wish.device)
     name = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
+    wish.peak = wish.peak or matmul_rate(device)
     print(f"{name}, torch {torch.__version__}; {'random ids in full rows' if not wish.data else wish.data}")
+    print(f"100 % are {wish.peak:.2f} TFLOP/s")
+    found = list(_members(wish, device) if wish.members else _pairs(wish, device))
+    if wish.out:
+        about = {"device": name, "torch": torch.__version__, "peak": wish.peak, "data": str(wish.data or "random")}
+        wish.out.write_text(json.dumps(about | {"found": found}, indent=1) + "\n", "utf-8")
+
+
+def _members(wish: argparse.Namespace, device: torch.device) -> Iterator[dict[str, object]]:
+    for one in measure_members(wish, device, wish.peak):
+        print(one.line(), flush=True)
+        yield asdict(one)
+
+
+def _pairs(wish: argparse.Namespace, device: torch.device) -> Iterator[dict[str, object]]:
     print(
         f"{'size':>6} {'rows':>8} {'att.d':>5}  {'side':12} {'how':8} {'tokens/s':>10} {'ms/step':>8} {'GiB':>6} "
-        f"{'MFU %':>6} {'ratio':>7} {'loss':>7}"
+        f"{'MFU %':>6} {'waited':>7} {'ratio':>7} {'loss':>7}"
     )
-    found: list[Found] = []
     for size in wish.sizes:
         for length in wish.lengths:
             for dropout in wish.attention_dropout:
                 how = How(size, wish.vocabulary, device, half=True, attention_dropout=dropout)
-                found += compare(how, length, wish)
-    if wish.out:
-        about = {"device": name, "torch": torch.__version__, "peak": wish.peak, "data": str(wish.data or "random")}
-        wish.out.write_text(json.dumps(about | {"found": [asdict(one) for one in found]}, indent=1) + "\n", "utf-8")
+                yield from (asdict(one) for one in compare(how, length, wish))
 
 
 def compare(how: How, length: int, wish: argparse.Namespace) -> list[Found]:
     """Both sides, eager and compiled, one after the other: each has the device for itself."""
     count = wish.rows or wish.tokens // length
-    instances = list(_instances(wish.data, how.vocabulary, count, length))
-    tokens = statistics.mean(len(one.inputs.ids) for one in instances)
+    make = _instances(wish.data, how.vocabulary, count, length)
     held: list[Found] = []
     for compiled in (False, True) if wish.compile else (False,):
-        pair = []
+        pair: list[Found] = []
         for side, measure in (("transformers", _time_theirs), ("ours", _time_ours)):
-            _clean(how.device)
-            timed = measure(replace(how, compiled=compiled), instances, length, wish.steps)
-            speed = tokens / timed.seconds
+            clean(how.device)
+            timed = measure(replace(how, compiled=compiled), make, length, wish)
+            speed = timed.tokens / timed.seconds
             mfu = speed * operations(how, length) / wish.peak / 1e12
-            mine = (side, compiled, speed, 1000 * timed.seconds, timed.gib, mfu, timed.loss)
+            mine = (side, compiled, speed, 1000 * timed.seconds, timed.gib, mfu, timed.stalled, timed.loss)
             pair.append(Found(how.size, f"{count}x{length}", how.attention_dropout, *mine))
             pair[-1] = replace(pair[-1], ratio=pair[-1].tokens_per_second / pair[0].tokens_per_second)
             print(pair[-1].line(), flush=True)
@@ -129,22 +135,36 @@ def compare(how: How, length: int, wish: argparse.Namespace) -> list[Found]:
 
 
 def operations(how: How, length: int) -> float:
-    """Floating-point operations that learning from one token takes, forward and backward."""
-    size = SIZES[how.size]
-    linear = size.depth * (24 * size.width**2 + 12 * size.width * size.inner)
-    attention = 12 * size.depth * length * size.width
-    return linear + attention + 6 * PREDICTED * (size.width**2 + size.width * how.vocabulary)
+    """Floating-point operations that learning from one token of a full row takes, forward and backward."""
+    cost = trunk_cost(how.trunk) + token_head_cost(how.trunk, how.vocabulary)
+    return STEP * cost.forward(1, length, PREDICTED)
 
 
-def _time_ours(how: How, instances: list[Instance], length: int, steps: int) -> Timed:
+def _time_ours(how: How, make: Callable[[int], Instance], length: int, wish: argparse.Namespace) -> Timed:
+    """Rows are made, masked and sent by the loader, while the step before is computed."""
     ours = Ours.of(how)
-    return _timed(lambda turn: ours.step(ours.load(instances[turn % len(instances)], length)), how.device, steps)
+    timed = learn(ours.worker, Turns(make, Lesson((), LEARNS, False, "cloze", length)), wish.steps)
+    if wish.profile:
+        loaded = ours.load(make(0), length)
+        print("\n".join(tell(lambda: ours.step(loaded), how.device)))
+    return timed
 
 
-def _time_theirs(how: How, instances: list[Instance], length: int, steps: int) -> Timed:
+def _time_theirs(how: How, make: Callable[[int], Instance], length: int, wish: argparse.Namespace) -> Timed:
+    """Rows were made and masked before: theirs is not asked to wait for our data."""
     theirs = Theirs.of(how)
+    instances = [make(turn) for turn in range(WARM)]
     batches = [_grids(one) for one in instances]
-    return _timed(lambda turn: theirs.step(theirs.load(batches[turn % len(batches)])), how.device, steps)
+    loss = torch.zeros(())
+    for turn in range(WARM + wish.steps):
+        if turn == WARM:
+            settle(how.device)
+            began = time.perf_counter()
+        loss = theirs.step(theirs.load(batches[turn % len(batches)]))
+    settle(how.device)
+    seconds = (time.perf_counter() - began) / wish.steps
+    tokens = statistics.mean(len(instances[turn % WARM].inputs.ids) for turn in range(WARM, WARM + wish.steps))
+    return Timed(seconds, 0.0, tokens, float(loss), gib(how.device))
 
 
 def _grids(instance: Instance) -> dict[str, Tensor]:
@@ -155,42 +175,14 @@ def _grids(instance: Instance) -> dict[str, Tensor]:
     return grids
 
 
-def _timed(step: Callable[[int], Tensor], device: torch.device, steps: int) -> Timed:
-    """Every batch once to warm up and compile, then the mean of the given number of steps."""
-    for turn in range(DIFFERENT):
-        loss = step(turn)
-    _wait(device)
-    begun = time.perf_counter()
-    for turn in range(steps):
-        loss = step(turn)
-    _wait(device)
-    seconds = (time.perf_counter() - begun) / steps
-    gib = torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else 0.0
-    return Timed(seconds, float(loss), gib)
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-
-
-def _clean(device: torch.device) -> None:
-    """Leave the next side an empty device."""
-    torch.compiler.reset()
-    gc.collect()
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
-
-
-def _instances(data: Path | None, vocabulary: int, rows: int, length: int) -> Iterator[Instance]:
-    """Some batches of masked rows."""
+def _instances(data: Path | None, vocabulary: int, rows: int, length: int) -> Callable[[int], Instance]:
+    """Batches of masked rows by number: those of a corpus, made when they are asked for, or random ones in turns."""
     if data is None:
-        yield from (_random(vocabulary, rows, length, seed) for seed in range(DIFFERENT))
-        return
+        drawn = [_random(vocabulary, rows, length, seed) for seed in range(WARM)]
+        return lambda step: drawn[step % len(drawn)]
     task = Task(name="cloze", examples=Packed(Join.BORDERS), corrupt=MaskOut(Tokens()), learns=(MLM(),), view=DOCUMENTS)
     feed = Feed.plan_for(task, Corpus.open(data), length, EveryVisit(), seed=1)
-    yield from (feed(step, rows) for step in range(DIFFERENT))
+    return lambda step: feed(step, rows)
 
 
 def _random(vocabulary: int, rows: int, length: int, seed: int) -> Instance:
@@ -224,9 +216,15 @@ def _wishes() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=0, help="rows in a micro-batch, instead of that")
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help="also compiled")
-    parser.add_argument("--peak", type=float, default=790.0, help="TFLOP/s that count as 100 %% (H200, measured)")
+    parser.add_argument("--members", action="store_true", help="every member of the family; needs --data")
+    parser.add_argument("--even", action="store_true", help="with --members: batches evened out to few shapes")
+    parser.add_argument("--profile", action="store_true", help="also the kernels and the gaps of one step of ours")
+    parser.add_argument("--peak", type=float, default=0.0, help="TFLOP/s that count as 100 %%; measured if not given")
     parser.add_argument("--out", type=Path, help="a JSON file for the figures")
-    return parser.parse_args()
+    wish = parser.parse_args()
+    if wish.members and not wish.data:
+        parser.error("--members reads real text: give a corpus that `unmask prepare` has made with --data")
+    return wish
 
 
 if __name__ == "__main__":

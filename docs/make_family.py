@@ -31,7 +31,7 @@ place, and a part is written with the fields that are not as usual. `show`, `dif
 the same words. A short name is looked for beside the part that stands there; any other is written in full, such as
 `unmask.examples.packed.Packed(join=never)`. What cannot work together is refused in a sentence.
 
-What must be said about two segments is what papers set against each other. Below, `TASK` is `stages.*.tasks.0`:
+What must be said about two segments is what papers set against each other:
 """
 MORE = """A member of pairs only needs what changes: `unmask show bert --set "stages.*.tasks.0.examples.negative=swapped"
 --set "stages.*.tasks.0.learns.1.truth=order"`. Other exchanges of this kind:
@@ -82,7 +82,7 @@ def _table(wishes: Sequence[tuple[str, ...]]) -> str:
     for wish, *words in wishes:
         changes = [word.replace("TASK", "stages.*.tasks.0").partition("=") for word in words]
         override_all(member("bert"), [(path, typed) for path, _, typed in changes])
-        told = " ".join(f'--set "{word}"' for word in words)
+        told = " ".join(f'--set "{word}"' for word in words).replace("TASK", "stages.*.tasks.0")
         lines.append(f"| {wish} | `{told}` |")
     return "\n".join(lines) + "\n"
 

@@ -1,8 +1,8 @@
 """Who may import whom, held by reading the source; and what is never loaded, held by loading it.
 
     records keys codec errors ragged ← text ← tokenize ← shards ← examples ← corrupt          (numpy, never torch)
-        ← views, optimising, dialect ← nets ← objectives ← tasks ← rules, recipes ← family ← audit, vectors, walk
-        ← report ← train ← use ← tune ← evaluate ← lab, export ← cli
+        ← views, optimising, dialect ← nets ← objectives ← wiring ← tasks ← rules, recipes ← family
+        ← audit, vectors, walk ← report ← train ← use ← tune ← evaluate ← lab, export ← cli
 
 A module may import its own package and whatever stands before it. `train` imports no recipes and no report.
 """
@@ -36,6 +36,7 @@ ORDER = (
     ("views", "optimising", "dialect"),
     ("nets",),
     ("objectives",),
+    ("wiring",),
     ("tasks",),
     ("rules", "recipes", "feed"),
     ("family",),
@@ -55,6 +56,7 @@ NO_NETWORK = DATA_HALF | {
     "views",
     "optimising",
     "dialect",
+    "wiring",
     "tasks",
     "feed",
     "rules",

@@ -1,7 +1,7 @@
 """Task, Stage, Recipe: how parts are put together, and the refusal of what cannot work.
 
 What arrives: parts. What leaves: values that can be compared, saved and run.
-What never happens here: a wiring mistake that shows only in training. It is refused here, in a sentence.
+What never happens here: a wiring mistake that shows only in training. It is refused at once, by `wiring.py`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ from unmask.errors import RecipeError
 from unmask.examples.plan import Examples
 from unmask.examples.visits import EveryVisit, Renew
 from unmask.nets.trunk import Trunk
-from unmask.objectives.part import Ahead, Behind, Objective
+from unmask.objectives.part import Ahead, Objective
 from unmask.optimising import Balance, Descent
-from unmask.records import Fact, Layer
+from unmask.records import Layer
 from unmask.tokenize.spec import Spec
-from unmask.views import ENCODER, Layout, View, leaks
-
-_SAMPLE = Layout.of(8, prefix=2, rank=[-1, -1, 0, -1, 2, -1, 1, -1])
-_TWO_DOCUMENTS = Layout.of(8, document=[0, 0, 0, 0, 1, 1, 1, 1])
+from unmask.views import ENCODER, View
+from unmask.wiring import check_borders, check_fed, check_one_head, check_order, check_read, check_sight, check_weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,73 +33,18 @@ class Task:
     view: View = ENCODER
 
     def __post_init__(self) -> None:
-        if len(set(self.learns)) < len(self.learns):
-            raise RecipeError(f"Task '{self.name}' learns the same objective twice. Give it a weight instead.")
-        self._check_borders()
+        check_borders(self.name, self.examples, self.view)
         for objective in self.learns:
-            self._check_fed(objective)
-            self._check_sight(objective)
-        self._check_order()
-        for made in self.corrupt.makes:
-            if not any(objective.reads is made for objective in self.learns):
-                raise RecipeError(
-                    f"Task '{self.name}': {_name(self.corrupt)} asks for a {made.__name__}, but no objective reads it. "
-                    f"Add one that does, or take another corruption."
-                )
+            check_fed(self.name, objective, self.examples, self.corrupt)
+            check_sight(self.name, objective, self.view)
+        check_order(self.name, self.learns)
+        check_weights(self.name, self.learns)
+        check_read(self.name, self.learns, self.corrupt)
 
     @property
     def needs(self) -> frozenset[Layer]:
         """The layers that a corpus must have been segmented into."""
         return self.corrupt.needs
-
-    def _check_fed(self, objective: Objective) -> None:
-        if objective.reads is not Fact and objective.reads not in self.corrupt.makes:
-            made = " and ".join(kind.__name__ for kind in self.corrupt.makes)
-            raise RecipeError(
-                f"Task '{self.name}': {_name(objective)} needs a {objective.reads.__name__}, but {_name(self.corrupt)} "
-                f"makes a {made}. Exchange one of the two."
-            )
-        missing = objective.facts - self.examples.gives
-        if missing:
-            given = ", ".join(sorted(self.examples.gives)) or "no facts"
-            raise RecipeError(
-                f"Task '{self.name}': {_name(objective)} needs the fact '{min(missing)}', but {_name(self.examples)} "
-                f"states {given}. Build rows that state it, or learn something else."
-            )
-
-    def _check_order(self) -> None:
-        """Who asks about what another one wrote needs that one; and what is written must be read."""
-        ahead = [one for one in self.learns if isinstance(one, Ahead)]
-        for one in self.learns:
-            if isinstance(one, Behind) and not any(isinstance(other, one.follows) for other in ahead):
-                raise RecipeError(
-                    f"Task '{self.name}': {_name(one)} asks about tokens that a {one.follows.__name__} has written, "
-                    f"but the task has none. Learn a {one.follows.__name__} beside it."
-                )
-        if len(ahead) > 1 or len(ahead) == len(self.learns) > 0:
-            found = "it is alone" if len(self.learns) == 1 else f"there are {len(ahead)}"
-            raise RecipeError(
-                f"Task '{self.name}': {_name(ahead[0])} writes what the trunk is shown, for others to read; it must be "
-                f"the only one to write and not the only one to learn, but {found}. Learn it with, for example, "
-                "Replaced or MLM."
-            )
-
-    def _check_borders(self) -> None:
-        across = any(stream.rule.allows(_TWO_DOCUMENTS)[:4, 4:].any() for stream in self.view.streams)
-        if self.examples.apart and across:
-            raise RecipeError(
-                f"Task '{self.name}': {_name(self.examples)} keeps the documents of a row apart, but under this view "
-                "they see each other. Take the view DOCUMENTS, or rows that may run across documents."
-            )
-
-    def _check_sight(self, objective: Objective) -> None:
-        question = objective.asks(_SAMPLE)
-        found = leaks(self.view, _SAMPLE, question.answers, question.hidden)
-        if found:
-            raise RecipeError(
-                f"Task '{self.name}': under this view {_name(objective)} can see its own answer: {found[0].explain()}. "
-                "Choose a view that hides it."
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +65,12 @@ class Stage:
             raise RecipeError(
                 f"A stage needs one or more tasks and a share for each, summing to 1; found {len(self.tasks)} tasks "
                 f"and the shares {self.shares}."
+            )
+        names = [task.name for task in self.tasks]
+        if len(set(names)) < len(names):
+            raise RecipeError(
+                f"The tasks of a stage need names of their own, because rows, draws and records go by them; found "
+                f"{', '.join(names)}. Rename one."
             )
         if self.length < 8 or self.batch < 1 or not 0 < self.share <= 1:
             raise RecipeError(
@@ -163,6 +112,11 @@ class Recipe:
                     f"the trunk knows {self.trunk.segments}. Set trunk.segments={task.examples.segments}."
                 )
 
+        check_one_head(self.name, [one for task in self.tasks for one in task.learns])
+        for one in self.objectives:
+            if isinstance(one, Ahead):
+                one.check(self.trunk)
+
     @property
     def tasks(self) -> tuple[Task, ...]:
         """Every task of every stage, each once."""
@@ -195,7 +149,3 @@ class Recipe:
                 f"{self.name} reads {', '.join(sorted(self.needs))} units, but the corpus in {folder} was prepared "
                 f"with {have} only. Prepare it with: unmask prepare CORPUS {wish} --out NEW_FOLDER"
             )
-
-
-def _name(part: object) -> str:
-    return type(part).__name__

@@ -41,7 +41,7 @@ def do_all(folder: Path, processes: Processes) -> None:
     for recipe in subjects():
         home = folder / recipe.name
         gradients(recipe, home, processes)
-        train(training(recipe, STEPS), run_of(micro=MICRO, trials=2), processes, home)
+        train(training(recipe, STEPS), run_of(micro=MICRO, trials=2, queue=2, save_minutes=0.001), processes, home)
 
 
 def gradients(recipe: Recipe, home: Path, processes: Processes) -> None:

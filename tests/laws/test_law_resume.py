@@ -47,15 +47,15 @@ class StopAt:
             raise Stopped
 
 
-def go(recipe: Recipe, folder: Path, until: int = STEPS) -> None:
+def go(recipe: Recipe, folder: Path, until: int = STEPS, queue: int = 0) -> None:
     """Train, or go on training, with a learner that knows nothing of what was before."""
     listeners = [StopAt(until)] if until < STEPS else []
-    train(training(recipe, STEPS), run_of(**CHECKPOINTS), ALONE, folder, listeners)
+    train(training(recipe, STEPS), run_of(**CHECKPOINTS, queue=queue), ALONE, folder, listeners)
 
 
-def stop(recipe: Recipe, folder: Path, at: int) -> None:
+def stop(recipe: Recipe, folder: Path, at: int, queue: int = 0) -> None:
     with pytest.raises(Stopped):
-        go(recipe, folder, at)
+        go(recipe, folder, at, queue)
 
 
 def end(folder: Path) -> dict[str, bytes]:
@@ -67,10 +67,9 @@ def end(folder: Path) -> dict[str, bytes]:
 
 def told(folder: Path) -> list[dict[str, Any]]:
     """The record without what the clock says, and without the starts."""
+    clocks = ("seconds", "tokens_per_second", "waited")
     lines = (line for line in read_record(folder / RECORD) if line["kind"] != "start")
-    return [
-        {name: value for name, value in line.items() if name not in ("seconds", "tokens_per_second")} for line in lines
-    ]
+    return [{name: value for name, value in line.items() if name not in clocks} for line in lines]
 
 
 @pytest.mark.parametrize("recipe", MEMBERS, ids=lambda recipe: recipe.name)
@@ -100,6 +99,16 @@ def test_every_optimiser_goes_on_across_a_change_of_stage(
     assert end(tmp_path / "stopped") == end(tmp_path / "straight")
     places = [line["length"] for line in told(tmp_path / "stopped") if line["kind"] == "step"]
     assert places == [32] * 10 + [48] * 10
+
+
+def test_steps_that_wait_in_a_queue_are_done_again(tmp_path: Path) -> None:
+    """What was queued when a training stopped is in neither the record nor a checkpoint."""
+    go(TWO_STAGES, tmp_path / "straight")
+    for step in (1, 9, 10, 11, 15):
+        stop(TWO_STAGES, tmp_path / "stopped", step, queue=3)
+    go(TWO_STAGES, tmp_path / "stopped", queue=2)
+    assert end(tmp_path / "stopped") == end(tmp_path / "straight")
+    assert told(tmp_path / "stopped") == told(tmp_path / "straight")
 
 
 def test_an_older_checkpoint_leads_to_the_same_end(tmp_path: Path) -> None:

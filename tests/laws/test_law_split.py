@@ -3,6 +3,7 @@ learned. (That two processes learn the same as one is held in tests/distributed.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +29,9 @@ from torch import Tensor
 
 from unmask.tasks import Recipe
 from unmask.train.course import Crew, Moment
-from unmask.train.run import Precision
+from unmask.train.loading import Loader
+from unmask.train.processes import Processes
+from unmask.train.run import Precision, Run
 from unmask.train.step import Loaded
 
 MEMBERS = [fast(dry(recipe), 3e-3) for recipe in trained_members()]
@@ -80,9 +83,19 @@ def test_accumulated_steps_follow_the_curve_of_whole_ones(recipe: Recipe, tmp_pa
     assert [line["norm"] for line in split] == pytest.approx([line["norm"] for line in whole], rel=1e-3)
 
 
+@every_member
+def test_evened_batches_follow_the_curve_of_those_as_they_came(recipe: Recipe, tmp_path: Path) -> None:
+    plain = curve(recipe, STEPS, tmp_path / "plain", micro=3 * LENGTH)
+    evened = curve(recipe, STEPS, tmp_path / "even", micro=3 * LENGTH, even=True)
+    assert [line["count"] for line in evened] == [line["count"] for line in plain]
+    assert [line["tokens"] for line in evened] == [line["tokens"] for line in plain]
+    assert losses(evened) == pytest.approx(losses(plain), rel=SAME)
+    assert [line["norm"] for line in evened] == pytest.approx([line["norm"] for line in plain], rel=1e-3)
+
+
 @pytest.mark.parametrize(
     "logistics",
-    [{"trials": 6}, {"keep": 5, "save_minutes": 0.0}, {"micro": 1}, {"micro": 1 << 40}],
+    [{"trials": 6}, {"keep": 5, "save_minutes": 0.0}, {"micro": 1}, {"micro": 1 << 40}, {"queue": 2}],
     ids=lambda logistics: ", ".join(logistics),
 )
 def test_nothing_in_a_run_changes_the_curve(logistics: dict[str, Any], tmp_path: Path) -> None:
@@ -91,11 +104,31 @@ def test_nothing_in_a_run_changes_the_curve(logistics: dict[str, Any], tmp_path:
 
 
 @pytest.mark.skipif("UNMASK_COMPILE" not in os.environ, reason="compiling takes a minute; set UNMASK_COMPILE=1")
-def test_a_compiled_network_follows_the_same_curve(tmp_path: Path) -> None:
+@pytest.mark.parametrize("even", [False, True])
+def test_a_compiled_network_follows_the_same_curve(tmp_path: Path, even: bool) -> None:
     plain = curve(MEMBERS[0], STEPS, tmp_path / "plain")
-    assert losses(curve(MEMBERS[0], STEPS, tmp_path / "compiled", compile=True)) == pytest.approx(
-        losses(plain), rel=SAME
-    )
+    compiled = curve(MEMBERS[0], STEPS, tmp_path / "compiled", compile=True, even=even)
+    assert losses(compiled) == pytest.approx(losses(plain), rel=SAME)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
+@every_member
+def test_no_queued_step_waits_for_the_device(recipe: Recipe) -> None:
+    device = torch.device("cuda", 0)
+    made = training(recipe, STEPS)
+    run = Run(device=device, precision=Precision.BFLOAT16, queue=2)
+    worker = worker_for(made, run, Processes(0, 1, device))
+    with Loader.open(made.course, Crew(), run) as loader:
+        for step in range(3):
+            if step and worker.queue:
+                torch.cuda.set_sync_debug_mode("error")
+            try:
+                loaded, _ = loader.ask(Moment(step, 0.0)).take()
+                said = worker.move(worker.backward(loaded, loaded.lesson.asked(), step))
+            finally:
+                torch.cuda.set_sync_debug_mode("default")
+            assert all(map(math.isfinite, said.read()))
 
 
 @every_member

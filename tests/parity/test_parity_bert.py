@@ -7,7 +7,8 @@ from parity_nets import SHAPES, asked, drawn, theirs
 from unmask.dialect import Dialect
 from unmask.export.architecture import Architecture, Purpose
 from unmask.export.dialects import table_of
-from unmask.nets.batch import Batch, ClozeAnswers, FactAnswers
+from unmask.nets.answers import ClozeAnswers, FactAnswers
+from unmask.nets.batch import Batch
 from unmask.nets.layout import from_grid
 from unmask.objectives.heads import SayFact, SayTokens
 from unmask.records import Spans

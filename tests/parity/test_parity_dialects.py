@@ -8,7 +8,8 @@ from parity_nets import EVERY_SIZE, SHAPES, asked, drawn, drawn_for, theirs
 from unmask.dialect import Dialect
 from unmask.export.architecture import Architecture, Purpose
 from unmask.export.outputs import LAST, apart, our_outputs, padded
-from unmask.nets.batch import Batch, ClozeAnswers, FactAnswers, ReplacedAnswers
+from unmask.nets.answers import ClozeAnswers, FactAnswers, ReplacedAnswers
+from unmask.nets.batch import Batch
 from unmask.nets.layout import to_grid
 from unmask.objectives.after_guess import SayReplaced
 from unmask.objectives.heads import SayFact, SayTokens

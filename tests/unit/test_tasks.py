@@ -28,6 +28,10 @@ from unmask.views import CAUSAL, DOCUMENTS
 
 CLOZE = Task(name="cloze", examples=Pairs(Negative.RANDOM), corrupt=MaskOut(), learns=(MLM(), NSP))
 STAGE = Stage(tasks=(CLOZE,), length=128, batch=256)
+SPANS = tuple(
+    Task(name=f"at most {most}", examples=Packed(), corrupt=MaskOut(), learns=(MLM(), SBO(most=most)))
+    for most in (20, 9)
+)
 
 REFUSED: dict[str, tuple[Callable[[], object], list[str]]] = {
     "next sentence on swapped pairs": (
@@ -63,6 +67,22 @@ REFUSED: dict[str, tuple[Callable[[], object], list[str]]] = {
         ["Task 'packed'", "Packed keeps the documents of a row apart", "see each other", "DOCUMENTS"],
     ),
     "the same objective twice": (lambda: replace(CLOZE, learns=(MLM(), NSP, NSP)), ["Task 'cloze'", "twice"]),
+    "the same head twice": (
+        lambda: replace(CLOZE, learns=(MLM(), MLM(weight=2.0), NSP)),
+        ["Task 'cloze'", "twice: 'mlm'", "Give it a weight"],
+    ),
+    "an objective that is unlearned": (
+        lambda: replace(CLOZE, learns=(MLM(weight=-1.0), NSP)),
+        ["Task 'cloze': MLM needs a weight of at least 0", "found -1"],
+    ),
+    "one head with two settings": (
+        lambda: replace(member("spanbert"), stages=(replace(STAGE, tasks=SPANS, shares=(0.5, 0.5)),)),
+        ["spanbert", "two tasks learn 'sbo' with one head", "most=9", "Only their weights may differ"],
+    ),
+    "two tasks of one name in a stage": (
+        lambda: replace(STAGE, tasks=(CLOZE, replace(CLOZE, corrupt=MaskOut(Units()))), shares=(0.5, 0.5)),
+        ["names of their own", "found cloze, cloze", "Rename one"],
+    ),
     "a corruption that nobody reads": (
         lambda: Task(name="idle", examples=Pairs(), corrupt=MaskOut(), learns=(NSP,)),
         ["Task 'idle'", "MaskOut asks for a Cloze", "no objective reads it", "Add one that does"],
@@ -119,13 +139,19 @@ def test_what_cannot_work_is_refused_with_a_sentence(mistake: str) -> None:
 
 def test_what_can_work_is_accepted_and_says_what_it_needs() -> None:
     assert CLOZE.needs == frozenset()
-    words = replace(CLOZE, corrupt=MaskOut(Units(Layer.PHRASE)))
+    words = replace(CLOZE, name="words", corrupt=MaskOut(Units(Layer.PHRASE)))
     assert words.needs == {Layer.WORD, Layer.PHRASE}
     assert Task(name="ahead", examples=Packed(), corrupt=Nothing(), learns=(CLM(),), view=CAUSAL).view == CAUSAL
     apart = Task(name="apart", examples=Packed(Join.BORDERS), corrupt=MaskOut(), learns=(MLM(),), view=DOCUMENTS)
     assert apart.view == DOCUMENTS
     assert Task(name="t5", examples=Packed(), corrupt=Sentinels(), learns=(WriteOut(),)).needs == frozenset()
     assert replace(STAGE, tasks=(CLOZE, words), shares=(0.25, 0.75)).shares == (0.25, 0.75)
+
+
+def test_tasks_that_share_a_head_may_weigh_it_differently() -> None:
+    heavy = replace(CLOZE, name="heavy", learns=(MLM(weight=2.0), NSP))
+    recipe = replace(member("bert"), stages=(replace(STAGE, tasks=(CLOZE, heavy), shares=(0.5, 0.5)),))
+    assert [one.name for one in recipe.objectives] == ["mlm", "next"]
 
 
 def test_a_recipe_lists_each_task_once_and_needs_what_any_of_them_needs() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from unmask.codec import override
 from unmask.corrupt.mask_out import MaskOut
 from unmask.errors import RecipeError
 from unmask.examples.pairs import Pairs
+from unmask.family import member
 from unmask.objectives.every import Every
 from unmask.objectives.guess import Guess
 from unmask.objectives.mlm import MLM
@@ -35,6 +37,12 @@ def test_what_nobody_reads_is_not_written() -> None:
 def test_one_alone_writes() -> None:
     with pytest.raises(RecipeError, match=r"the only one to write.*but there are 2"):
         task(Guess(), Guess(width=0.5), Replaced())
+
+
+def test_a_generator_that_is_the_trunk_has_its_size() -> None:
+    electra = member("electra", "small")
+    with pytest.raises(RecipeError, match=r"needs width 1 and depth 1; found a generator of depth 12 and width 64"):
+        override(electra, "stages.0.tasks.0.learns.0.tie", "all")
 
 
 @pytest.mark.parametrize("learns", [(Guess(), Replaced()), (Guess(), MLM(), NSP), (Replaced(), Guess(), Every())])

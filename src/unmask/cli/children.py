@@ -10,15 +10,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 
 from unmask.errors import UserError
 from unmask.shards.lock import wait_until_free
 
 _LOOK = 0.5
-"""Seconds between two looks at a child."""
+"""Seconds between two looks at the children."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +41,29 @@ class Children:
 
     at_once: int
     watch: Callable[[Sequence[Child]], None]
-    """Is shown now and then which are at work."""
+    """Is shown now and then, and whenever one has ended, which are at work."""
     running: dict[Child, subprocess.Popen[bytes]] = field(default_factory=dict)
+    stopped: Event = field(default_factory=Event)
 
     def work(self, children: Iterable[Child]) -> None:
         """Run all of them; the first that fails stops the others, and its sentence is raised."""
         waiting = list(children)
         with ThreadPoolExecutor(max(min(self.at_once, len(waiting)), 1)) as pool:
             try:
-                for future in as_completed([pool.submit(self._run, child) for child in waiting]):
-                    future.result()
+                self._wait({pool.submit(self._run, child) for child in waiting})
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
+                self.stopped.set()
                 for process in list(self.running.values()):
                     process.terminate()
                 raise
+
+    def _wait(self, left: set[Future[None]]) -> None:
+        while left:
+            ended, left = wait(left, _LOOK, FIRST_COMPLETED)
+            for future in ended:
+                future.result()
+            self.watch(list(self.running))
 
     def _run(self, child: Child) -> None:
         child.folder.parent.mkdir(parents=True, exist_ok=True)
@@ -68,17 +77,12 @@ class Children:
                 env={**os.environ, "OMP_NUM_THREADS": threads},
             )
             self.running[child] = process
-            code = self._wait(process)
+            if self.stopped.is_set():  # it began while the others were being stopped
+                process.terminate()
+            code = process.wait()
         del self.running[child]
         if code:
             raise UserError(f"{_reason(child.log) or f'A run ended with {code}'} (the run: {child.log})")
-
-    def _wait(self, process: subprocess.Popen[bytes]) -> int:
-        while True:
-            try:
-                return process.wait(_LOOK)
-            except subprocess.TimeoutExpired:
-                self.watch(list(self.running))
 
 
 def _reason(log: Path) -> str:

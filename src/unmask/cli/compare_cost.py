@@ -26,13 +26,15 @@ from unmask.train.processes import Processes
 
 _EPOCHS = 3.0
 """How often `unmask tune` usually learns from every row."""
+_START = 5.0
+"""Seconds that a program needs before it begins, roughly: torch has to be loaded."""
 _SOME = 1.0
 """What a run counts for whose time nobody has measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Seconds of each network by its arm, and of a tune on average."""
+    """Seconds of each network by its arm, and of a tune on average; with the start of the program that makes it."""
 
     networks: Mapping[str, float]
     tune: float
@@ -56,13 +58,13 @@ def forecast(contest: Contest, arms: Collection[Arm]) -> Forecast:
     if arms:
         say("measuring a few steps of each member ...", beside=True)
     found = {arm.name: _measured(contest, arm) for arm in contest.arms if arm in arms}
-    networks = {arm.name: found[arm.name].seconds if arm.name in found else _SOME for arm in contest.arms}
+    networks = {arm.name: _START + found[arm.name].seconds if arm.name in found else _SOME for arm in contest.arms}
     speeds = [one.tokens_per_second for one in found.values()]
     manifest = contest.parts(contest.arms[0], 0).corpus.manifest.counts
     per_character = manifest.tokens / max(manifest.characters, 1)
     characters = [_characters(task) * _epochs(contest, task) for task in contest.tasks]
     tune = sum(characters) / len(characters) * per_character * len(speeds) / sum(speeds) if speeds else _SOME
-    return Forecast(networks, tune)
+    return Forecast(networks, _START + tune)
 
 
 def show_forecast(contest: Contest, costs: Forecast, missing: Sequence[Entry], tunes: int) -> None:
@@ -74,7 +76,7 @@ def show_forecast(contest: Contest, costs: Forecast, missing: Sequence[Entry], t
     facts += [("tunes", f"{tunes} of {every} (tasks: {', '.join(task.name for task in contest.tasks)})")]
     if measured:
         seconds = sum(costs.networks[entry.arm.name] for entry in missing) + tunes * costs.tune
-        facts += [("time", f"about {duration(seconds)}, more where many programs have to start")]
+        facts += [("time", f"about {duration(seconds)}, one after another")]
     print_facts(facts)
 
 

@@ -7,7 +7,7 @@ What never happens here: a run, or a folder. What cannot work is refused before 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -69,6 +69,14 @@ class Contest:
     def entries(self) -> tuple[Entry, ...]:
         """Every network that is to be made."""
         return entries(self.arms, self.seeds)
+
+    def rounds(self, at_once: int) -> Iterator[tuple[Entry, ...]]:
+        """The same by seed, so that after a round every member has one more score on every task.
+
+        Where more networks are trained at once than there are members, a round has several seeds.
+        """
+        size = len(self.arms) * max(at_once // len(self.arms), 1)
+        return (self.entries[at : at + size] for at in range(0, len(self.entries), size))
 
     @property
     def from_scratch(self) -> frozenset[str]:

@@ -26,30 +26,34 @@ from unmask.report.scores import scored
 
 _TASKS = 4
 """Tasks beside each other, so that a table fits into 80 columns."""
-_NAME, _SCORE = 16, 11
+_NAME, _SCORE = 16, 13
 """Most letters of a member's and of a task's name."""
 _SAME = frozenset({"name", "year", "paper", "title", "changed", "parent", "tokenizer", "dialect"})
 """Places of a recipe that say nothing about what was compared: labels, and a vocabulary that all members share."""
 
 
-def show(results: Results, contest: Contest) -> None:
-    """Both tables."""
-    rows = _rows(results)
+def show(results: Results) -> None:
+    """Both tables, of whatever is finished."""
+    rows, costs = _rows(results), _cost_rows(results)
+    if not costs:
+        say("No network is finished, so there is no table yet.")
+        return
     for at in range(0, len(results.tasks), _TASKS):
         some = results.tasks[at : at + _TASKS]
         console().print(_scores(rows, some, last=at + _TASKS >= len(results.tasks)))
     say("Hundredths, mean and standard deviation over n seeds; guess: what is right without reading the text.")
-    console().print(_costs(_cost_rows(results)))
+    console().print(_costs(costs))
     say("Time, loss and right answers (held-out text) are means over seeds; FLOPs are those of training.")
 
 
 def told_page(results: Results, contest: Contest) -> Compared:
     """Everything that the page shows."""
     names = [standing.name for standing in results.standings]
-    budget = ", ".join(f"{value:g} {name}" for name, value in contest.budget.items() if value is not None)
+    budget = ", ".join(f"{value:,g} {name}" for name, value in contest.budget.items() if value is not None)
+    seeds = f"{contest.seeds} seed{'s' * (contest.seeds != 1)}"
     return Compared(
         title=" · ".join(names),
-        about=(f"{budget} each, up to {contest.seeds} seeds.", contest.vocabulary()),
+        about=(f"{budget} each, up to {seeds}.", contest.vocabulary()),
         tasks={task.name: NAMES.get(task.metric, task.metric) for task in results.tasks},
         rows=_rows(results),
         costs=_cost_rows(results),

@@ -19,7 +19,7 @@ from unmask.cli.compare_table import show, told_page
 from unmask.cli.progress import Tick, progress
 from unmask.cli.terminal import interruptible, say
 from unmask.lab.arms import NETWORK, Entry
-from unmask.lab.curves import keep_points, point_steps
+from unmask.lab.curves import keep_points, point_steps, share_done
 from unmask.lab.results import Reader, Results
 from unmask.report.compare_page import compare_page
 from unmask.shards.files import write_json, write_text
@@ -58,10 +58,11 @@ class Comparison:
             return
         with hold(self.out), interruptible(self.out):
             begin(self.out, description)
-            with progress("comparing", costs.total(contest)) as tick:
-                self._make(_Board(self, costs, tick))
-            results = self._tell()
-            show(results, contest)
+            try:
+                with progress("comparing", costs.total(contest)) as tick:
+                    self._make(_Board(self, costs, tick))
+            finally:  # who stops it in the middle, or is stopped by a run that fails, sees what there is
+                show(self._tell())
             say(f"The figures are in {self.out / RESULTS} and {self.out / PAGE}, each run in {self.out / 'members'}.")
 
     def _missing(self) -> Iterator[Entry]:
@@ -75,15 +76,16 @@ class Comparison:
                 check(folder, self.contest.parts(entry.arm, entry.seed).description())
 
     def _make(self, board: _Board) -> None:
-        """Some members at a time: their networks, then everything that is tuned from them."""
+        """Seed by seed: all networks, then everything that is tuned from them."""
         pretrain = Children(self.pretrain_at_once, board.watch)
         tune = Children(self.at_once or os.cpu_count() or 1, board.watch)
-        found, size = self.contest.entries, self.pretrain_at_once
-        for some in (found[at : at + size] for at in range(0, len(found), size)):
-            pretrain.work(list(self._networks(some)))
-            for entry in some:
-                self._keep_points(entry)
-            tune.work([child for entry in some for child in self.tunes(entry)])
+        size = self.pretrain_at_once
+        for found in self.contest.rounds(size):
+            for some in (found[at : at + size] for at in range(0, len(found), size)):
+                pretrain.work(self._networks(some))
+                for entry in some:
+                    self._keep_points(entry)
+            tune.work(child for entry in found for child in self.tunes(entry))
             self._tell()
 
     def _networks(self, some: Sequence[Entry]) -> Iterator[Child]:
@@ -140,18 +142,4 @@ class _Board:
         waiting = sum(1 for _ in self.comparison.tunes(entry)) if finished(network) else 0
         whole = self.costs.tunes(self.comparison.contest, entry)
         tuned = whole - waiting * self.costs.tune if finished(network) else 0.0
-        return self.costs.networks[entry.arm.name] * _share(network) + max(tuned, 0.0)
-
-
-def _share(folder: Path) -> float:
-    """How much of a pre-training is done, by the last line of its record."""
-    if finished(folder):
-        return 1.0
-    path = folder / RECORD
-    if not path.is_file():
-        return 0.0
-    with path.open("rb") as file:
-        file.seek(max(path.stat().st_size - 4096, 0))
-        lines = file.read().decode(errors="replace").splitlines()
-    found = [line.partition('"share": ')[2].partition(",")[0] for line in lines]
-    return min(float(next((share for share in reversed(found) if share), "0")), 1.0)
+        return self.costs.networks[entry.arm.name] * share_done(network) + max(tuned, 0.0)

@@ -9,27 +9,23 @@ from __future__ import annotations
 
 import math
 import os
-import subprocess
-import sys
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich.table import Table
 
-from unmask.cli.progress import Tick, progress
+from unmask.cli.children import Child, Children
+from unmask.cli.progress import progress
 from unmask.cli.terminal import console, interruptible, say
-from unmask.errors import UserError
 from unmask.evaluate.metrics import NAMES
 from unmask.evaluate.suite import Attempt, Figures, describe, done, figures, mean, plan, spread
 from unmask.evaluate.suite_file import SuiteTask
 from unmask.report.suite_page import TaskScores, suite_page
 from unmask.shards.files import write_json, write_text
-from unmask.shards.lock import wait_until_free
 from unmask.train.folder import begin, check, hold
 
-RESULTS, PAGE, LOG = "results.json", "report.html", "log.txt"
+RESULTS, PAGE = "results.json", "report.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +40,7 @@ class Suite:
     scratch: bool
     out: Path
     at_once: int = 0
-    running: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    """Runs that share the machine; 0: one for each core."""
 
     def work(self) -> None:
         """Make the runs that are missing, then print the table."""
@@ -54,7 +50,6 @@ class Suite:
             check(self.out, description)
             begin(self.out, description)
             self._make([one for one in attempts if not done(one, self.out)], len(attempts))
-            self._answer_tests()
             found = figures(attempts, self.out)
             write_json(self.out / RESULTS, {"tasks": [_finite(asdict(one)) for one in found]})
             write_text(self.out / PAGE, suite_page(self.source.resolve().name, [_told(one) for one in found]))
@@ -70,63 +65,31 @@ class Suite:
         return {"name": opened.name, "weights": digest_of(opened.model), "tokenizer": opened.tokenizer.digest}
 
     def _make(self, missing: Sequence[Attempt], total: int) -> None:
-        """Work off runs, several at once; the first that fails stops all."""
+        """Work off runs, several at once; the first that fails stops all. Then the files without truth."""
         workers = min(self.at_once or os.cpu_count() or 1, max(len(missing), 1))
         with progress(f"{total} runs, {workers} at once", total) as tick:
-            tick(total - len(missing))
-            with ThreadPoolExecutor(workers) as pool:
-                try:
-                    self._wait([pool.submit(self._run, one, workers) for one in missing], total, tick)
-                except BaseException:
-                    pool.shutdown(wait=False, cancel_futures=True)
-                    for process in self.running:
-                        process.terminate()
-                    raise
 
-    def _wait(self, futures: Sequence[Future[str]], total: int, tick: Tick) -> None:
-        for number, future in enumerate(as_completed(futures), start=total - len(futures) + 1):
-            tick(number, future.result())
+            def watch(running: Sequence[Child]) -> None:
+                left = sum(not done(one, self.out) for one in missing)
+                names = (str(child.folder.relative_to(self.out / "runs")) for child in running[:2])
+                tick(total - left, ", ".join(names))
 
-    def _run(self, attempt: Attempt, workers: int) -> str:
-        """One run in a process of its own, its words in a file."""
-        folder = self.out / attempt.place
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        wait_until_free(folder)
-        words = attempt.words(self.source, self.out, self.options)
-        log = folder.parent / f"{folder.name}.{LOG}"
-        self._call(words, log, workers)
-        return attempt.place.removeprefix("runs/")
+            children = Children(workers, watch)
+            watch(())
+            children.work(self._child(one) for one in missing)
+            children.work(self._tests())
 
-    def _call(self, words: Sequence[str], log: Path, workers: int) -> None:
-        threads = str(max(1, (os.cpu_count() or 1) // workers))
-        with log.open("ab") as file:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "unmask", *words],
-                stdout=file,
-                stderr=file,
-                env={**os.environ, "OMP_NUM_THREADS": threads},
-            )
-            self.running.append(process)
-            code = process.wait()
-        self.running.remove(process)
-        if code:
-            raise UserError(f"{_reason(log) or f'A run ended with {code}'} (the run: {log})")
+    def _child(self, attempt: Attempt) -> Child:
+        return Child(tuple(attempt.words(self.source, self.out, self.options)), self.out / attempt.place)
 
-    def _answer_tests(self) -> None:
-        """Answer the files whose truth is not known, with the first seed."""
+    def _tests(self) -> Iterator[Child]:
+        """Answers to the files whose truth is not known, by the first seed."""
         for task in self.tasks:
-            run = self.out / "runs" / task.name / "tuned-0"
-            for test in task.tests:
-                answers = self.out / "submissions" / f"{task.name}.jsonl"
-                if not answers.exists():
-                    self._call(["predict", str(run), str(test), "--out", str(answers)], run.parent / f"test.{LOG}", 1)
-
-
-def _reason(log: Path) -> str:
-    """What a run said when it stopped, if it was a sentence."""
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    said = [line.removeprefix("unmask: ") for line in lines if line.startswith("unmask: ")]
-    return said[-1] if said else ""
+            run, answers = self.out / "runs" / task.name / "tuned-0", self.out / "submissions" / f"{task.name}.jsonl"
+            if not answers.exists():
+                for test in task.tests:
+                    words = ("predict", str(run), str(test), "--out", str(answers))
+                    yield Child(words, run.parent / "test")
 
 
 def show(found: Sequence[Figures]) -> None:

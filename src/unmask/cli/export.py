@@ -7,6 +7,7 @@ What never happens here: writing; see `unmask.export.write`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -84,6 +85,8 @@ def export(
     architecture = _architecture(form, model, opened)
     proof = write(model, opened.tokenizer, out, architecture, opened.about, extras=extras)
     _tell(out, architecture, proof)
+    if opened.left and form is Form.WHOLE:
+        _tell_left(opened.left)
     if opened.generator is not None and model is opened.model:
         _tell_generator()
 
@@ -179,6 +182,13 @@ def _tell(out: Path, architecture: Architecture, proof: Proof) -> None:
     )
     for other in proof.others:
         say(f"proven: {other}")
+
+
+def _tell_left(heads: Sequence[str]) -> None:
+    from unmask.cli.terminal import say
+
+    many = "Heads that have" if len(heads) > 1 else "A head that has"
+    say(f"note: {many} no class in transformers and stayed behind: {', '.join(heads)}.")
 
 
 def _tell_generator() -> None:

@@ -21,9 +21,10 @@ from unmask.codec import encode, fingerprint
 from unmask.errors import RecipeError
 from unmask.export.source import Network, open_source
 from unmask.export.start import begin_from, fill_learner
-from unmask.family import member
+from unmask.family import member, sizes
 from unmask.lab.flops import Meter
 from unmask.nets.model import Model
+from unmask.nets.sizes import Size
 from unmask.nets.transformer import count
 from unmask.nets.trunk import Trunk
 from unmask.shards.corpus import Corpus
@@ -38,6 +39,8 @@ from unmask.train.lessons import Lessons, learnable
 from unmask.train.loop import Training
 from unmask.train.record import Line
 from unmask.train.samples import Filler, fill_samples
+
+_EXAMPLE = "stages.0.length=256"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,9 +123,9 @@ class Pretraining:
         recipe = self._member
         changes = [f"stages.{number}.batch={wish.batch}" for number in range(len(recipe.stages)) if wish.batch]
         changes += [f"descent.optimiser.rate={wish.rate}"] if wish.rate is not None else []
-        recipe = changed(recipe, [*changes, *wish.changes], "stages.0.length=256")
+        recipe = changed(recipe, [*changes, *(one for one in wish.changes if not _about_tasks(one))], _EXAMPLE)
         for model in self.start:
-            if wish.size and recipe.trunk != model.shape:
+            if wish.size and not _same_size(recipe.trunk, model.shape):
                 raise RecipeError(f"--from {wish.start} brings a network of its own size. Leave --size out.")
             if recipe.trunk.segments > model.shape.segments:
                 raise RecipeError(
@@ -134,9 +137,22 @@ class Pretraining:
 
     @property
     def _member(self) -> Recipe:
-        """The member before any change: as published, or for a short run."""
-        published = member(self.wish.member, self.wish.size)
+        """The member as published, or for a short run.
+
+        What its tasks are is changed before a short run parts its stages, so that a path of the published recipe
+        holds for every part. All other changes come later, because they are about what a short run has set.
+        """
+        tasks = [one for one in self.wish.changes if _about_tasks(one)]
+        published = changed(member(self.wish.member, self._size), tasks, _EXAMPLE)
         return shortened(published) if self.wish.short else published
+
+    @property
+    def _size(self) -> str:
+        """The size that was wished for; else that of the network to begin with, where the member has such a size."""
+        name, _, _ = self.wish.member.partition(":")
+        if self.wish.size or not self.start or name.endswith(".py"):
+            return self.wish.size
+        return next((size for size, known in sizes(name).items() if _same_size(known, self.start[0].shape)), "")
 
     @cached_property
     def course(self) -> Lessons:
@@ -232,3 +248,14 @@ class Pretraining:
 def _with_dropout(shape: Trunk, like: Trunk) -> Trunk:
     """A given shape; what is dropped in training and how rows are pooled is no part of it: the recipe says it."""
     return replace(shape, dropout=like.dropout, attention_dropout=like.attention_dropout, pooled=like.pooled)
+
+
+def _about_tasks(change: str) -> bool:
+    """Whether a change is about what the tasks of a stage are, not about how long or how wide."""
+    path = change.partition("=")[0].split(".")
+    return path[0] == "stages" and "tasks" in path[1:3]
+
+
+def _same_size(one: Trunk | Size, other: Trunk) -> bool:
+    """Whether two networks are equally deep and wide; dropout and the like may differ."""
+    return (one.depth, one.width, one.heads, one.inner) == (other.depth, other.width, other.heads, other.inner)

@@ -62,6 +62,8 @@ class Logistics:
 def run(wish: Wish, logistics: Logistics) -> None:
     """Pre-train, with an estimate before, progress all along and a summary at the end."""
     parts, how, out = Pretraining(wish), logistics.here(), logistics.out
+    if wish.start:
+        say(f"reading the network in {wish.start} ...", beside=True)
     if not logistics.dry_run:
         check(out, parts.description(), _NEW)  # before the corpus is planned, which may take a while
     with joined(how.device) as processes:

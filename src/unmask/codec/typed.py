@@ -15,6 +15,7 @@ import pkgutil
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,7 +57,9 @@ def _part(node: ast.expr, kind: object, near: object, where: str) -> object:
     try:
         return build_part(cls, values, where)
     except TypeError:  # a field without a default was left out
-        raise RecipeError(f"{where}: {name} needs more than it was given; its fields are {', '.join(kinds)}") from None
+        missing = [one.name for one in fields(cls) if one.name not in values and _needed(one)]
+        told = f"{' and '.join(missing)}; its fields are {', '.join(kinds)}"
+        raise RecipeError(f"{where}: {name} also needs {told}") from None
 
 
 def _given(call: ast.Call, kinds: Mapping[str, object], who: str) -> dict[str, ast.expr]:
@@ -79,7 +82,7 @@ def _named(name: str, kind: object, near: object, where: str) -> type:
     home = (near if isinstance(near, type) else type(near)).__module__
     found = arms[0] if arms else _inside(module, own) if module else _beside(name, home)
     if not isinstance(found, type):
-        raise _unknown(name, near, where)
+        raise _unknown(name[:60], near, where)
     return found
 
 
@@ -95,7 +98,7 @@ def _beside(name: str, home: str) -> object:
     """What the file of a part, or a file beside it, defines under a name. Files are read before one is imported."""
     found = getattr(sys.modules.get(home), name, None)
     folder = home.rpartition(".")[0]
-    if found is not None or not folder.startswith("unmask."):
+    if found is not None or not folder.startswith("unmask.") or not name.isidentifier():
         return found
     for module in pkgutil.iter_modules(sys.modules[folder].__path__, f"{folder}."):
         spec = find_spec(module.name)
@@ -111,3 +114,8 @@ def _unknown(typed: str, near: object, where: str) -> RecipeError:
         "from elsewhere (unmask.examples.packed.Packed(join=never))"
         + (f"; or set what it holds: {names}" if names else "")
     )
+
+
+def _needed(field: Field[object]) -> bool:
+    """Whether a field has no usual value."""
+    return field.default is MISSING and field.default_factory is MISSING

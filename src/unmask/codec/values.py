@@ -145,7 +145,8 @@ def fields_of(cls: type, kind: object, where: str) -> dict[str, object]:
     if _TAG in (f.name for f in fields(cls)):
         raise RecipeError(f"{where}: {_name(cls)} has a field {_TAG!r}, the word that names parts in JSON; rename it")
     if not any(_fits(cls, arm) for arm in arms_of(kind)):
-        raise RecipeError(f"{where} needs a {_name(kind)}, found a {_name(cls)}, which does not do what that one does")
+        wanted = " or ".join(map(_name, arms_of(kind)))
+        raise RecipeError(f"{where} needs a {wanted}, found a {_name(cls)}, which does not do what that one does")
     hints = get_type_hints(cls)
     return {f.name: hints[f.name] for f in fields(cls) if f.init}
 

@@ -28,9 +28,7 @@ def model_of(state: Mapping[str, Tensor], trunk: Trunk, vocabulary: int, positio
     Heads of another kind stay behind; so does a second head of the same kind, and a generator.
     """
     own = {name: tensor for name, tensor in state.items() if not name.startswith(_AHEAD)}
-    tokens = _first(own, ".tokens.bias", vocabulary)
-    row = _first(own, ".row.classify.bias", ROW_CLASSES)
-    replaced = _first(own, ".replaced.classify.bias", 1)
+    tokens, row, replaced = _taken(own, vocabulary)
     model = Model(trunk, vocabulary, positions, bool(tokens), bool(row), bool(replaced))
     begins = (("", "trunk."), (tokens, "tokens."), (row, "row."), (replaced, "replaced."))
     weights = {
@@ -40,6 +38,13 @@ def model_of(state: Mapping[str, Tensor], trunk: Trunk, vocabulary: int, positio
         if name.startswith(prefix + part)
     }
     return _filled(model, weights)
+
+
+def left_behind(state: Mapping[str, Tensor], vocabulary: int) -> tuple[str, ...]:
+    """The names of the heads that `model_of` does not take along; a generator is no such head."""
+    own = {name: tensor for name, tensor in state.items() if not name.startswith(_AHEAD)}
+    heads = {".".join(name.split(".")[:2]) + "." for name in own if name.startswith("heads.")}
+    return tuple(sorted(head.split(".")[1] for head in heads - {*_taken(own, vocabulary)}))
 
 
 def generator_of(
@@ -77,6 +82,15 @@ def _filled(model: Model, weights: Mapping[str, Tensor]) -> Model:
     except InputError as error:
         raise InputError(f"The checkpoint does not fit what run.json says of the network. {error}") from error
     return model.eval()
+
+
+def _taken(own: Mapping[str, Tensor], vocabulary: int) -> tuple[str, str, str]:
+    """What the names of the heads begin with that say tokens, two classes of rows, and replaced tokens."""
+    return (
+        _first(own, ".tokens.bias", vocabulary),
+        _first(own, ".row.classify.bias", ROW_CLASSES),
+        _first(own, ".replaced.classify.bias", 1),
+    )
 
 
 def _first(state: Mapping[str, Tensor], end: str, size: int) -> str:

@@ -16,7 +16,7 @@ from unmask.errors import InputError
 from unmask.export.architecture import FOR_A_TASK
 from unmask.export.card import About
 from unmask.export.dialects import dialect_for, purposes
-from unmask.export.learned import generator_of, model_of
+from unmask.export.learned import generator_of, left_behind, model_of
 from unmask.export.read import check_room, load
 from unmask.export.tokenizer_files import read_settings
 from unmask.nets.model import Model
@@ -43,6 +43,8 @@ class Network:
     generator: Model | None = None
     """The small network that wrote the guesses which this one learned to tell from text (ELECTRA); not every network
     has had one."""
+    left: tuple[str, ...] = ()
+    """The heads of the run that have no place in the network."""
 
 
 def open_source(folder: Path, which: Which = Which.LAST) -> Network:
@@ -129,7 +131,8 @@ def _open_run(folder: Path, which: Which) -> Network:
     model, generator = model_of(state, trunk, *sizes), generator_of(state, said["recipe"], trunk, *sizes)
     tokenizer = Tokenizer.load(folder / "tokenizer.json")
     check_room(model, tokenizer)
-    return Network(model, tokenizer, about.name, about, dialect, generator)
+    left = left_behind(state, model.vocabulary)
+    return Network(model, tokenizer, about.name, about, dialect, generator, left)
 
 
 def _read_run(path: Path) -> dict[str, Any]:

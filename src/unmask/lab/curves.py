@@ -6,8 +6,10 @@ What never happens here: a number that is not in the record, but operations, whi
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +20,13 @@ from unmask.records import Cloze
 from unmask.shards.files import new_folder
 from unmask.tasks import Recipe
 from unmask.train.checkpoint import CHECKPOINTS, checkpoints, discard, name_of
-from unmask.train.folder import RUN
+from unmask.train.folder import RUN, finished
 from unmask.train.record import RECORD, read_record
 
 _ROUNDING = 1e-6
 """Shares are written with six digits."""
+_END = 65536
+"""Bytes at the end of a record in which a step is found: samples, which stand between steps, are long lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +100,20 @@ def keep_points(entry: Path, places: Sequence[Path], steps: Sequence[int]) -> No
                 shutil.copytree(network / saved, part / saved, ignore=shutil.ignore_patterns("optimiser*"))
     for path in checkpoints(network / CHECKPOINTS)[:-1]:
         discard(path)
+
+
+def share_done(network: Path) -> float:
+    """How much of a pre-training is done, by the last line of its record."""
+    if finished(network):
+        return 1.0
+    path = network / RECORD
+    if not path.is_file():
+        return 0.0
+    with path.open("rb") as file:
+        file.seek(max(path.stat().st_size - _END, 0))
+        lines = file.read().splitlines()
+    for line in reversed(lines):
+        with suppress(ValueError):  # the first and the last of these lines may be parts
+            if (said := json.loads(line))["kind"] == "step":
+                return float(said["share"])
+    return 0.0

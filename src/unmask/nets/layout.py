@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -106,3 +107,13 @@ def ship(host: Tensor, device: torch.device | str) -> Tensor:
     if torch.device(device).type == "cuda":
         host = host.pin_memory()
     return host.to(device, non_blocking=True)
+
+
+def ship_ints(array: np.ndarray, device: torch.device | str) -> Tensor:
+    """Whole numbers of the data half on the device, as int64."""
+    return ship(torch.from_numpy(np.ascontiguousarray(array, dtype=np.int64)), device)
+
+
+def ship_reals(array: np.ndarray, device: torch.device | str) -> Tensor:
+    """Real numbers of the data half on the device, as float32."""
+    return ship(torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32)), device)

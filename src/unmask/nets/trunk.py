@@ -93,6 +93,12 @@ class Trunk:
                 f"A trunk needs positive sizes and a width that its heads divide; found depth {self.depth}, width "
                 f"{self.width}, {self.heads} heads, inner {self.inner}."
             )
+        if min(self.embedding, self.segments, self.tasks) < 0 or min(self.epsilon, self.spread) <= 0:
+            raise RecipeError(
+                f"A trunk has 0 or more segments, task embeddings and places of a narrow embedding, and positive "
+                f"numbers for epsilon and spread; found {self.segments}, {self.tasks}, {self.embedding}, "
+                f"{self.epsilon:g} and {self.spread:g}."
+            )
         if not (0 <= self.dropout < 1 and 0 <= self.attention_dropout < 1):
             raise RecipeError(f"Dropout lies between 0 and 1, found {self.dropout} and {self.attention_dropout}.")
         if self.first_position < 0:
@@ -126,7 +132,7 @@ class Trunk:
             raise RecipeError(
                 f"The layers of a trunk are parted evenly among its groups, and each part runs through its cycle a "
                 f"whole number of times; found depth {self.depth}, {self.groups} groups, a cycle of {self.cycle}. Take "
-                f"a depth that {max(self.groups, 1) * max(self.cycle, 1)} divides."
+                "numbers whose product divides the depth."
             )
         if self.sharing is Sharing.NONE and self.groups * self.cycle > 1:
             raise RecipeError(

@@ -12,7 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.batch import Batch, ReplacedAnswers
+from unmask.nets.answers import ReplacedAnswers
+from unmask.nets.batch import Batch
 from unmask.nets.heads import ReplacedHead, TokenHead
 from unmask.nets.transformer import States
 from unmask.nets.trunk import Trunk
@@ -32,12 +33,13 @@ class SayReplaced(nn.Module):
     def forward(self, states: States, batch: Batch) -> Term:
         """Sigmoid cross-entropy, summed in float32. An answer is right if its sign is."""
         (answers,) = (some for some in batch.answers if isinstance(some, ReplacedAnswers))
-        x_TD, truth_T = states.last_TD, answers.replaced_T
+        x_TD, truth_T, real_T = states.last_TD, answers.replaced_T, real(batch)
         if self.where is Where.CHOSEN:
-            x_TD, truth_T = x_TD[answers.chosen_P], truth_T[answers.chosen_P]
+            x_TD, truth_T, real_T = (some[answers.chosen_P] for some in (x_TD, truth_T, real_T))
         logits_T = self.replaced(x_TD).float()
-        total = F.binary_cross_entropy_with_logits(logits_T, truth_T.float(), reduction="sum")
-        return Term(total, ((logits_T > 0) == truth_T).sum(), len(truth_T))
+        total = F.binary_cross_entropy_with_logits(logits_T, truth_T.float(), real_T.float(), reduction="sum")
+        spare = batch.spare if self.where is Where.ALL else cloze_of(batch).spare
+        return Term(total, (((logits_T > 0) == truth_T) & real_T).sum(), len(truth_T) - spare)
 
 
 class SayEvery(nn.Module):
@@ -51,11 +53,18 @@ class SayEvery(nn.Module):
     def forward(self, states: States, batch: Batch) -> Term:
         """Minus the logarithm of the mixed probability of the truth, summed in float32."""
         cloze, shown_T = cloze_of(batch), batch.tokens.ids_T
-        truth_T = shown_T.index_copy(0, cloze.positions_P, cloze.answers_P)
+        truth_T = shown_T.index_copy(0, cloze.positions_P, cloze.answers_P.clamp_min(0))  # where some are ignored
         gate_T = self.gate(states.last_TD).squeeze(-1).float()
         word_TV = self.tokens(states.last_TD).float().log_softmax(-1)
         said_T = _mixed(word_TV, gate_T, shown_T, truth_T)
-        return Term(-said_T.sum(), (_likeliest(word_TV, gate_T, shown_T) == truth_T).sum(), len(truth_T))
+        right_T = _likeliest(word_TV, gate_T, shown_T) == truth_T
+        real_T = real(batch)
+        return Term(-torch.where(real_T, said_T, 0).sum(), (right_T & real_T).sum(), len(truth_T) - batch.spare)
+
+
+def real(batch: Batch) -> Tensor:
+    """Which tokens are of the text, and do not only fill the batch up."""
+    return batch.real_T if batch.spare else torch.ones_like(batch.tokens.ids_T, dtype=torch.bool)
 
 
 def _mixed(word_TV: Tensor, gate_T: Tensor, shown_T: Tensor, token_T: Tensor) -> Tensor:

@@ -12,7 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.batch import AmongAnswers, Batch
+from unmask.nets.answers import AmongAnswers
+from unmask.nets.batch import Batch
 from unmask.nets.reading import ReadOut
 from unmask.nets.readout import log_sum_groups, max_groups, read_out, row_head
 from unmask.nets.transformer import States

@@ -18,7 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.batch import Batch, FactAnswers
+from unmask.nets.answers import FactAnswers
+from unmask.nets.batch import Batch
 from unmask.nets.layout import to_grid
 from unmask.nets.transformer import States, Tokens
 from unmask.nets.trunk import Trunk

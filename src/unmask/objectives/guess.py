@@ -60,7 +60,10 @@ class Guess:
             )
 
     def shape(self, trunk: Trunk) -> Trunk:
-        """The shape of the generator: whole heads, and a width that they divide; embeddings as wide as the trunk's."""
+        """The shape of the generator: whole heads, and a width that they divide.
+
+        Embeddings that it shares are as wide as the trunk's; those of its own, as wide as itself (the released code).
+        """
         heads = max(1, round(trunk.heads * self.width))
         return replace(
             trunk,
@@ -68,8 +71,18 @@ class Guess:
             heads=heads,
             width=heads * max(1, round(trunk.width * self.width / heads)),
             inner=max(1, round(trunk.inner * self.width)),
-            embedding=trunk.token_width,
+            embedding=0 if self.tie is Tie.NONE else trunk.token_width,
         )
+
+    def check(self, trunk: Trunk) -> None:
+        """A generator that is the trunk itself must have its size."""
+        mine = self.shape(trunk)
+        if self.tie is Tie.ALL and replace(mine, embedding=trunk.embedding) != trunk:
+            raise RecipeError(
+                f"Guess with tie=ALL has the trunk itself as generator, so it needs width 1 and depth 1; found a "
+                f"generator of depth {mine.depth} and width {mine.width} beside a trunk of depth {trunk.depth} and "
+                f"width {trunk.width}. Set both to 1, or tie the embeddings alone."
+            )
 
     def asks(self, sample: Layout) -> Question:
         """Each chosen position says its own token, whose input is hidden."""
@@ -79,6 +92,7 @@ class Guess:
         """The generator with its head."""
         from unmask.objectives.guessing import Guessing, generator
 
+        self.check(trunk.trunk)
         return Guessing(generator(trunk, self.shape(trunk.trunk), self.tie))
 
     def asked(self, instance: Instance) -> int:

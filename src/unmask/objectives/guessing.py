@@ -14,8 +14,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from unmask.errors import RecipeError
-from unmask.nets.batch import Batch, ClozeAnswers, ReplacedAnswers
+from unmask.nets.answers import ClozeAnswers, ReplacedAnswers
+from unmask.nets.batch import Batch
 from unmask.nets.heads import TokenHead
 from unmask.nets.transformer import Transformer
 from unmask.nets.trunk import Trunk
@@ -38,14 +38,13 @@ class Guessing(nn.Module):
         """How well the holes were guessed, and the batch with the guesses in them."""
         cloze = cloze_of(batch)
         logits_PV: Tensor = self.tokens(self.network(batch.tokens).last_TD[cloze.positions_P])
-        return take(logits_PV, cloze.answers_P), written(batch, drawn(logits_PV, cloze.chance_P))
+        return take(logits_PV, cloze.answers_P, cloze.spare), written(batch, drawn(logits_PV, cloze.chance_P))
 
 
 def generator(trunk: Transformer, shape: Trunk, tie: Tie) -> Transformer:
     """A network of this shape that shares with the trunk what is tied."""
     embed = trunk.embed
     if tie is Tie.ALL:
-        _check_alike(trunk.trunk, shape)
         return trunk
     made = Transformer(shape, embed.token.num_embeddings, embed.positions)
     if tie is Tie.EMBEDDINGS:
@@ -81,13 +80,3 @@ def cloze_of(batch: Batch) -> ClozeAnswers:
     """The one cloze that a batch asks."""
     (cloze,) = (answers for answers in batch.answers if isinstance(answers, ClozeAnswers))
     return cloze
-
-
-def _check_alike(trunk: Trunk, shape: Trunk) -> None:
-    mine, theirs = ((one.depth, one.width, one.heads, one.inner) for one in (shape, trunk))
-    if mine != theirs:
-        raise RecipeError(
-            f"Guess with tie=ALL has the trunk itself as generator, so it needs width 1 and depth 1; found a generator "
-            f"of depth {shape.depth} and width {shape.width} beside a trunk of depth {trunk.depth} and width "
-            f"{trunk.width}. Set both to 1, or tie the embeddings alone."
-        )

@@ -15,7 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.errors import UserError
-from unmask.nets.batch import AmountAnswers, Batch, ClozeAnswers, FactAnswers
+from unmask.nets.answers import IGNORED, AmountAnswers, ClozeAnswers, FactAnswers
+from unmask.nets.batch import Batch
 from unmask.nets.heads import RowHead, TokenHead
 from unmask.nets.reading import ReadOut
 from unmask.nets.readout import read_out, row_head
@@ -43,10 +44,10 @@ def row_head_of(head: nn.Module) -> RowHead:
     return row
 
 
-def take(logits_NC: Tensor, answers_N: Tensor) -> Term:
-    """Cross-entropy, summed in float32."""
-    total = F.cross_entropy(logits_NC.float(), answers_N, reduction="sum")
-    return Term(total, (logits_NC.argmax(-1) == answers_N).sum(), len(answers_N))
+def take(logits_NC: Tensor, answers_N: Tensor, spare: int = 0) -> Term:
+    """Cross-entropy, summed in float32. `spare`: how many answers are `IGNORED`, so that nothing is asked there."""
+    total = F.cross_entropy(logits_NC.float(), answers_N, ignore_index=IGNORED, reduction="sum")
+    return Term(total, (logits_NC.argmax(-1) == answers_N).sum(), len(answers_N) - spare)
 
 
 class SayTokens(nn.Module):
@@ -59,7 +60,7 @@ class SayTokens(nn.Module):
     def forward(self, states: States, batch: Batch) -> Term:
         """The loss of a cloze."""
         (cloze,) = (answers for answers in batch.answers if isinstance(answers, ClozeAnswers))
-        return take(self.tokens(states.last_TD[cloze.positions_P]), cloze.answers_P)
+        return take(self.tokens(states.last_TD[cloze.positions_P]), cloze.answers_P, cloze.spare)
 
 
 class SayFact(nn.Module):
@@ -76,7 +77,7 @@ class SayFact(nn.Module):
     def forward(self, states: States, batch: Batch) -> Term:
         """The loss of a classification of rows. Rows after those that the fact is about belong to others."""
         (answers,) = (some for some in batch.answers if isinstance(some, FactAnswers) and some.name == self.fact)
-        return take(self.logits(states, batch)[: len(answers.value_B)], answers.value_B)
+        return take(self.logits(states, batch)[: len(answers.value_B)], answers.value_B, answers.spare)
 
     def logits(self, states: States, batch: Batch) -> Tensor:
         """One score for each row and class."""

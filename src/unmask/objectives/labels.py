@@ -11,7 +11,8 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.batch import Batch, LabelAnswers
+from unmask.nets.answers import LabelAnswers
+from unmask.nets.batch import Batch
 from unmask.nets.reading import ReadOut
 from unmask.nets.readout import read_out, row_head
 from unmask.nets.transformer import States

@@ -65,6 +65,9 @@ class Learnable(Objective, Protocol):
 class Ahead(Objective, Protocol):
     """An objective whose network acts before the trunk, and decides what the trunk is shown."""
 
+    def check(self, trunk: Trunk) -> None:
+        """Refuse a trunk that its network cannot stand beside."""
+
     def network(self, trunk: Transformer) -> nn.Module:
         """The module that reads a batch first: it gives its own `Term`, and the batch that all others read instead."""
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.batch import Batch, ClozeAnswers
-from unmask.nets.layout import ship
+from unmask.nets.answers import ClozeAnswers
+from unmask.nets.batch import Batch
+from unmask.nets.layout import ship_ints
 from unmask.nets.transformer import States
 from unmask.nets.trunk import Trunk
 from unmask.objectives.heads import Term, take
@@ -44,9 +46,12 @@ class SaySpans(nn.Module):
         """The loss of all tokens that have borders."""
         (cloze,) = (answers for answers in batch.answers if isinstance(answers, ClozeAnswers))
         around, x_TD = borders_of(cloze.spans, cloze.rows, self.most), states.last_TD
-        numbers = (around.left, around.right, around.place, around.answer)
-        left_Q, right_Q, place_Q, answer_Q = (ship(torch.from_numpy(one), x_TD.device) for one in numbers)
-        return take(self.logits(x_TD[left_Q], x_TD[right_Q], place_Q), cloze.answers_P[answer_Q])
+        # Where a batch is filled up, so is this: with the last answer, which is one of those that are ignored.
+        spare = len(cloze.answers_P) - len(around.answer) if cloze.spare else 0
+        ends = (around.left, 0), (around.right, 0), (around.place, 0), (around.answer, len(cloze.answers_P) - 1)
+        numbers = (np.pad(one, (0, spare), constant_values=last) for one, last in ends)
+        left_Q, right_Q, place_Q, answer_Q = (ship_ints(one, x_TD.device) for one in numbers)
+        return take(self.logits(x_TD[left_Q], x_TD[right_Q], place_Q), cloze.answers_P[answer_Q], spare)
 
     def logits(self, left_QD: Tensor, right_QD: Tensor, place_Q: Tensor) -> Tensor:
         """What is said of the tokens at these places between these borders."""

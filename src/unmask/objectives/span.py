@@ -13,7 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.batch import Batch, ExtractAnswers
+from unmask.nets.answers import ExtractAnswers
+from unmask.nets.batch import Batch
 from unmask.nets.layout import to_grid
 from unmask.nets.transformer import States
 from unmask.nets.trunk import Trunk

@@ -12,7 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.batch import Batch, TagAnswers
+from unmask.nets.answers import TagAnswers
+from unmask.nets.batch import Batch
 from unmask.nets.transformer import States
 from unmask.nets.trunk import Trunk
 from unmask.objectives.chain import Chains, Steps, best_paths, log_partition, path_scores

@@ -13,7 +13,8 @@ from dataclasses import replace
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.batch import Batch, ContinueAnswers, RewriteAnswers
+from unmask.nets.answers import ContinueAnswers, RewriteAnswers
+from unmask.nets.batch import Batch
 from unmask.nets.cross import Source
 from unmask.nets.decoder import Decoder
 from unmask.nets.heads import TokenHead

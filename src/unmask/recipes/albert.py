@@ -4,7 +4,8 @@ Changes from BERT: all layers share one set of parameters, and token embeddings 
 second segment follows the first or the two are swapped, and the order must be told (SOP); runs of 1 to 3 words are
 masked, with probabilities in proportion to 1/n; a Unigram vocabulary; LAMB; no dropout, as in the second release; rows
 of 512 tokens in batches of 4,096. A chunk of a single sentence is cut in two; the released code gives it a random
-partner, which would let next-sentence prediction in by the back door.
+partner, which would let next-sentence prediction in by the back door. Its masks are drawn for 10 copies, as BERT's; the
+default of the released code is 40.
 The notes say that sharing makes training much faster; the paper: 1.2 (base) to 1.7 times (large), and a pass costs what
 it cost. The notes say that BERT's layers were found nearly equal; the paper argues from smoother steps between layers.
 The notes say that narrow embeddings cost quality; the paper: only where layers do not share.

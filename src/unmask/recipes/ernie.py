@@ -6,10 +6,9 @@ learned from beside text (DLM): rows of several turns, in which the segment says
 may be fake. Masks are drawn anew at every visit. ReLU, rows of 128 tokens, a vocabulary of 18,000.
 Where the sources disagree: the notes mask phrases and entities together; the paper has stages, but not how long each
 lasts: here a third. The released code has none; for each file it masks units or characters by a chance, which is
-`ernie:mixed` here, drawn for each row (half and half). It draws once for each unit, so the number of masked tokens
-varies; here it does not. Its random second segments come from a buffer, here from any document. It has no dialogues;
-how often they are taken (15.7 % of the steps) is the share of dialogues in the paper's best mix of data. `ernie:text`
-leaves them out, for corpora without conversations.
+`ernie:mixed`, drawn for each row (half and half). It draws once for each unit, so its rate varies; ours does not. Its
+random second segments come from a buffer, ours from any document. It has no dialogues; their share of steps, 15.7 %,
+is that of the paper's best mix of data. Its rows show three turns, here 2 to 4. `ernie:text` goes without.
 """
 
 from __future__ import annotations
@@ -37,6 +36,7 @@ from unmask.tokenize.wordpiece import WordPiece
 LEVELS: Mapping[str, Select] = MappingProxyType(
     {"basic": Tokens(rate=0.15), "phrase": Units(Layer.PHRASE, rate=0.15), "entity": Units(Layer.ENTITY, rate=0.15)}
 )
+ADAM = AdamW(rate=1e-4, epsilon=1e-8, correct_bias=True)
 MIXED = OneOf(tuple(LEVELS.values()), shares=(0.5, 0.25, 0.25))
 
 
@@ -54,8 +54,8 @@ def ernie(size: Size = BASE, levels: Mapping[str, Select] = LEVELS, dialogues: f
         tokenizer=WordPiece(size=18_000),
         stages=tuple(_stage(name, select, dialogues, 1 / len(levels)) for name, select in levels.items()),
         trunk=replace(published.trunk, activation=Activation.RELU, segments=4),
-        # 5,000 of a million steps.
-        descent=Descent(AdamW(rate=1e-4), Linear(WarmupShare(0.005), origin=Origin.START), clip=1.0),
+        # 5,000 of a million steps; Paddle's Adam.
+        descent=Descent(ADAM, Linear(WarmupShare(0.005), origin=Origin.START), clip=1.0),
         renew=EveryVisit(),
         dialect=Dialect.ERNIE,
     )

@@ -2,7 +2,7 @@
 
 Changes from BERT: no next-sentence prediction, and rows of consecutive sentences that may run on into the next document
 after a separator (FULL-SENTENCES); masks are drawn anew at every visit; byte-level BPE; rows of 512 tokens throughout,
-in batches of 8,192; one segment, positions counted from 2, no clipping.
+in batches of 8,192; one segment, positions counted from 2, Adam with bias correction, no clipping.
 The notes say that RoBERTa copies its data 10 times and masks each copy; in the paper that is the static baseline, and
 RoBERTa draws a new mask at each feeding. The notes imply DOC-SENTENCES; the paper finds it slightly better, but takes
 FULL-SENTENCES, because its batches have a fixed number of rows. For the comparisons:
@@ -38,7 +38,8 @@ def roberta(size: Size = BASE) -> Recipe:
     )
     published = bert(size)
     # Table 9 of the paper: base and large differ in rate and warm-up (24,000 and 30,000 of 500,000 steps).
-    optimiser = AdamW(rate=4e-4 if size == LARGE else 6e-4, betas=(0.9, 0.98))
+    # Its Adam is fairseq's, which corrects the bias.
+    optimiser = AdamW(rate=4e-4 if size == LARGE else 6e-4, betas=(0.9, 0.98), correct_bias=True)
     warmup = WarmupShare(0.06 if size == LARGE else 0.048)
     return replace(
         published,

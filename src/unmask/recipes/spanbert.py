@@ -37,7 +37,7 @@ def spanbert(size: Size = BASE) -> Recipe:
             Units(Layer.WORD, run=geometric(0.2, 10), rate=0.15),
             Replace(mask=0.8, random=0.1, keep=0.1, per=Per.SPAN),
         ),
-        learns=(MLM(), SBO(positions=200, most=20)),
+        learns=(MLM(), SBO(positions=200, most=15)),  # of the released command
     )
     return replace(
         bert(size),
@@ -49,7 +49,7 @@ def spanbert(size: Size = BASE) -> Recipe:
         parent="bert",
         tokenizer=WordPiece(size=28_996, lowercase=False, strip_accents=False),
         stages=(Stage(tasks=(spans,), length=512, batch=256),),
-        # 10,000 of 2.4 million steps; the paper's text says a decay of 0.1, the released command 0.01.
-        descent=Descent(AdamW(rate=1e-4, epsilon=1e-8), Linear(WarmupShare(1 / 240)), clip=1.0),
+        # 10,000 of 2.4 million steps, with the Adam of fairseq; the paper's text says a decay of 0.1, the command 0.01.
+        descent=Descent(AdamW(rate=1e-4, epsilon=1e-8, correct_bias=True), Linear(WarmupShare(1 / 240)), clip=1.0),
         renew=EveryVisit(),
     )

@@ -16,6 +16,8 @@ from unmask.report.figures import Unit, tick_labels, ticks
 from unmask.report.markup import Html, tag
 
 _PREFIXES = ((1e18, "EFLOPs"), (1e15, "PFLOPs"), (1e12, "TFLOPs"), (1e9, "GFLOPs"))
+_MINUTES = 180.0
+"""Seconds from which on time is given in minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +54,14 @@ def pictures(panel: Panel) -> Html:
     """The number over tokens, over minutes and over operations."""
     most = max(spot.flops for trace in panel.traces for spot in trace.spots)
     scale, name = next((pair for pair in _PREFIXES if most >= pair[0]), (1.0, "FLOPs"))
+    longest = max(spot.seconds for trace in panel.traces for spot in trace.spots)
+    lasting, unit = (60.0, "min") if longest >= _MINUTES else (1.0, "s")
     axes: tuple[tuple[str, Unit, Callable[[Spot], float]], ...] = (
         ("tokens", Unit.COUNT, lambda spot: spot.tokens),
-        ("min", Unit.PLAIN, lambda spot: spot.seconds / 60),
+        (unit, Unit.PLAIN, lambda spot: spot.seconds / lasting),
         (name, Unit.PLAIN, lambda spot: spot.flops / scale),
     )
-    return tag("div", "charts", *(_picture(panel, axis, unit, place) for axis, unit, place in axes))
+    return tag("div", "charts", *(_picture(panel, axis, kind, place) for axis, kind, place in axes))
 
 
 def legend_of(panel: Panel) -> Html:

@@ -37,9 +37,9 @@ class Fixed(nn.Module):
         """What is fixed costs nothing."""
         return 0.0
 
-    def told(self, objectives: Sequence[Objective]) -> dict[str, object]:
-        """Nothing that a recipe does not say already."""
-        return {}
+    def learned(self, objectives: Sequence[Objective]) -> Tensor:
+        """None of them."""
+        return torch.zeros(0)
 
 
 class Learned(nn.Module):
@@ -74,10 +74,9 @@ class Learned(nn.Module):
         """The sum of s / 2 over the objectives that were asked anything. It belongs to a step, not to an answer."""
         return torch.stack([self.moved[one.name] - math.log(one.weight) for one in objectives]).sum() / 2
 
-    def told(self, objectives: Sequence[Objective]) -> dict[str, object]:
-        """The weights now, as a line of the record says them."""
-        pairs = zip(objectives, self.weights(objectives), strict=True)
-        return {"weight": {one.name: round(float(weight.detach()), 6) for one, weight in pairs}}
+    def learned(self, objectives: Sequence[Objective]) -> Tensor:
+        """The weights now, on the device."""
+        return torch.stack(list(self.weights(objectives))).detach()
 
 
 def make_balance(balance: Balance, objectives: Sequence[Objective]) -> Fixed | Learned:

@@ -87,8 +87,8 @@ class Keeping:
         self.saved_at = time.monotonic()
 
     def is_late(self) -> bool:
-        """Whether the last checkpoint is older than the run allows."""
-        return time.monotonic() - self.saved_at > 60 * self.worker.run.save_minutes
+        """Whether the last checkpoint is older than the run allows, by the clock of the process that writes them."""
+        return bool(self.records) and time.monotonic() - self.saved_at > 60 * self.worker.run.save_minutes
 
     def keep_broken(self, state: State, loaded: Loaded) -> Path:
         """Keep the state before a step that failed, and its batch, for whoever looks for the reason."""
@@ -136,6 +136,8 @@ def _start(worker: Worker, state: State) -> dict[str, object]:
         "processes": worker.processes.world,
         "micro": run.micro,
         "compile": run.compile,
+        "even": run.even,
+        "queue": worker.queue,
         "torch": torch.__version__,
         "time": datetime.now().astimezone().isoformat(timespec="seconds"),
     }

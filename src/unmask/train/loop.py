@@ -9,26 +9,29 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
 from unmask.errors import UserError
 from unmask.optimising import Descent
+from unmask.train.begun import Begun, Size
 from unmask.train.budget import Budget, Progress
 from unmask.train.checkpoint import Best, State
 from unmask.train.course import Course, Lesson, Moment
 from unmask.train.keeping import Keeping
 from unmask.train.learner import Learner
+from unmask.train.loading import Coming, Loader
+from unmask.train.numbers import Numbers, sent
 from unmask.train.optim import set_rate
 from unmask.train.pace import Paces, full_pace
 from unmask.train.processes import Processes
 from unmask.train.record import Line, Listener
 from unmask.train.run import Run
 from unmask.train.schedule import multiplier
-from unmask.train.step import Loaded, NotFinite, Score, Worker, own_draws, score
+from unmask.train.step import Loaded, NotFinite, Worker, own_draws
 from unmask.train.trial import judge
 from unmask.train.worker import make_worker
 
@@ -63,9 +66,13 @@ def train(
     worker = make_worker(
         training.learner, training.descent, training.course.mixed, training.seed, run, processes, training.paces
     )
-    with Keeping.open(folder, worker, listeners) as keeping, own_draws(run.device), ThreadPoolExecutor(1) as ahead:
-        loop = _Loop(training, worker, keeping, ahead, training.course.trial(), observers)
-        return loop.go()
+    crew = processes.crew(run.micro)
+    with (
+        Keeping.open(folder, worker, listeners) as keeping,
+        own_draws(run.device),
+        Loader.open(training.course, crew, run) as loader,
+    ):
+        return _Loop(training, worker, keeping, loader, training.course.trial(), observers).go()
 
 
 @dataclass(slots=True)
@@ -75,13 +82,15 @@ class _Loop:
     training: Training
     worker: Worker
     keeping: Keeping
-    ahead: ThreadPoolExecutor
+    loader: Loader
     trial: Sequence[Lesson]
     observers: Sequence[Observer]
     zero: float = 0.0
     """When the run would have begun on the clock of this process, had it never been stopped."""
     last: float = 0.0
-    """When the last step began."""
+    """When the last step ended."""
+    open: deque[Begun] = field(default_factory=deque)
+    """Steps that were begun, and whose numbers nobody has looked at yet."""
 
     def go(self) -> State:
         """Step after step."""
@@ -90,77 +99,71 @@ class _Loop:
         self.last = state.progress.seconds
         if not self.keeping.resumed:
             state = self._judge(state)
-        coming = self._fetch(state.progress)
+        coming = self._ask(state.progress)
         while self._share(state.progress) < 1:
-            state, coming = self._step(state, coming.result())
+            state, coming = self._step(state, coming)
         return state
 
-    def _step(self, state: State, loaded: Loaded) -> tuple[State, Future[Loaded]]:
-        """One step, and the lesson of the next one, which is fetched while this one is computed."""
-        training, lesson = self.training, loaded.lesson
-        *counts, tokens, rows, predicted = self.worker.processes.summed(
-            [*lesson.asked(), lesson.tokens, lesson.rows, lesson.predicted]
-        )
+    def _step(self, state: State, coming: Coming) -> tuple[State, Coming]:
+        """Begin a step, and ask for the lesson of the next one; then end the step whose turn it is.
+
+        That is this one, if none may be queued; else one before it, whose numbers have arrived by now.
+        """
+        loaded, waited = coming.take()
+        size = Size.of(self.worker.processes.summed(Size.asks(loaded.lesson)))
         before = state.progress
-        after = replace(before, step=before.step + 1, tokens=before.tokens + int(tokens))
-        coming = self._fetch(after)
-        rate = multiplier(training.descent.schedule, before.step, self._share(before))
+        after = replace(before, step=before.step + 1, tokens=before.tokens + int(size.tokens))
+        coming = self._ask(after)
+        rate = multiplier(self.training.descent.schedule, before.step, self._share(before))
         set_rate(self.worker.optimizer, rate)
         self.worker.thaw(self._share(before))
-        weighed = self.worker.learner.balance.told(lesson.objectives)
-        found, norm, clock = self._move(state, loaded, counts)
+        weighed = sent(self.worker.learner.balance.learned(loaded.lesson.objectives))
+        said = self._compute(state, loaded, size.counts)
+        clock, late = self.worker.processes.summed([self._clock(), self.keeping.is_late()])
         after = replace(after, seconds=clock)
-        self.keeping.add(
-            {
-                "kind": "step",
-                "step": after.step,
-                "share": round(self._share(after), 6),
-                "place": lesson.place,
-                "length": lesson.length,
-                **found.told(),
-                **weighed,
-                "rate": training.descent.optimiser.rate * rate,
-                "norm": round(norm, 4),
-                "padding": round(1 - tokens / (rows * lesson.length), 4),
-                "predicted": round(predicted / tokens, 4),
-                **self._pace(after, tokens),
-            }
-        )
-        return self._after(state, after), coming
+        full_rate = self.training.descent.optimiser.rate
+        self.open.append(Begun(state, after, loaded, size, full_rate * rate, waited, said, weighed))
+        self._end(self.worker.queue)
+        return self._after(state, after, bool(late)), coming
 
-    def _pace(self, after: Progress, tokens: float) -> dict[str, object]:
-        """Totals so far, and how fast this step was."""
-        now = self._clock()
-        spent, self.last = max(now - self.last, 1e-9), now
-        speed = round(tokens / spent, 1)
-        return {"tokens": after.tokens, "tokens_per_second": speed, "seconds": round(now, 3)}
-
-    def _move(self, state: State, loaded: Loaded, counts: Sequence[float]) -> tuple[Score, float, float]:
-        """Gradients and a move: how well all processes did, the norm of the gradient, and the time now."""
+    def _compute(self, state: State, loaded: Loaded, counts: Sequence[float]) -> Numbers:
+        """Gradients and a move. What they say is looked at when the step is ended."""
         try:
-            sums = self.worker.backward(loaded, counts, state.progress.step)
-            norm = self.worker.move(sums)
+            return self.worker.move(self.worker.backward(loaded, counts, state.progress.step))
         except NotFinite as error:
-            where = self.keeping.keep_broken(state, loaded)
-            raise UserError(
-                f"The loss or its gradient is not finite in step {state.progress.step + 1}, so the run stops. The "
-                f"batch and the state before it are in {where}. {_USUAL_REASONS}"
-            ) from error
-        *total, clock = self.worker.processes.summed([*sums.flatten().tolist(), self._clock()])
-        names = [one.name for one in loaded.lesson.objectives]
-        return score(names, total[: len(names)], total[len(names) :], counts), norm, clock
+            raise self._broken(state, loaded) from error
 
-    def _after(self, state: State, after: Progress) -> State:
-        """What is due when a step is over: a trial, a checkpoint, both or nothing."""
+    def _end(self, queue: int) -> None:
+        """Look at the numbers of all steps but the last few, and record them."""
+        while len(self.open) > queue:
+            step = self.open.popleft()
+            norm, *sums = step.said.read()
+            sums = self.worker.processes.summed(sums)
+            if not all(map(math.isfinite, (norm, *sums))):
+                raise self._broken(step.before, step.loaded)
+            now = self._clock()
+            spent, self.last = now - self.last, now
+            self.keeping.add(step.line(self._share(step.after), norm, sums, spent, now))
+
+    def _broken(self, state: State, loaded: Loaded) -> UserError:
+        """Keep the batch and the state before it, which is still that of the network."""
+        where = self.keeping.keep_broken(state, loaded)
+        return UserError(
+            f"The loss or its gradient is not finite in step {state.progress.step + 1}, so the run stops. The "
+            f"batch and the state before it are in {where}. {_USUAL_REASONS}"
+        )
+
+    def _after(self, state: State, after: Progress, late: bool) -> State:
+        """What is due when a step is over: a trial with a checkpoint, a checkpoint that is late, or nothing."""
         trials = self.worker.run.trials
         done = self._share(after) >= 1
         due = done or math.floor(self._share(after) * trials) > math.floor(self._share(state.progress) * trials)
         state = replace(state, progress=after)
-        if due:
-            return self._judge(state)
-        if self.keeping.is_late():
+        if due or late:
+            self._end(queue=0)  # what is judged or saved must be sound, and the record must lead up to it
+        if late and not due:
             self.keeping.save(state)
-        return state
+        return self._judge(state) if due else state
 
     def _judge(self, state: State) -> State:
         """A trial, then a checkpoint that knows its result."""
@@ -182,11 +185,9 @@ class _Loop:
         self.last = self._clock()
         return state
 
-    def _fetch(self, progress: Progress) -> Future[Loaded]:
+    def _ask(self, progress: Progress) -> Coming:
         """Begin with the lesson of a moment in the background."""
-        moment = Moment(progress.step, self._share(progress))
-        crew = self.worker.processes.crew(self.worker.run.micro)
-        return self.ahead.submit(lambda: Loaded.of(self.training.course.lesson(moment, crew), self.worker.run.device))
+        return self.loader.ask(Moment(progress.step, self._share(progress)))
 
     def _share(self, progress: Progress) -> float:
         return self.training.budget.share(progress)

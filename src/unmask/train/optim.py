@@ -22,7 +22,7 @@ from unmask import optimising
 from unmask.errors import RecipeError
 from unmask.optimising import LAMB, Optimiser, StableAdamW
 from unmask.train.optim_groups import Group, Kind
-from unmask.train.optim_muon import Together
+from unmask.train.optim_muon import Muon, Together
 from unmask.train.optim_tensorwise import TensorwiseAdam, trust_ratio, update_clip
 
 _FUSED = frozenset({"cpu", "cuda", "mps", "xpu"})
@@ -62,6 +62,22 @@ def clip_gradients(parameters: Iterable[nn.Parameter], limit: float) -> Tensor:
     if limit:
         clip_grads_with_norm_(kept, limit, norm)
     return norm
+
+
+def can_skip(optimizer: Optimizer) -> bool:
+    """Whether a flag on the device can keep this optimiser from moving anything."""
+    return all(isinstance(part, Muon) or part.defaults.get("fused") for part in parts_of(optimizer))
+
+
+def skip_when(optimizer: Optimizer, flag: Tensor) -> None:
+    """Let every step look at a flag on the device: where it is 1, neither weights nor memories change."""
+    for part in parts_of(optimizer):
+        part.found_inf = flag  # type: ignore[attr-defined]  # torch's own name: the kernel of AdamW looks at it
+
+
+def parts_of(optimizer: Optimizer) -> tuple[Optimizer, ...]:
+    """The optimisers that do the work."""
+    return optimizer.parts if isinstance(optimizer, Together) else (optimizer,)
 
 
 def _adamw(spec: optimising.AdamW, groups: Sequence[Group]) -> Optimizer:
@@ -109,16 +125,7 @@ def _muon(spec: optimising.Muon, groups: Sequence[Group]) -> Optimizer:
             f"Muon needs matrices inside the blocks for itself and other parameters for AdamW, found {len(matrices)} "
             f"groups of the first and {len(others)} of the second. Train both, or use AdamW alone."
         )
-    muon = torch.optim.Muon(
-        [_options(group, spec.rate, spec.decay) for group in matrices],
-        lr=spec.rate,
-        momentum=spec.momentum,
-        ns_steps=spec.rounds,
-        adjust_lr_fn=spec.sizing.value,
-    )
-    for group in matrices:
-        for parameter in group.parameters.values():
-            muon.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+    muon = Muon([_options(group, spec.rate, spec.decay) for group in matrices], spec)
     return Together(muon, _adamw(spec.rest, others))
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from unmask.train.course import Crew
 
@@ -35,13 +36,18 @@ class Processes:
         return Crew(self.rank, self.world, micro)
 
     def summed(self, numbers: list[float]) -> list[float]:
-        """Numbers added up over all processes, in float64."""
+        """Numbers added up over all processes, in float64. They cross between hosts; no device is waited for."""
         if self.world == 1:
             return numbers
-        total = torch.tensor(numbers, dtype=torch.float64, device=self.device)
+        total = torch.tensor(numbers, dtype=torch.float64)
         torch.distributed.all_reduce(total)
         summed: list[float] = total.tolist()
         return summed
+
+    def largest(self, number: Tensor) -> None:
+        """Make a number on the device the largest of all processes. On a GPU this is queued, and nobody waits."""
+        if self.world > 1:
+            torch.distributed.all_reduce(number, torch.distributed.ReduceOp.MAX)
 
     def wait(self) -> None:
         """Until all have come here."""
@@ -56,7 +62,8 @@ def joined(device: torch.device) -> Iterator[Processes]:
     if world == 1:
         yield Processes(0, 1, device)
         return
-    torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    # What lies on the host crosses between hosts, so that adding up counts does not wait for the device.
+    torch.distributed.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
     yield Processes(torch.distributed.get_rank(), world, device)
     # Not in a `finally`: a process that failed must not wait for the others, which torchrun ends.
     torch.distributed.barrier()

@@ -35,6 +35,10 @@ class Run:
     """Most tokens in a micro-batch; larger steps are split and their gradients summed."""
     compile: bool = False
     """Whether blocks are compiled by torch before the first step."""
+    even: bool = False
+    """Whether batches are evened out to few different shapes, so that compiled code fits all of them."""
+    queue: int = 0
+    """How many steps may be queued on the device before the numbers of one are looked at; 0 looks at once."""
     keep: int = 2
     """Checkpoints to keep beside the best one."""
     save_minutes: float = 10.0
@@ -43,10 +47,10 @@ class Run:
     """How often the run is judged on held-out text, evenly over its budget."""
 
     def __post_init__(self) -> None:
-        if self.micro < 1 or self.keep < 1 or self.trials < 1 or self.save_minutes < 0:
+        if self.micro < 1 or self.keep < 1 or self.trials < 1 or self.save_minutes < 0 or self.queue < 0:
             raise UserError(
-                f"A run needs at least 1 token in a micro-batch, 1 checkpoint to keep and 1 trial; found {self.micro}, "
-                f"{self.keep} and {self.trials}."
+                f"A run needs at least 1 token in a micro-batch, 1 checkpoint to keep, 1 trial and 0 queued steps; "
+                f"found {self.micro}, {self.keep}, {self.trials} and {self.queue}."
             )
 
     def autocast(self) -> AbstractContextManager[object]:
@@ -82,3 +86,8 @@ def choose_precision(device: torch.device, wish: Literal["auto", "float32", "bfl
 def choose_micro(device: torch.device) -> int:
     """How many tokens are computed at once: on a CPU what stays near the cache, on a GPU what fills it."""
     return 16_384 if device.type in ("cuda", "xpu") else 4096
+
+
+def choose_queue(device: torch.device) -> int:
+    """How many steps may be queued ahead: a GPU must never wait for the host, a CPU does its work at once."""
+    return 2 if device.type == "cuda" else 0

@@ -8,7 +8,6 @@ processes are known before the first forward pass, so each sum is divided by the
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -20,10 +19,13 @@ from torch.optim import Optimizer
 
 from unmask.keys import Key
 from unmask.nets.batch import Batch, collate
+from unmask.nets.carry import on_device
+from unmask.nets.even import even, room_for
 from unmask.objectives.heads import Term
 from unmask.objectives.part import Taught
 from unmask.train.course import Lesson
 from unmask.train.learner import Learner
+from unmask.train.numbers import Numbers, sent
 from unmask.train.optim import clip_gradients
 from unmask.train.processes import Processes
 from unmask.train.run import Run
@@ -41,9 +43,12 @@ class Loaded:
     batches: tuple[Batch, ...]
 
     @staticmethod
-    def of(lesson: Lesson, device: torch.device) -> Loaded:
-        """Collate every micro-batch."""
-        return Loaded(lesson, tuple(collate(one, device, lesson.apart) for one in lesson.instances))
+    def of(lesson: Lesson, device: torch.device, evened: bool = False) -> Loaded:
+        """Collate every micro-batch on the host, even it out if that is wished for, and send it to the device."""
+        batches = (collate(one, "cpu", lesson.apart) for one in lesson.instances)
+        if evened:
+            batches = (even(batch, room_for(batch, lesson.length)) for batch in batches)
+        return Loaded(lesson, tuple(on_device(batch, device) for batch in batches))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,10 @@ class Worker:
     processes: Processes
     clip: float
     seed: int
+    queue: int = 0
+    """How many steps may be queued before the numbers of one are looked at; 0 for an optimiser that cannot skip."""
+    broken: Tensor = field(default_factory=lambda: torch.zeros(()))
+    """On the device: 1 as soon as a queued step was not finite. From then on none moves anything."""
     waiting: Mapping[float, Sequence[nn.Parameter]] = field(default_factory=dict)
     """Parameters that begin to move later, by the share of the budget from which on they do."""
 
@@ -102,14 +111,23 @@ class Worker:
             sums += torch.stack([torch.stack([term.total.detach(), term.right.float()]) for term in terms], dim=1)
         return sums
 
-    def move(self, sums: Tensor) -> float:
-        """Clip and step, unless something is not finite; returns the norm of the gradient."""
-        norm = float(clip_gradients(self.learner.network_parameters(), self.clip))
-        if not math.isfinite(norm) or not bool(sums.isfinite().all()):
+    def move(self, sums: Tensor) -> Numbers:
+        """Clip and step, unless something is not finite. Says the norm of the gradient and the sums.
+
+        Where steps are queued, nobody looks at the numbers here: a flag on the device keeps the optimiser from moving
+        anything in this step and in all that follow, so that the state is still the one before this step when somebody
+        does. Otherwise they are looked at before anything moves.
+        """
+        norm = clip_gradients(self.learner.network_parameters(), self.clip)
+        said = torch.cat([norm.reshape(1), sums.flatten()])
+        if self.queue:
+            torch.maximum(self.broken, (~said.isfinite().all()).float(), out=self.broken)
+            self.processes.largest(self.broken)
+        elif not bool(said.isfinite().all()):
             raise NotFinite
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        return norm
+        return sent(said)
 
     def _loss(self, terms: Sequence[Term], objectives: Sequence[Taught], counts: Sequence[float]) -> Tensor:
         weights: Sequence[float | Tensor] = self.learner.balance.weights(objectives)

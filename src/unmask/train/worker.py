@@ -6,11 +6,12 @@ What never happens here: weights. They are drawn, imported or read before or aft
 
 from __future__ import annotations
 
+import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from unmask.optimising import Descent
 from unmask.train.learner import Learner
-from unmask.train.optim import build
+from unmask.train.optim import build, can_skip, skip_when
 from unmask.train.optim_groups import group_parameters
 from unmask.train.pace import Paces, freeze, full_pace, late
 from unmask.train.processes import Processes
@@ -42,4 +43,7 @@ def make_worker(
     if processes.world > 1:
         devices = [run.device] if run.device.type == "cuda" else None
         module = DistributedDataParallel(learner, device_ids=devices, find_unused_parameters=mixed or bool(waiting))
-    return Worker(learner, module, optimizer, run, processes, descent.clip, seed, waiting)
+    broken, queue = torch.zeros((), device=run.device), run.queue if can_skip(optimizer) else 0
+    if queue:
+        skip_when(optimizer, broken)
+    return Worker(learner, module, optimizer, run, processes, descent.clip, seed, queue, broken, waiting)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from unmask.cli.compare_parts import Contest
 from unmask.cli.main import app
 from unmask.errors import UserError
 from unmask.text.embedded import peoples_daily
@@ -85,6 +86,42 @@ def test_a_killed_comparison_loses_no_finished_run_and_repeats_none():
     assert page.count("<svg") == 9  # loss, right answers and the task, over tokens, time and operations
     assert "http" not in page.replace("http://www.w3.org", "")
     assert "wwm against bert" in page
+
+
+def test_who_stops_a_comparison_sees_what_there_is():
+    process = compare("--steps", "4")
+    deadline = time.monotonic() + 120
+    while not finished() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, beside = process.communicate(timeout=60)
+    assert process.returncode == 130, beside
+    assert "the same command goes on" in beside
+    assert [line.split()[0] for line in out.splitlines() if " mlm" in line][:1] == ["bert"]
+    assert [one["name"] for one in json.loads(Path("lab/compare.json").read_text(encoding="utf-8"))["members"]] == [
+        "bert",
+        "wwm",
+    ]
+
+
+def test_a_round_has_every_member_and_as_many_seeds_as_are_trained_at_once():
+    contest = Contest(
+        **dict.fromkeys(("changes", "tasks", "tuning", "logistics"), ()),
+        **dict.fromkeys(("batch", "rate"), None),
+        members=("bert", "wwm"),
+        data=Path("data"),
+        budget={},
+        seeds=3,
+        points=1,
+        scratch="none",
+        size="tiny",
+        short=True,
+        held_out=0.1,
+        compile=False,
+    )
+    told = {at: [[(one.arm.name, one.seed) for one in some] for some in contest.rounds(at)] for at in (1, 3, 4)}
+    assert told[1] == told[3] == [[("bert", seed), ("wwm", seed)] for seed in range(3)]
+    assert told[4] == [[*told[1][0], *told[1][1]], told[1][2]]
 
 
 def _check_results() -> None:

@@ -120,3 +120,11 @@ def test_another_run_is_refused_with_the_advice_of_whoever_asks(here, tmp_path):
         check(tmp_path, other)
     with pytest.raises(InputError, match=r"for something new, take a walk\."):
         check(tmp_path, other, "take a walk")
+
+
+def test_a_change_of_tasks_holds_for_every_part_of_a_short_run():
+    """A short run parts the only stage of a member in two; a path of the published recipe means both."""
+    change = ("stages.0.tasks.0.learns.0.width=0.5", "stages.1.length=64")
+    found = parts(member="electra", short=True, changes=change).recipe
+    assert [stage.length for stage in found.stages] == [32, 64]
+    assert [stage.tasks[0].learns[0].width for stage in found.stages] == [0.5, 0.5]

@@ -70,11 +70,12 @@ def test_a_star_in_place_of_a_name_is_no_path():
         ("renew", "Copies(one)", "Recipe.renew.count needs a whole number, found 'one'"),
         ("renew", "Copies(0)", "Static masking needs at least 1 copy, found 0"),
         ("renew", "MLM()", "there is no part 'MLM'"),
-        ("renew", "unmask.objectives.mlm.MLM()", "which does not do what that one does"),
+        ("renew", "unmask.objectives.mlm.MLM()", "needs a EveryVisit or Copies, found a MLM, which does not do what"),
+        ("renew", "'('()", "there is no part"),
         ("renew", "unmask.family.member('bert')", "there is no part 'unmask.family.member'"),
         ("renew", "os.getcwd()", "there is no part 'os.getcwd'"),
         ("renew", "unmask.nowhere.Part()", "there is no part 'unmask.nowhere.Part'"),
-        ("descent.optimiser", "LAMB", "LAMB needs more than it was given; its fields are rate, betas"),
+        ("descent.optimiser", "LAMB", "LAMB also needs rate; its fields are rate, betas"),
         (f"{TASK}.learns", "MLM(), MLM()", "learns the same objective twice"),
         (f"{TASK}.learns", "SOP", "there is no part 'SOP'"),
         (f"{TASK}.examples", "Packed(join=never)", "SayTruth needs the fact 'next', but Packed states no facts"),
@@ -128,5 +129,5 @@ def test_a_part_exchanged_for_another_is_told_by_what_they_do_not_share():
     assert found["descent.optimiser"] == ("AdamW(rate=0.0001)", "LAMB(rate=0.00176)")
     assert found[f"{TASK}.corrupt.select"][0] == "Tokens()"
     spans = {row.path: row[1:] for row in difference(BERT, member("spanbert"))}
-    assert spans[f"{TASK}.learns.1"] == ("SayTruth(truth=next)", "SBO(positions=200, most=20)")
+    assert spans[f"{TASK}.learns.1"] == ("SayTruth(truth=next)", "SBO(most=15)")
     assert spans[f"{TASK}.corrupt.select"][1] == "Units(layer=word, run=(0.2241, 0.1792, ... 0.03007), inside=token)"

@@ -101,6 +101,13 @@ def test_shares_of_single_and_of_short_rows() -> None:
     assert all(after - before == 64 for before, after in pairwise(starts))
 
 
+def test_short_rows_aim_at_any_length_from_five_on() -> None:
+    example = built(Segments(single=0.0, short=1.0), make_corpus([[1] * 40_000]), 64)
+    sizes = np.array([sum(map(len, segments_of(example, row))) for row in range(len(example) - 1)])
+    assert sizes.min() == 5
+    assert abs(np.mean(sizes <= 34) - 0.5) < 5 * (0.25 / len(sizes)) ** 0.5
+
+
 def test_the_sentence_at_the_half_goes_to_either_side() -> None:
     example = built(Segments(single=0.0, short=0.0), make_corpus([[8] * 4000]), 64)
     sizes = [len(segments_of(example, row)[0]) for row in range(len(example))]

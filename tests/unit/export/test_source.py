@@ -192,3 +192,9 @@ def test_from_a_run_to_what_transformers_loads(tmp_path):
     (ours,) = fill(source.model, source.tokenizer, ["今天天气真[MASK]"], 5)
     assert [guess.id for guess in ours.masks[0]] == ids[0].tolist()
     assert [guess.probability for guess in ours.masks[0]] == pytest.approx(chances[0].tolist(), abs=1e-5)
+
+
+def test_heads_without_a_class_are_named(tmp_path):
+    assert open_source(write_run(tmp_path / "spans", {20: drawn(1, "spanbert")}, 20, "spanbert")).left == ("sbo",)
+    assert open_source(write_run(tmp_path / "bert", {20: drawn(1)}, 20)).left == ()
+    assert open_source(write_run(tmp_path / "both", {20: drawn(1, "electra")}, 20, "electra")).left == ()

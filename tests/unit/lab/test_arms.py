@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from unmask.errors import InputError
 from unmask.lab.arms import arms_of, entries
-from unmask.lab.curves import point_steps, trials_for
+from unmask.lab.curves import point_steps, share_done, trials_for
 
 
 def test_a_change_with_a_name_is_for_that_member_alone():
@@ -51,3 +52,13 @@ def test_a_point_is_the_first_trial_that_has_used_up_its_share():
     assert point_steps([*steps, *trials], 1) == ()
     assert point_steps([*steps, *trials], 2) == (4,)
     assert point_steps([*steps, *trials], 7) == (1, 2, 3, 4, 5, 6)
+
+
+def test_how_much_is_done_is_read_from_the_end_of_a_record(tmp_path):
+    assert share_done(tmp_path) == 0
+    steps = "".join(json.dumps({"kind": "step", "step": step, "share": step / 8}) + "\n" for step in range(1, 4))
+    sample = json.dumps({"kind": "sample", "lines": ["很" * 3000]})
+    (tmp_path / "record.jsonl").write_text(f'{steps}{sample}\n{{"kind": "st', encoding="utf-8")
+    assert share_done(tmp_path) == 3 / 8
+    (tmp_path / "finished.json").write_text("{}", encoding="utf-8")
+    assert share_done(tmp_path) == 1

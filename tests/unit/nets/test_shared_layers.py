@@ -85,9 +85,9 @@ def test_the_gradient_of_what_is_shared_is_the_sum_over_the_depths(sharing, grou
 @pytest.mark.parametrize(
     ("shape", "sentence"),
     [
-        ({"depth": 4, "sharing": Sharing.ALL, "cycle": 3}, "Take a depth that 3 divides"),
+        ({"depth": 4, "sharing": Sharing.ALL, "cycle": 3}, "numbers whose product divides the depth"),
         ({"depth": 6, "sharing": Sharing.ALL, "groups": 4}, "found depth 6, 4 groups, a cycle of 1"),
-        ({"depth": 6, "sharing": Sharing.ALL, "groups": 2, "cycle": 2}, "Take a depth that 4 divides"),
+        ({"depth": 6, "sharing": Sharing.ALL, "groups": 2, "cycle": 2}, "numbers whose product divides the depth"),
         ({"depth": 6, "sharing": Sharing.ALL, "groups": 0}, "found depth 6, 0 groups"),
         ({"depth": 4, "groups": 2}, "Groups and cycles say which layers share, but here none do; found 2 groups"),
         ({"depth": 4, "cycle": 2}, "Set sharing to attention, feed_forward or all"),

@@ -10,7 +10,8 @@ import torch
 from little_guess import POSITIONS, ROWS, SIZE, TRUNK, batch, instance, learner, original
 
 from unmask.errors import RecipeError
-from unmask.nets.batch import Batch, ReplacedAnswers, collate
+from unmask.nets.answers import ReplacedAnswers
+from unmask.nets.batch import Batch, collate
 from unmask.nets.trunk import Trunk
 from unmask.objectives.guess import Guess, Tie
 from unmask.objectives.guessing import Guessing, cloze_of, drawn, written
@@ -73,6 +74,8 @@ def test_nothing_or_everything_can_be_tied() -> None:
     apart = learner(Guess(tie=Tie.NONE), Replaced())
     ours = {id(parameter) for parameter in guessing(apart).parameters()}
     assert not ours & {id(parameter) for parameter in apart.trunk.parameters()}
+    assert guessing(apart).network.embed.token.weight.shape == (SIZE, TRUNK.width // 4)
+    assert guessing(apart).network.embed.project is None
     one = learner(Guess(width=1.0, tie=Tie.ALL), Replaced())
     assert guessing(one).network is one.trunk
     assert len(one.blocks()) == TRUNK.depth

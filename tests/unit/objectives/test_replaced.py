@@ -6,7 +6,7 @@ import pytest
 import torch
 from little_guess import ROWS, batch, instance, learner
 
-from unmask.nets.batch import ReplacedAnswers
+from unmask.nets.answers import ReplacedAnswers
 from unmask.objectives.guess import Guess
 from unmask.objectives.replaced import Replaced, Where
 from unmask.train.learner import Learner

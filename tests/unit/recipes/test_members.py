@@ -19,7 +19,7 @@ from unmask.nets.sizes import SIZES
 from unmask.nets.trunk import Sharing
 from unmask.objectives.mlm import MLM
 from unmask.objectives.pair import SOP
-from unmask.optimising import LAMB
+from unmask.optimising import LAMB, AdamW
 from unmask.records import Layer
 from unmask.tokenize.stand_ins import StandIns
 from unmask.tokenize.train import train
@@ -74,6 +74,18 @@ def test_albert_shares_everything_drops_nothing_and_comes_small_too():
     assert (recipe.trunk.dropout, recipe.trunk.attention_dropout) == (0, 0)
     assert isinstance(recipe.descent.optimiser, LAMB)
     assert set(SIZES) | {"xlarge", "xxlarge"} == set(sizes("albert"))
+
+
+@pytest.mark.parametrize(
+    ("name", "epsilon", "corrected"),
+    [("bert", 1e-6, False), ("electra", 1e-6, False), ("roberta", 1e-6, True), ("spanbert", 1e-8, True),
+     ("ernie", 1e-8, True)],
+)  # fmt: skip
+def test_adam_is_that_of_the_library_a_member_was_written_with(name, epsilon, corrected):
+    """Google's code leaves the bias correction out; fairseq and Paddle have it."""
+    adam = member(name).descent.optimiser
+    assert isinstance(adam, AdamW)
+    assert (adam.epsilon, adam.correct_bias, adam.decay) == (epsilon, corrected, 0.01)
 
 
 def test_whole_words_are_chosen_in_english_and_in_chinese():

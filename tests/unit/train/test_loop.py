@@ -16,9 +16,9 @@ from little_course import ALONE, recipe, run_of, training
 import unmask.train.keeping
 import unmask.train.loop
 from unmask.errors import UserError
-from unmask.optimising import AdamW, Descent, Linear, WarmupShare, WarmupSteps
+from unmask.optimising import AdamW, Descent, Linear, Muon, WarmupShare, WarmupSteps
 from unmask.train.budget import Budget, Hours, Steps, Tokens
-from unmask.train.checkpoint import MODEL, checkpoints, read_state, read_tensors
+from unmask.train.checkpoint import MODEL, OPTIMISER, checkpoints, read_state, read_tensors
 from unmask.train.course import Lesson
 from unmask.train.learner import Learner
 from unmask.train.loop import train
@@ -154,6 +154,7 @@ def test_what_a_step_says_of_itself(tmp_path: Path) -> None:
     assert found["predicted"] == pytest.approx(0.15, abs=0.12)
     assert found["norm"] > 0
     assert found["tokens_per_second"] > 0
+    assert 0 <= found["waited"] < found["seconds"]
 
 
 def test_observers_and_listeners_hear_what_is_recorded(tmp_path: Path) -> None:
@@ -200,3 +201,53 @@ def test_what_is_not_finite_stops_before_the_weights_are_moved(tmp_path: Path, b
             assert torch.equal(tensor, fresh.get_parameter(name))
     assert not lines(tmp_path)
     assert "NaN" not in (tmp_path / RECORD).read_text()
+
+
+def record(folder: Path) -> list[dict[str, Any]]:
+    """The record without what the clock says, and without the starts."""
+    clocks = ("seconds", "tokens_per_second", "waited")
+    said = (line for line in read_record(folder / RECORD) if line["kind"] != "start")
+    return [{name: value for name, value in line.items() if name not in clocks} for line in said]
+
+
+@pytest.mark.parametrize("optimiser", [AdamW(1e-2), Muon(1e-2, AdamW(1e-2))], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("budget", [Steps(9), Tokens(400)], ids=lambda one: type(one).__name__)
+def test_queued_steps_end_with_the_same_bits_and_the_same_record(
+    tmp_path: Path, budget: Budget, optimiser: AdamW | Muon
+) -> None:
+    made = replace(recipe((0.5, 0.5)), descent=Descent(optimiser, FALL))
+    for queue in (0, 1, 2, 50):
+        train(training(budget, made), run_of(4, queue=queue), ALONE, tmp_path / str(queue))
+    ends = [checkpoints(tmp_path / str(queue) / "checkpoints")[-1] for queue in (0, 1, 2, 50)]
+    assert len({end.name for end in ends}) == 1
+    assert len({(end / MODEL).read_bytes() + (end / OPTIMISER).read_bytes() for end in ends}) == 1
+    assert all(record(tmp_path / str(queue)) == record(tmp_path / "0") for queue in (1, 2, 50))
+
+
+def test_a_queued_run_in_hours_ends_when_the_time_is_over(tmp_path: Path, clock: Clock) -> None:
+    began = clock.now
+    found = go(Hours(20 / 3600), tmp_path, trials=4, queue=2)
+    assert 20 <= clock.now - began <= 20.7
+    assert [line["step"] for line in found] == list(range(1, len(found) + 1))
+
+
+@pytest.mark.parametrize("queue", [0, 1, 3])
+@pytest.mark.parametrize("at", [2, 5])
+def test_a_step_that_breaks_later_leaves_the_state_before_it(tmp_path: Path, queue: int, at: int) -> None:
+    """The gradient of one step is infinite: what is kept are the weights after the steps before it."""
+    sound = tmp_path / "sound"
+    train(training(Steps(6)), run_of(6, keep=9, queue=queue), ALONE, sound)
+    made = training(Steps(6))
+    calls = iter(range(1, 99))
+    weight = made.learner.trunk.embed.norm.weight
+    weight.register_hook(lambda gradient: gradient * (float("inf") if next(calls) == at else 1.0))
+    with pytest.raises(UserError, match=f"not finite in step {at}, so the run stops"):
+        train(made, run_of(1, queue=queue), ALONE, tmp_path / "broken")
+    kept = tmp_path / "broken" / f"not-finite-{at}"
+    good = sound / "checkpoints" / f"step-{at - 1:09d}"
+    assert (kept / MODEL).read_bytes() == (good / MODEL).read_bytes()
+    assert (kept / OPTIMISER).read_bytes() == (good / OPTIMISER).read_bytes()
+    assert read_state(kept).progress.step == at - 1
+    assert (kept / "batch-0.safetensors").is_file()
+    assert [line["step"] for line in lines(tmp_path / "broken")] == list(range(1, at))
+    assert not checkpoints(tmp_path / "broken" / "checkpoints")

@@ -8,6 +8,7 @@ import torch
 from little_net import EVERY, MUON, STEPS, gradients, groups_of, little, run
 from torch import nn
 
+import unmask.train.optim_muon
 from unmask import codec
 from unmask.errors import RecipeError
 from unmask.nets.transformer import Transformer, count
@@ -15,6 +16,7 @@ from unmask.nets.trunk import Sharing, Trunk
 from unmask.optimising import LAMB, AdamW, Cosine, Descent, Linear, Muon, Sizing, StableAdamW, WarmupShare, WarmupSteps
 from unmask.train.optim import build, clip_gradients, set_rate
 from unmask.train.optim_groups import Kind, group_parameters
+from unmask.train.optim_muon import Muon as StackedMuon
 
 
 @pytest.fixture(autouse=True)
@@ -107,6 +109,29 @@ def test_muon_moves_matrices_by_the_orthogonal_momentum_and_the_rest_by_adamw(si
     # torch iterates in bfloat16, so only two to three digits of the update agree
     np.testing.assert_allclose(net.get_parameter(name).detach().numpy(), wanted, atol=0.02 * size * 0.05)
     np.testing.assert_allclose(net.token.weight.detach().numpy(), table, rtol=1e-6)
+
+
+@pytest.mark.parametrize("at_once", [1, 3 * 32 * 64, 1 << 25])
+@pytest.mark.parametrize("sizing", list(Sizing))
+def test_muon_on_stacked_matrices_is_that_of_torch_one_by_one(sizing, at_once, monkeypatch):
+    """Wide, tall and square ones, some without a gradient; the same bits on a CPU, whatever is stacked."""
+    monkeypatch.setattr(unmask.train.optim_muon, "_AT_ONCE", at_once)
+    generator = torch.Generator().manual_seed(2)
+    shapes = [(32, 64), (64, 32), (32, 32), (32, 64), (32, 64), (64, 32), (32, 64), (32, 64)]
+    first = [torch.randn(shape, generator=generator) for shape in shapes]
+    ours, theirs = ([nn.Parameter(one.clone()) for one in first] for _ in range(2))
+    spec = Muon(0.02, AdamW(1e-2), sizing=sizing)
+    stacked = StackedMuon([{"params": ours, "lr": 0.02, "weight_decay": spec.decay}], spec)
+    single = torch.optim.Muon(theirs, lr=0.02, weight_decay=spec.decay, adjust_lr_fn=sizing.value)
+    for step in range(3):
+        for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+            gradient = torch.randn(one.shape, generator=generator)
+            one.grad, other.grad = (None, None) if number == 4 and step else (gradient.clone(), gradient.clone())
+        stacked.step()
+        single.step()
+    for one, other in zip(ours, theirs, strict=True):
+        assert torch.equal(one, other)
+        assert torch.equal(stacked.state[one]["momentum_buffer"], single.state[other]["momentum_buffer"])
 
 
 def test_muon_brings_singular_values_near_one():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from unmask.errors import UserError
-from unmask.train.run import Precision, Run, choose_device, choose_micro, choose_precision
+from unmask.train.run import Precision, Run, choose_device, choose_micro, choose_precision, choose_queue
 
 CPU = torch.device("cpu")
 
@@ -21,9 +21,11 @@ def test_what_is_left_open_fits_the_machine(monkeypatch):
     assert choose_precision(CPU) is Precision.FLOAT32
     assert choose_precision(CPU, "bfloat16") is Precision.BFLOAT16
     assert choose_micro(CPU) == 4096
+    assert choose_queue(CPU) == 0
+    assert choose_queue(torch.device("cuda")) > 0
 
 
-@pytest.mark.parametrize("wrong", [{"micro": 0}, {"keep": 0}, {"trials": 0}, {"save_minutes": -1.0}])
+@pytest.mark.parametrize("wrong", [{"micro": 0}, {"keep": 0}, {"trials": 0}, {"save_minutes": -1.0}, {"queue": -1}])
 def test_a_run_that_cannot_work_is_refused(wrong):
     with pytest.raises(UserError, match="A run needs"):
         Run(device=CPU, **wrong)

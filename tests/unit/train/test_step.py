@@ -1,11 +1,16 @@
 """One step: one division over everything, dropout from an address, and a score that forgets nothing."""
 
+import math
+from dataclasses import replace
+
 import pytest
 import torch
 from little_course import ALONE, CPU, recipe, run_of, training
 
+from unmask.optimising import LAMB, AdamW, Muon
 from unmask.train.budget import Steps
 from unmask.train.course import Crew, Moment
+from unmask.train.optim_state import state_tensors
 from unmask.train.step import Loaded, NotFinite, own_draws, score, seed_dropout
 from unmask.train.trial import judge, still
 from unmask.train.worker import make_worker
@@ -40,17 +45,20 @@ def test_a_score_divides_sums_by_counts_and_leaves_out_what_was_not_asked():
     assert found.count == {"mlm": 6, "next": 4}
 
 
-def prepared():
+def prepared(optimiser=None, queue=0):
     made = training(Steps(4), recipe(batch=6))
-    worker = make_worker(made.learner, made.descent, False, 0, run_of(), ALONE)
+    descent = replace(made.descent, optimiser=optimiser or made.descent.optimiser)
+    worker = make_worker(made.learner, descent, False, 0, run_of(queue=queue), ALONE)
     return worker, Loaded.of(made.course.lesson(Moment(0, 0.0), Crew(micro=32)), CPU)
 
 
 def test_a_move_clips_steps_and_clears():
     worker, loaded = prepared()
     before = {name: tensor.clone() for name, tensor in worker.learner.weights().items()}
-    norm = worker.move(worker.backward(loaded, loaded.lesson.asked(), 0))
+    sums = worker.backward(loaded, loaded.lesson.asked(), 0)
+    norm, *said = worker.move(sums).read()
     assert norm > 0
+    assert said == sums.flatten().tolist()
     assert all(parameter.grad is None for parameter in worker.learner.parameters())
     assert any(not torch.equal(tensor, before[name]) for name, tensor in worker.learner.weights().items())
 
@@ -69,6 +77,33 @@ def test_a_move_that_is_not_finite_moves_nothing(broken):
     with pytest.raises(NotFinite):
         worker.move(sums)
     assert all(torch.equal(tensor, before[name]) for name, tensor in worker.learner.weights().items())
+
+
+@pytest.mark.parametrize("optimiser", [AdamW(1e-2), AdamW(1e-2, correct_bias=True), Muon(1e-2, AdamW(1e-2))], ids=repr)
+def test_after_a_queued_step_that_is_not_finite_nothing_moves_any_more(optimiser):
+    worker, loaded = prepared(optimiser, queue=1)
+    worker.move(worker.backward(loaded, loaded.lesson.asked(), 0))
+    names = dict(worker.learner.named_parameters())
+    before = {name: tensor.clone() for name, tensor in worker.learner.weights().items()}
+    memory = {name: tensor.clone() for name, tensor in state_tensors(worker.optimizer, names).items()}
+    for step, broken in enumerate((True, False)):
+        sums = worker.backward(loaded, loaded.lesson.asked(), step)
+        for parameter in worker.learner.parameters():
+            parameter.grad.fill_(float("nan")) if broken else None
+        said = worker.move(sums).read()
+        assert all(map(math.isfinite, said)) != broken
+    assert all(torch.equal(tensor, before[name]) for name, tensor in worker.learner.weights().items())
+    found = state_tensors(worker.optimizer, names)
+    assert all(torch.equal(tensor, memory[name]) for name, tensor in found.items())
+
+
+def test_an_optimiser_that_cannot_skip_is_looked_at_at_once():
+    worker, loaded = prepared(LAMB(1e-2), queue=2)
+    assert worker.queue == 0
+    sums = worker.backward(loaded, loaded.lesson.asked(), 0)
+    sums[0, 1] = float("inf")
+    with pytest.raises(NotFinite):
+        worker.move(sums)
 
 
 def test_a_trial_draws_nothing_and_leaves_the_learner_as_it_was():

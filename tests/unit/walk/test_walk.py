@@ -151,8 +151,10 @@ def test_a_member_with_more_than_one_part_says_which_is_walked():
     assert Subject.of_member(bert).walked == "walked here: stage 1 of 2, rows of up to 128 tokens"
     assert not Subject.of_member(roberta).walked
     stage = roberta.stages[0]
-    two = replace(stage, tasks=(*stage.tasks, *bert.stages[0].tasks), shares=(0.5, 0.5))
-    assert Subject.of_member(replace(roberta, stages=(two,))).walked == "walked here: task 'cloze', the first of 2"
+    pairs = replace(bert.stages[0].tasks[0], name="pairs")
+    two = replace(stage, tasks=(*stage.tasks, pairs), shares=(0.5, 0.5))
+    walked = Subject.of_member(replace(roberta, stages=(two,))).walked
+    assert walked == "walked here: task 'cloze', the first of 2; --task takes another: pairs"
 
 
 def test_a_member_that_folds_case_is_walked_in_lower_case():

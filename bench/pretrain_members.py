@@ -1,0 +1,138 @@
+"""Every member on one device, with real text through the real loader: what `pretrain_gpu.py --members` measures.
+
+What arrives: a prepared corpus. What leaves: one line for each member, size, row length and way to compute: real tokens
+a second, the share of a step that waited for data, memory, and the share of the measured rate of a large product.
+What never happens here: a member by name. The family is walked, and each is trained as its recipe says: its own task,
+optimiser and dropout, in the size that was asked for. A member that the corpus was not prepared for is named and left.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from kernels import tell
+from timing import Timed, clean, learn
+
+from unmask.errors import UserError
+from unmask.family import member, members, sizes
+from unmask.lab.flops import Meter, load_of
+from unmask.shards.corpus import Corpus
+from unmask.tasks import Recipe
+from unmask.train.course import Crew, Moment
+from unmask.train.learner import Learner
+from unmask.train.lessons import Lessons, learnable
+from unmask.train.processes import Processes
+from unmask.train.run import Precision, Run, choose_queue
+from unmask.train.step import Loaded, Worker
+from unmask.train.worker import make_worker
+
+SEED = 1
+HEAD = (
+    f"{'member':>10} {'size':>6} {'rows':>8} {'how':8} {'tokens/s':>11} {'ms/step':>8} {'waited':>7} {'GiB':>6} "
+    f"{'TFLOP/s':>8} {'of peak':>8} {'loss':>7}"
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was measured of one member."""
+
+    member: str
+    size: str
+    rows: str
+    how: str
+    tokens_per_second: float
+    ms_per_step: float
+    waited: float
+    """The share of a step that the host waited for its lesson: the most that the device can have lost."""
+    gib: float
+    tflops: float
+    of_peak: float
+    loss: float
+
+    def line(self) -> str:
+        """One line of the table."""
+        return (
+            f"{self.member:>10} {self.size:>6} {self.rows:>8} {self.how:8} {self.tokens_per_second:>11,.0f} "
+            f"{self.ms_per_step:>8.1f} {100 * self.waited:>6.2f}% {self.gib:>6.1f} {self.tflops:>8.2f} "
+            f"{100 * self.of_peak:>7.1f}% {self.loss:>7.3f}"
+        )
+
+
+def measure_members(wish: argparse.Namespace, device: torch.device, peak: float) -> Iterator[Found]:
+    """All members, one after the other."""
+    corpus = Corpus.open(wish.data)
+    print(HEAD)
+    for name in (recipe.name for recipe in members()):
+        for size in (one for one in wish.sizes if one in sizes(name)):
+            for length in wish.lengths:
+                recipe = one_stage(member(name, size), length, wish.rows or max(wish.tokens // length, 1))
+                try:
+                    course = Lessons.of(recipe, corpus, SEED)
+                except UserError as error:
+                    print(f"{name:>10} {size:>6}  left out: {error}")
+                    continue
+                yield from _each_way(recipe, course, size, wish, peak)
+
+
+def one_stage(recipe: Recipe, length: int, batch: int) -> Recipe:
+    """The member on the tasks of its longest stage, with rows and batches of the given size."""
+    main = max(recipe.stages, key=lambda stage: stage.share)
+    return replace(recipe, stages=(replace(main, length=length, batch=batch, share=1.0),))
+
+
+def _each_way(recipe: Recipe, course: Lessons, size: str, wish: argparse.Namespace, peak: float) -> Iterator[Found]:
+    """As it is, and compiled."""
+    device = torch.device(wish.device)
+    vocabulary = next(iter(course.feeds.values())).corpus.vocab.size
+    meter = Meter.of(course, vocabulary)
+    for compiled in (False, True) if wish.compile else (False,):
+        clean(device)
+        run = Run(
+            device=device,
+            precision=Precision.BFLOAT16,
+            micro=1 << 40,
+            compile=compiled,
+            even=wish.even,
+            queue=choose_queue(device),
+        )
+        worker = _worker(recipe, course, vocabulary, run)
+        found = _found(recipe, learn(worker, course, wish.steps), meter, peak)
+        yield replace(found, size=size, how="compiled" if compiled else "eager")
+        if wish.profile:
+            print("\n".join(_profiled(worker, course)))
+
+
+def _profiled(worker: Worker, course: Lessons) -> Iterator[str]:
+    """Where the time of one step goes."""
+    loaded = Loaded.of(course.lesson(Moment(0, 0.0), Crew()), worker.run.device, worker.run.even)
+    return tell(lambda: worker.move(worker.backward(loaded, loaded.lesson.asked(), 0)), worker.run.device)
+
+
+def _worker(recipe: Recipe, course: Lessons, vocabulary: int, run: Run) -> Worker:
+    learner = Learner(recipe.trunk, learnable(recipe.objectives), vocabulary, recipe.length, recipe.balance)
+    learner.draw(SEED)
+    return make_worker(learner, recipe.descent, course.mixed, SEED, run, Processes(0, 1, run.device))
+
+
+def _found(recipe: Recipe, timed: Timed, meter: Meter, peak: float) -> Found:
+    """Operations are counted for the very rows that were computed."""
+    stage = recipe.stages[0]
+    loads = (load_of(one.instances[0], one.objectives, one.apart) for one in timed.lessons)
+    tflops = sum(map(meter.step, loads)) / len(timed.lessons) / timed.seconds / 1e12
+    return Found(
+        member=recipe.name,
+        size="",
+        rows=f"{stage.batch}x{stage.length}",
+        how="",
+        tokens_per_second=timed.tokens / timed.seconds,
+        ms_per_step=1000 * timed.seconds,
+        waited=timed.stalled,
+        gib=timed.gib,
+        tflops=tflops,
+        of_peak=tflops / peak,
+        loss=timed.loss,
+    )

@@ -1,0 +1,127 @@
+"""What the benchmarks of a device share: how fast it multiplies, how long steps take, and what it holds meanwhile.
+
+What arrives: a worker and a course, as `unmask pretrain` has them. What leaves: seconds a step, and how many of them
+were spent on waiting for lessons.
+What never happens here: another loop than the real one's way of going: lessons come from the real loader, made in the
+background while the step before is computed, and numbers are looked at when the run's queue is full.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from unmask.records import Instance
+from unmask.train.course import ALONE, Course, Crew, Lesson, Moment
+from unmask.train.loading import Loader
+from unmask.train.numbers import Numbers
+from unmask.train.optim import set_rate
+from unmask.train.step import Worker
+
+WARM = 4
+"""Steps before the clock starts: they compile, choose kernels and fill caches."""
+
+
+@dataclass(frozen=True)
+class Turns:
+    """A course of given rows: what `make` gives for the number of a step."""
+
+    make: Callable[[int], Instance]
+    like: Lesson
+    """A lesson with the same questions; its rows do not count."""
+    mixed: bool = False
+
+    def lesson(self, moment: Moment, crew: Crew) -> Lesson:
+        """The rows of a step, all at once."""
+        like = self.like
+        return Lesson((self.make(moment.step),), like.objectives, like.apart, like.place, like.length)
+
+    def trial(self) -> tuple[Lesson, ...]:
+        """Nothing is judged."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What some steps took. Everything but the loss and the memory is the mean over them."""
+
+    seconds: float
+    waited: float
+    """Seconds that the host waited for a lesson. The device may have been busy meanwhile, so it lost at most that."""
+    tokens: float
+    loss: float
+    gib: float
+    lessons: tuple[Lesson, ...] = ()
+
+    @property
+    def stalled(self) -> float:
+        """The share of a step that was spent on waiting for its lesson."""
+        return self.waited / self.seconds
+
+
+def learn(worker: Worker, course: Course, steps: int, warm: int = WARM, rate: float = 1.0) -> Timed:
+    """Take steps as the loop does, the last ones on the clock."""
+    device, crew = worker.run.device, Crew(ALONE.rank, ALONE.world, worker.run.micro)
+    queued: deque[tuple[Numbers, float]] = deque()
+    lessons: list[Lesson] = []
+    waits: list[float] = []
+    set_rate(worker.optimizer, rate)
+    with Loader.open(course, crew, worker.run) as loader:
+        coming = loader.ask(Moment(0, 0.0))
+        for step in range(warm + steps):
+            if step == warm:
+                settle(device)
+                began = time.perf_counter()
+            loaded, waited = coming.take()
+            coming = loader.ask(Moment(step + 1, 0.0))
+            counts = loaded.lesson.asked()
+            queued.append((worker.move(worker.backward(loaded, counts, step)), max(counts[0], 1)))
+            if len(queued) > worker.queue:
+                said, count = queued.popleft()
+                loss = said.read()[1] / count
+            waits.append(waited)
+            lessons.append(loaded.lesson)
+        settle(device)
+        seconds = (time.perf_counter() - began) / steps
+    timed = tuple(lessons[warm:])
+    loss = [said.read()[1] / count for said, count in queued][-1] if queued else loss
+    return Timed(seconds, sum(waits[warm:]) / steps, sum(one.tokens for one in timed) / steps, loss, gib(device), timed)
+
+
+def matmul_rate(device: torch.device) -> float:
+    """TFLOP/s of a large product of square matrices in bfloat16: what counts as all that the device can do."""
+    size, repeats = (8192, 20) if device.type == "cuda" else (512, 3)
+    one, other = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2))
+    for _ in range(3):
+        one @ other
+    settle(device)
+    began = time.perf_counter()
+    for _ in range(repeats):
+        one @ other
+    settle(device)
+    return 2 * size**3 * repeats / (time.perf_counter() - began) / 1e12
+
+
+def settle(device: torch.device) -> None:
+    """Wait until the device has done everything."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def clean(device: torch.device) -> None:
+    """Leave the next side an empty device."""
+    torch.compiler.reset()
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+
+def gib(device: torch.device) -> float:
+    """The most memory that tensors took on the device since it was cleaned; 0 for a CPU."""
+    return torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else 0.0

@@ -1,0 +1,134 @@
+"""Batches evened out to few different shapes, so that code that was compiled or recorded for one fits the next.
+
+What arrives: a batch on the host, flat and without padding. What leaves: the same batch with something at the end that
+stands for nothing: tokens that form sequences of their own, sequences without tokens, rows, and answers that no loss
+looks at. What never happens here: a loss, a right answer, a count or a gradient that is not that of the batch as it
+came. (Sums are taken over more terms, all of which are 0; a kernel may group them in another way. Dropout draws for
+the added tokens too, so its draws are others, of the same law.)
+
+How the added things stay unseen: added tokens see only each other; an added position is that of the first added token,
+its answer is `IGNORED`; what judges every token asks `Batch.real_T`; counts are those of the host, without `spare`.
+
+Shapes: T tokens, S sequences, B rows, P predicted positions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from unmask.nets.answers import IGNORED, Answers, ClozeAnswers, FactAnswers
+from unmask.nets.batch import Batch
+from unmask.nets.layout import Borders, Sight
+from unmask.nets.transformer import Tokens
+from unmask.ragged import within
+
+_TOKENS, _ANSWERS, _SEQUENCES, _ROWS = 1024, 256, 16, 1
+"""What numbers are rounded up to, unless something else is wished for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The shape that a batch is evened out to."""
+
+    tokens: int
+    sequences: int
+    longest: int
+    """The longest sequence that there may be; the padded grid of some kernels is that wide."""
+    rows: int
+    answers: int
+    """Predicted positions."""
+
+
+def room_for(
+    batch: Batch, longest: int, tokens: int = _TOKENS, sequences: int = _SEQUENCES, answers: int = _ANSWERS
+) -> Room:
+    """The smallest room whose numbers are multiples of these. Batches that are much alike get the same one."""
+    borders = batch.tokens.borders
+    filled = _up(len(batch.tokens.ids_T) + 1, tokens)
+    dummies = -(-(filled - len(batch.tokens.ids_T)) // longest)
+    asked = max((len(one.positions_P) for one in batch.answers if isinstance(one, ClozeAnswers)), default=0)
+    return Room(
+        tokens=filled,
+        sequences=_up(borders.count + dummies, sequences),
+        longest=max(longest, borders.longest),
+        rows=_up(len(batch.first_B) + 1, _ROWS),
+        answers=_up(asked + 1, answers),
+    )
+
+
+def even(batch: Batch, room: Room) -> Batch:
+    """The batch in this room; refuses one that does not fit into it with something to spare."""
+    if batch.states:
+        raise ValueError("a batch that brings its states along is not evened out")
+    tokens = len(batch.tokens.ids_T)
+    _need(tokens < room.tokens, "token", tokens, room.tokens)
+    _need(len(batch.first_B) < room.rows, "row", len(batch.first_B), room.rows)
+    return Batch(
+        tokens=_even_tokens(batch.tokens, room),
+        first_B=_filled(batch.first_B, room.rows, tokens),
+        answers=tuple(_even_answers(one, room, tokens) for one in batch.answers),
+        real_T=torch.arange(room.tokens) < tokens,
+        spare=room.tokens - tokens,
+    )
+
+
+def _even_tokens(tokens: Tokens, room: Room) -> Tokens:
+    """Added tokens are those of number 0, in sequences that are as long as may be."""
+    borders = _even_borders(tokens.borders, room)
+    count = len(tokens.ids_T)
+    dummy_S1 = borders.offsets_S1[tokens.borders.count :] - count
+    position_T = torch.cat([tokens.position_T, torch.from_numpy(within(dummy_S1.long().numpy()))])
+    return Tokens(_filled(tokens.ids_T, room.tokens, 0), position_T, _filled(tokens.segment_T, room.tokens, 0), borders)
+
+
+def _even_borders(borders: Borders, room: Room) -> Borders:
+    """Behind the last sequence those of the added tokens, then empty ones."""
+    if borders.longest > room.longest:
+        raise ValueError(f"the longest sequence has {borders.longest} tokens, and there is room for {room.longest}")
+    end = int(borders.offsets_S1[-1])
+    added = torch.tensor(range(end + room.longest, room.tokens, room.longest), dtype=torch.int32)
+    offsets = torch.cat([borders.offsets_S1, added])
+    _need(len(offsets) <= room.sequences, "sequence", len(offsets), room.sequences)
+    offsets_S1 = _filled(offsets, room.sequences + 1, room.tokens)
+    prefix = borders.prefix_S
+    if borders.sight is Sight.PREFIX:
+        prefix = _filled(prefix, room.sequences, 0)
+    lengths_S = offsets_S1.diff()
+    gaps_S = torch.arange(room.sequences) * room.longest - offsets_S1[:-1]
+    place_T = torch.arange(room.tokens) + gaps_S.repeat_interleave(lengths_S)
+    return Borders(offsets_S1, place_T, room.longest, bool((lengths_S == room.longest).all()), borders.sight, prefix)
+
+
+def _even_answers(answers: Answers, room: Room, dummy: int) -> Answers:
+    """Answers to nothing behind the true ones."""
+    if isinstance(answers, ClozeAnswers):
+        count = len(answers.positions_P)
+        _need(count < room.answers, "answer", count, room.answers)
+        return replace(
+            answers,
+            positions_P=_filled(answers.positions_P, room.answers, dummy),
+            answers_P=_filled(answers.answers_P, room.answers, IGNORED),
+            chance_P=_filled(answers.chance_P, room.answers, 0),
+            spare=room.answers - count,
+        )
+    if isinstance(answers, FactAnswers):
+        count = len(answers.value_B)
+        return replace(answers, value_B=_filled(answers.value_B, room.rows, IGNORED), spare=room.rows - count)
+    raise ValueError(f"{type(answers).__name__} cannot be evened out")
+
+
+def _filled(x_N: Tensor, size: int, value: int) -> Tensor:
+    """A tensor of this length, with a value behind its own."""
+    return torch.cat([x_N, x_N.new_full((size - len(x_N),), value)])
+
+
+def _up(number: int, multiple: int) -> int:
+    return -(-number // multiple) * multiple
+
+
+def _need(fits: bool, what: str, found: int, room: int) -> None:
+    if not fits:
+        raise ValueError(f"the batch needs room for {found} {what}s and one to spare, and there is room for {room}")

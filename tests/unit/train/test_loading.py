@@ -1,0 +1,94 @@
+"""Lessons made ahead: the same as those made in time, and the wait for them is measured."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+import torch
+from little_course import run_of, training
+
+from unmask.nets.carry import tensors_of
+from unmask.train.budget import Steps
+from unmask.train.course import Course, Crew, Lesson, Moment
+from unmask.train.loading import Loader
+from unmask.train.numbers import sent
+from unmask.train.step import Loaded
+
+CREW = Crew(micro=32)
+
+
+class Slow:
+    """A course whose lessons take a while, and which remembers who made them."""
+
+    def __init__(self, course: Course, seconds: float) -> None:
+        self.course, self.seconds, self.mixed = course, seconds, course.mixed
+        self.threads: set[int] = set()
+
+    def lesson(self, moment: Moment, crew: Crew) -> Lesson:
+        self.threads.add(threading.get_ident())
+        time.sleep(self.seconds)
+        return self.course.lesson(moment, crew)
+
+    def trial(self) -> tuple[Lesson, ...]:
+        return ()
+
+
+def test_a_lesson_made_ahead_is_that_of_its_moment() -> None:
+    course, run = training(Steps(4)).course, run_of()
+    with Loader.open(course, CREW, run) as loader:
+        coming = [loader.ask(Moment(step, 0.0)) for step in (2, 0, 2)]
+        found = [one.take()[0] for one in coming]
+    for step, loaded in zip((2, 0, 2), found, strict=True):
+        wanted = Loaded.of(course.lesson(Moment(step, 0.0), CREW), run.device)
+        assert len(loaded.batches) == len(wanted.batches) > 1
+        pairs = zip(tensors_of(loaded.batches), tensors_of(wanted.batches), strict=True)
+        assert all(torch.equal(one, other) for one, other in pairs)
+
+
+def test_only_the_time_in_which_nothing_else_was_done_counts_as_waiting() -> None:
+    slow = Slow(training(Steps(4)).course, 0.3)
+    with Loader.open(slow, CREW, run_of()) as loader:
+        waited_at_once = loader.ask(Moment(0, 0.0)).take()[1]
+        coming = loader.ask(Moment(1, 0.0))
+        time.sleep(0.6)
+        waited_after_work = coming.take()[1]
+    assert waited_at_once >= 0.29
+    assert waited_after_work < 0.2
+    assert slow.threads.isdisjoint({threading.get_ident()})
+
+
+def test_an_evened_lesson_asks_the_same() -> None:
+    course, plain, even = training(Steps(4)).course, run_of(), run_of(even=True)
+    shapes = []
+    for run in (plain, even):
+        with Loader.open(course, CREW, run) as loader:
+            loaded = loader.ask(Moment(0, 0.0)).take()[0]
+        shapes.append([len(batch.tokens.ids_T) for batch in loaded.batches])
+        assert loaded.lesson.asked() == course.lesson(Moment(0, 0.0), CREW).asked()
+    assert max(shapes[0]) < min(shapes[1])
+    assert len(set(shapes[1])) == 1
+
+
+def test_what_fails_in_the_background_is_heard_where_it_is_needed() -> None:
+    class Broken(Slow):
+        def lesson(self, moment: Moment, crew: Crew) -> Lesson:
+            raise OSError("the disk is gone")
+
+    with Loader.open(Broken(training(Steps(4)).course, 0.0), CREW, run_of()) as loader:
+        coming = loader.ask(Moment(0, 0.0))
+        with pytest.raises(OSError, match="the disk is gone"):
+            coming.take()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
+def test_numbers_leave_a_gpu_without_a_wait() -> None:
+    numbers = torch.arange(3.0, device="cuda")
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        found = sent(numbers * 2)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert found.read() == [0.0, 2.0, 4.0]
