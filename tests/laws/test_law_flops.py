@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from law_nets import run_of, text, trained_members, training, two_tasks, worker_for
 from torch.utils.flop_counter import FlopCounterMode
 
+from unmask.errors import RecipeError
 from unmask.lab.flops import Load, Meter, load_of
 from unmask.nets.attention import Attention, Lowering
 from unmask.objectives.every import Every
@@ -66,3 +67,27 @@ def test_a_record_tells_nearly_what_its_steps_cost(recipe):
     assert told[-1].flops == pytest.approx(true, rel=0.02)
     steps = meter.steps(true)
     assert steps == pytest.approx(20, abs=2)
+
+
+def test_an_objective_that_does_not_say_what_it_costs_is_refused():
+    @dataclass(frozen=True, slots=True)
+    class Own:
+        """A cloze that learns and is asked as any other, and has no word on its cost."""
+
+        usual: MLM = MLM()
+        name, reads, facts, weight = "own", MLM.reads, MLM.facts, 1.0
+
+        def asks(self, sample):
+            return self.usual.asks(sample)
+
+        def head(self, trunk, token):
+            return self.usual.head(trunk, token)
+
+        def asked(self, instance):
+            return self.usual.asked(instance)
+
+    recipe = next(one for one in SUBJECTS if not one.stages[0].tasks[0].examples.gives)
+    stage = recipe.stages[0]
+    own = replace(recipe, stages=(replace(stage, tasks=(replace(stage.tasks[0], learns=(Own(),)),), share=1.0),))
+    with pytest.raises(RecipeError, match=r"Own does not say what it costs.*Give it a method `cost`"):
+        Meter.of(training(own, 1).course, text().vocab.size)

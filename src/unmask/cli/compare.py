@@ -120,7 +120,8 @@ def compare(
         rate=rate,
         held_out=held_out,
         tuning=("--policy", policy, *tuning),
-        logistics=("--device", device, "--precision", precision),
+        device=device,
+        precision=precision,
         compile=compile_,
     )
     Comparison(contest, out, at_once, pretrain_at_once).work(dry_run)

@@ -11,7 +11,6 @@ import gzip
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
 
 import torch
 
@@ -92,11 +91,10 @@ def _measured(contest: Contest, arm: Arm) -> Estimate:
 
 
 def _logistics(contest: Contest) -> Logistics:
-    said = dict(zip(contest.logistics[::2], contest.logistics[1::2], strict=True))
     return Logistics(
         out=Path(),
-        device=said["--device"],
-        precision=cast(Literal["auto", "float32", "bfloat16"], said["--precision"]),
+        device=contest.device,
+        precision=contest.precision,
         micro=0,
         compile=False,
         trials=1,

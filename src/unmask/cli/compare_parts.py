@@ -56,8 +56,8 @@ class Contest:
     held_out: float
     tuning: tuple[str, ...]
     """Words for every tune."""
-    logistics: tuple[str, ...]
-    """Words about the machine, for every run."""
+    device: str
+    precision: Literal["auto", "float32", "bfloat16"]
     compile: bool
 
     @cached_property
@@ -110,6 +110,11 @@ class Contest:
     def meters(self) -> Mapping[str, Meter]:
         """What steps cost, by arm; refuses a member that cannot be trained on this corpus."""
         return {arm.name: self.parts(arm, 0).meter for arm in self.arms}
+
+    @property
+    def logistics(self) -> tuple[str, ...]:
+        """Words about the machine, for every run."""
+        return ("--device", self.device, "--precision", self.precision)
 
     def pretrain_words(self) -> list[str]:
         """What every pre-training is told beyond its member and its folder."""

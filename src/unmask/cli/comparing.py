@@ -1,4 +1,4 @@
-"""The flow of `compare`: check, estimate, pre-train and tune member by member, then tell.
+"""The flow of `compare`: check, estimate, pre-train and tune seed by seed, then tell.
 
 What arrives: a contest and a folder. What leaves: finished runs, `compare.json`, `compare.html` and a table.
 What never happens here: a run that is made twice, or lost. Each has its own folder and is the command that a user would

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from unmask.errors import RecipeError
-from unmask.lab.heads import head_cost
 from unmask.nets.flops import STEP, Cost, trunk_cost
-from unmask.objectives.part import Objective
+from unmask.nets.trunk import Trunk
+from unmask.objectives.part import Counted, Objective
 from unmask.records import Instance
 from unmask.tasks import Recipe
 from unmask.train.lessons import Lessons, learnable
@@ -63,7 +63,7 @@ class Meter:
     def of(lessons: Lessons, vocabulary: int) -> Meter:
         """Look at some rows of every task."""
         recipe = lessons.recipe
-        heads = {one.name: head_cost(one, recipe.trunk, vocabulary) for one in recipe.objectives}
+        heads = {one.name: _cost(one, recipe.trunk, vocabulary) for one in recipe.objectives}
         sample = {
             (number, place): load_of(
                 feed.at(np.arange(min(len(feed.plan), _SAMPLE))),
@@ -133,3 +133,13 @@ def load_of(instance: Instance, objectives: Iterable[Objective], apart: bool) ->
     lengths = np.diff(borders).astype(np.int64)
     asked = {one.name: one.asked(instance) for one in learnable(objectives)}
     return Load(len(inputs.rows) - 1, len(inputs.ids), int((lengths**2).sum()), asked)
+
+
+def _cost(objective: Objective, trunk: Trunk, vocabulary: int) -> Cost:
+    """What an objective adds to the trunk in a forward pass; refuses one that does not say."""
+    if isinstance(objective, Counted):
+        return objective.cost(trunk, vocabulary)
+    raise RecipeError(
+        f"{type(objective).__name__} does not say what it costs, so its FLOPs cannot be counted. Give it a method "
+        "`cost`, as unmask.objectives.part.Counted describes it."
+    )

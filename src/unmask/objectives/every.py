@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from unmask.nets.flops import Cost, product, token_head_cost
 from unmask.objectives.guess import Guess
 from unmask.objectives.part import Objective, Question, ranked
 from unmask.records import Cloze, Instance, Target
@@ -45,3 +46,7 @@ class Every:
     def asked(self, instance: Instance) -> int:
         """One answer for each token."""
         return len(instance.inputs.ids)
+
+    def cost(self, trunk: Trunk, vocabulary: int) -> Cost:
+        """A head for tokens and a gate, at every token."""
+        return token_head_cost(trunk, vocabulary) + Cost(answer=product(trunk.width, 1))

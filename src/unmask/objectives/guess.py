@@ -12,7 +12,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
 from unmask.errors import RecipeError
-from unmask.objectives.part import Question, ranked
+from unmask.nets.flops import Cost, token_head_cost, trunk_cost
+from unmask.objectives.part import Question, chosen, ranked
 from unmask.records import Cloze, Instance, Target
 from unmask.views import Layout, in_place
 
@@ -97,4 +98,9 @@ class Guess:
 
     def asked(self, instance: Instance) -> int:
         """One answer for each chosen position."""
-        return sum(len(target.positions) for target in instance.targets if isinstance(target, Cloze))
+        return chosen(instance)
+
+    def cost(self, trunk: Trunk, vocabulary: int) -> Cost:
+        """A network of its own, which reads every row once more, with a head for tokens."""
+        shape = self.shape(trunk)
+        return trunk_cost(shape) + token_head_cost(shape, vocabulary)

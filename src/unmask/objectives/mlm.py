@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from unmask.objectives.part import Question, ranked
+from unmask.nets.flops import Cost, token_head_cost
+from unmask.objectives.part import Question, chosen, ranked
 from unmask.records import Cloze, Instance, Target
 from unmask.views import Layout, in_place
 
@@ -41,4 +42,8 @@ class MLM:
 
     def asked(self, instance: Instance) -> int:
         """One answer for each chosen position."""
-        return sum(len(target.positions) for target in instance.targets if isinstance(target, Cloze))
+        return chosen(instance)
+
+    def cost(self, trunk: Trunk, vocabulary: int) -> Cost:
+        """A head for tokens at every chosen position."""
+        return token_head_cost(trunk, vocabulary)

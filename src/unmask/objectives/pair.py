@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
+from unmask.nets.flops import Cost, row_head_cost
 from unmask.objectives.part import Question
 from unmask.records import Fact, Instance, Target
 from unmask.views import Layout
@@ -48,6 +49,11 @@ class SayTruth:
         return self.truth.value
 
     @property
+    def classes(self) -> int:
+        """How many answers there are."""
+        return 3 if self.truth is Truth.PAIR else 2
+
+    @property
     def facts(self) -> frozenset[str]:
         """The one it says."""
         return frozenset({self.truth.value})
@@ -60,11 +66,15 @@ class SayTruth:
         """BERT's pooler and a linear layer over the first token."""
         from unmask.objectives.heads import SayFact
 
-        return SayFact(trunk, self.truth.value, 3 if self.truth is Truth.PAIR else 2)
+        return SayFact(trunk, self.truth.value, self.classes)
 
     def asked(self, instance: Instance) -> int:
         """One answer for each row."""
         return len(instance.inputs.rows) - 1
+
+    def cost(self, trunk: Trunk, vocabulary: int) -> Cost:
+        """A pooler and the classes, for every row."""
+        return row_head_cost(trunk, self.classes)
 
 
 NSP = SayTruth(Truth.NEXT)

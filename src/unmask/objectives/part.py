@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
-from unmask.records import Instance, Target
+from unmask.records import Cloze, Instance, Target
 from unmask.views import Answer, Layout
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from unmask.nets.flops import Cost
     from unmask.nets.transformer import Transformer
     from unmask.nets.trunk import Trunk
 
@@ -84,8 +85,21 @@ class Behind(Objective, Protocol):
         """What must act ahead of it."""
 
 
+@runtime_checkable
+class Counted(Objective, Protocol):
+    """An objective that says what it costs, so that budgets can be given in floating point operations."""
+
+    def cost(self, trunk: Trunk, vocabulary: int) -> Cost:
+        """What its head, or its network ahead of the trunk, adds to a forward pass."""
+
+
 Taught: TypeAlias = Learnable | Ahead
 """What a network can be taught: it is said from the states of the trunk, or ahead of it."""
+
+
+def chosen(instance: Instance) -> int:
+    """How many positions the cloze of an instance asks about."""
+    return sum(len(target.positions) for target in instance.targets if isinstance(target, Cloze))
 
 
 def ranked(sample: Layout) -> tuple[int, ...]:

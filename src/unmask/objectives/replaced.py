@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
+from unmask.nets.flops import Cost, replaced_head_cost
 from unmask.objectives.guess import Guess
-from unmask.objectives.part import Objective, Question
+from unmask.objectives.part import Objective, Question, chosen
 from unmask.records import Cloze, Instance, Target
 from unmask.views import Layout
 
@@ -59,4 +60,8 @@ class Replaced:
         """One answer for each token, or for each chosen position."""
         if self.where is Where.ALL:
             return len(instance.inputs.ids)
-        return sum(len(target.positions) for target in instance.targets if isinstance(target, Cloze))
+        return chosen(instance)
+
+    def cost(self, trunk: Trunk, vocabulary: int) -> Cost:
+        """A layer and one number."""
+        return replaced_head_cost(trunk)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from unmask.errors import RecipeError
+from unmask.nets.flops import Cost, product, token_head_cost
 from unmask.objectives.part import Question, ranked
 from unmask.ragged import ranges
 from unmask.records import Cloze, Instance, Ints, Spans, Target
@@ -63,6 +64,11 @@ class SBO:
         """One answer for each token that has borders."""
         clozes = (target for target in instance.targets if isinstance(target, Cloze))
         return sum(len(borders_of(one.spans, instance.inputs.rows, self.most).place) for one in clozes)
+
+    def cost(self, trunk: Trunk, vocabulary: int) -> Cost:
+        """A first layer over two borders and a place; the rest is as in a cloze."""
+        borders = product(2 * trunk.width + self.positions, trunk.width)
+        return token_head_cost(trunk, vocabulary) + Cost(answer=borders)
 
 
 @dataclass(frozen=True, slots=True)

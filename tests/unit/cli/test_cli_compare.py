@@ -106,7 +106,8 @@ def test_who_stops_a_comparison_sees_what_there_is():
 
 def test_a_round_has_every_member_and_as_many_seeds_as_are_trained_at_once():
     contest = Contest(
-        **dict.fromkeys(("changes", "tasks", "tuning", "logistics"), ()),
+        **dict.fromkeys(("changes", "tasks", "tuning"), ()),
+        **dict.fromkeys(("device", "precision"), "auto"),
         **dict.fromkeys(("batch", "rate"), None),
         members=("bert", "wwm"),
         data=Path("data"),
