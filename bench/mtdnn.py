@@ -73,7 +73,7 @@ class Line:
 def main() -> None:
     wish = _wishes()
     wish.out.mkdir(parents=True, exist_ok=True)
-    attempts = list(_attempts(wish))
+    attempts = sorted(_attempts(wish), key=lambda attempt: -len(attempt.leaves))  # the longest first
     _work_off([attempt for attempt in attempts if not attempt.done], wish)
     lines = _read(attempts)
     _print(lines, wish.small)
@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def _attempts(wish: argparse.Namespace) -> Iterator[Attempt]:
-    """Everything that is to be run; seeds outermost, and the longest runs of a seed first."""
+    """Everything that is to be run."""
     declared = tomllib.loads(wish.tasks.read_text(encoding="utf-8"))["tasks"]
     for seed in range(wish.seeds):
         place = wish.out / f"seed-{seed}"

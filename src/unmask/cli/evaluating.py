@@ -19,8 +19,9 @@ from unmask.cli.children import Child, Children
 from unmask.cli.progress import progress
 from unmask.cli.terminal import console, interruptible, say
 from unmask.evaluate.metrics import NAMES
-from unmask.evaluate.suite import Attempt, Figures, describe, done, figures, mean, plan, spread
+from unmask.evaluate.suite import Attempt, Figures, describe, done, figures, mean, plan
 from unmask.evaluate.suite_file import SuiteTask
+from unmask.report.scores import scored
 from unmask.report.suite_page import TaskScores, suite_page
 from unmask.shards.files import write_json, write_text
 from unmask.train.folder import begin, check, hold
@@ -101,7 +102,7 @@ def show(found: Sequence[Figures]) -> None:
         table.add_column(name, justify="right")
     for one in found:
         gain = f"{100 * one.gain:+.1f}{'' if one.apart else ' ~'}" if one.scratch else ""
-        sides = (_side(one.tuned), _side(one.scratch))
+        sides = (scored(one.tuned), scored(one.scratch))
         table.add_row(one.task, NAMES.get(one.metric, one.metric), *sides, gain, _hundred(one.chance))
     if len(found) > 1:
         table.add_row("mean", "", *(_hundred(mean([mean(side) for side in sides])) for sides in _sides(found)), "", "")
@@ -116,11 +117,6 @@ def _told(one: Figures) -> TaskScores:
 
 def _sides(found: Sequence[Figures]) -> tuple[list[tuple[float, ...]], list[tuple[float, ...]]]:
     return [one.tuned for one in found], [one.scratch for one in found]
-
-
-def _side(scores: Sequence[float]) -> str:
-    varies = f" ± {100 * spread(scores):.1f}" if len(scores) > 1 else ""
-    return _hundred(mean(scores)) + varies if scores else ""
 
 
 def _hundred(score: float) -> str:

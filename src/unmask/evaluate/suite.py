@@ -101,11 +101,6 @@ def mean(scores: Sequence[float]) -> float:
     return statistics.fmean(scores) if scores else math.nan
 
 
-def spread(scores: Sequence[float]) -> float:
-    """The standard deviation over seeds; 0 for one seed."""
-    return statistics.stdev(scores) if len(scores) > 1 else 0.0
-
-
 def _figures(found: Sequence[tuple[Attempt, Mapping[str, Any]]]) -> Figures:
     attempt, said = found[0]
     metrics = said["metrics"]

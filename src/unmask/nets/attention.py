@@ -77,7 +77,8 @@ def chosen(wish: Lowering, states: Tensor, dropout: float, sight: Sight = Sight.
     """The lowering that is taken for these states."""
     if wish is not Lowering.AUTO:
         return Lowering.SDPA if wish is Lowering.VARLEN and sight is Sight.PREFIX else wish
-    if states.is_cuda and states.dtype in (torch.bfloat16, torch.float16) and not dropout:
+    halves, even = states.dtype in (torch.bfloat16, torch.float16), states.shape[-1] % 8 == 0  # what flash can read
+    if states.is_cuda and halves and even and not dropout:
         return Lowering.SDPA if sight is Sight.PREFIX else Lowering.VARLEN
     # Compiled code would be made anew for every list of lengths.
     return Lowering.EACH if states.is_cpu and dropout and not torch.compiler.is_compiling() else Lowering.SDPA

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from unmask.report.bars_svg import dots
 from unmask.report.markup import NOTHING, Html, span, table, tag, text
 from unmask.report.page import page
+from unmask.report.scores import scored
 
 _COLUMNS = ("task", "score", "pre-trained", "from scratch", "gain", "chance", "all seeds")
 
@@ -49,15 +50,9 @@ def _row(task: TaskScores) -> list[Html]:
     gain = statistics.fmean(task.tuned) - statistics.fmean(task.scratch) if task.tuned and task.scratch else math.nan
     every = [score for score in (*task.tuned, *task.scratch, task.chance) if math.isfinite(score)]
     line = dots((task.tuned, task.scratch), min(every, default=0.0), max(every, default=1.0))
-    cells = (_side(task.tuned), _side(task.scratch), _number(100 * gain, "+.1f"), _number(100 * task.chance, ".1f"))
+    sides = text(scored(task.tuned)), text(scored(task.scratch))
+    cells = (*sides, _number(100 * gain, "+.1f"), _number(100 * task.chance, ".1f"))
     return [_cell(tag("b", "", text(task.name))), _cell(span("soft", task.score)), *map(_cell, cells), _cell(line)]
-
-
-def _side(scores: Sequence[float]) -> Html:
-    if not scores:
-        return NOTHING
-    spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
-    return text(f"{100 * statistics.fmean(scores):.1f} ± {100 * spread:.1f}")
 
 
 def _number(value: float, form: str) -> Html:
