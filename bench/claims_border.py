@@ -15,6 +15,7 @@ from unmask.examples.visits import EveryVisit
 from unmask.family import member
 from unmask.feed import Feed
 from unmask.nets.batch import collate
+from unmask.nets.carry import on_device
 from unmask.nets.model import Model
 from unmask.objectives.heads import Term
 from unmask.objectives.sbo import SBO
@@ -54,7 +55,7 @@ def border(model: Model, device: torch.device, learn: Corpus, judge: Corpus, len
 
 
 def _say(model: Model, head: torch.nn.Module, instance: Instance, device: torch.device) -> Term:
-    batch = collate(instance, device)
+    batch = on_device(SBO().prepare(collate(instance)), device)
     with torch.no_grad():
         states = model.trunk(batch.tokens)
     found: Term = head(states, batch)

@@ -83,14 +83,30 @@ def test_accumulated_steps_follow_the_curve_of_whole_ones(recipe: Recipe, tmp_pa
     assert [line["norm"] for line in split] == pytest.approx([line["norm"] for line in whole], rel=1e-3)
 
 
+EVENED: tuple[dict[str, Any], ...] = ({"even": True}, {"record": True, "queue": 1})
+"""With shapes that are rounded up; the second also with every step that comes again done in the places of the first."""
+
+
 @every_member
-def test_evened_batches_follow_the_curve_of_those_as_they_came(recipe: Recipe, tmp_path: Path) -> None:
+@pytest.mark.parametrize("logistics", EVENED, ids=["evened", "recorded"])
+def test_evened_batches_follow_the_curve_of_those_as_they_came(
+    recipe: Recipe, logistics: dict[str, Any], tmp_path: Path
+) -> None:
     plain = curve(recipe, STEPS, tmp_path / "plain", micro=3 * LENGTH)
-    evened = curve(recipe, STEPS, tmp_path / "even", micro=3 * LENGTH, even=True)
+    evened = curve(recipe, STEPS, tmp_path / "even", micro=3 * LENGTH, **logistics)
     assert [line["count"] for line in evened] == [line["count"] for line in plain]
     assert [line["tokens"] for line in evened] == [line["tokens"] for line in plain]
     assert losses(evened) == pytest.approx(losses(plain), rel=SAME)
     assert [line["norm"] for line in evened] == pytest.approx([line["norm"] for line in plain], rel=1e-3)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@every_member
+def test_recorded_steps_on_a_device_follow_the_curve_of_those_that_are_not(recipe: Recipe, tmp_path: Path) -> None:
+    device = torch.device("cuda", 0)
+    plain = curve(recipe, STEPS, tmp_path / "plain", device=device, even=True)
+    recorded = curve(recipe, STEPS, tmp_path / "recorded", device=device, record=True, queue=2)
+    assert losses(recorded) == pytest.approx(losses(plain), rel=SAME)
 
 
 @pytest.mark.parametrize(

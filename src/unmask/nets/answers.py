@@ -3,7 +3,7 @@
 What arrives: a target in numpy, and the inputs that it asks about. What leaves: its answers on the device.
 What never happens here: a loss. What a network says and what it should say meet in `objectives/`.
 
-Shapes: T tokens, B rows, P predicted positions, C labels.
+Shapes: T tokens, B rows, P predicted positions, Q tokens of spans that have borders, C labels.
 """
 
 from __future__ import annotations
@@ -53,6 +53,19 @@ class ClozeAnswers:
     """For whoever has to draw a token there: a number from 0 to 1 for each position, from the address of its row."""
     spare: int = 0
     """On the host: how many of the last answers are `IGNORED` and only fill the batch up (`even.py`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpanAnswers:
+    """For tokens of hidden spans: the two tokens around the span, the place inside it, and which answer it is."""
+
+    left_Q: Tensor
+    right_Q: Tensor
+    place_Q: Tensor
+    answer_Q: Tensor
+    """Counted among the answers of the cloze."""
+    spare: int = 0
+    """On the host: how many of the last ones ask nothing and only fill the batch up (`even.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +156,7 @@ class AmongAnswers:
 
 Answers: TypeAlias = (
     ClozeAnswers
+    | SpanAnswers
     | ReplacedAnswers
     | ContinueAnswers
     | RewriteAnswers

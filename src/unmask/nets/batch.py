@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unmask.nets.answers import Answers, answers_of
+from unmask.nets.answers import Answers, ClozeAnswers, answers_of
 from unmask.nets.layout import Borders, Sight, ship_ints, ship_reals
 from unmask.nets.transformer import Tokens
 from unmask.ragged import within
@@ -49,6 +49,12 @@ def collate(instance: Instance, device: torch.device | str = "cpu", apart: bool 
     answers = tuple(answers_of(target, inputs, device) for target in instance.targets)
     states = tuple(ship_reals(state, device) for state in instance.states)
     return Batch(tokens, ship_ints(inputs.rows[:-1], device), answers, states)
+
+
+def cloze_of(batch: Batch) -> ClozeAnswers:
+    """The one cloze that a batch asks."""
+    (cloze,) = (answers for answers in batch.answers if isinstance(answers, ClozeAnswers))
+    return cloze
 
 
 def _borders(inputs: Inputs, apart: bool, device: torch.device | str) -> Borders:

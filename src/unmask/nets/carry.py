@@ -1,20 +1,25 @@
 """A batch as a whole: all of its tensors, and the same batch on another device.
 
-What arrives: a batch on the host. What leaves: the same, field by field, where the network lives.
+What arrives: a batch on the host. What leaves: the same, field by field, where the network lives; or in the place of
+another batch there.
 What never happens here: a wait. On a GPU everything crosses from pinned memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from unmask.nets.batch import Batch
 from unmask.nets.layout import ship
+
+P = TypeVar("P")
+_OF_THE_HOST = frozenset({"spans", "rows", "spare"})
+"""What a batch knows of itself, and no kernel reads."""
 
 
 def on_device(batch: Batch, device: torch.device) -> Batch:
@@ -33,6 +38,30 @@ def tensors_of(part: object) -> Iterator[Tensor]:
         yield from (tensor for one in part for tensor in tensors_of(one))
     elif is_dataclass(part):
         yield from (tensor for field in fields(part) for tensor in tensors_of(getattr(part, field.name)))
+
+
+def copied(part: P) -> P:
+    """A batch, or whatever holds some, with tensors of its own."""
+    made: P = _changed(part, torch.clone)
+    return made
+
+
+def fill(into: P, out_of: P) -> None:
+    """Put the tensors of one batch in the places of another, which is alike."""
+    for place, tensor in zip(tensors_of(into), tensors_of(out_of), strict=True):
+        place.copy_(tensor, non_blocking=True)
+
+
+def alike(part: object) -> Hashable:
+    """What two batches have in common if the kernels that were queued for one fit the other."""
+    if isinstance(part, Tensor):
+        return part.shape, part.dtype
+    if isinstance(part, tuple):
+        return tuple(alike(one) for one in part)
+    if is_dataclass(part):
+        names = (field.name for field in fields(part) if field.name not in _OF_THE_HOST)
+        return type(part), tuple(alike(getattr(part, name)) for name in names)
+    return part
 
 
 def _changed(part: Any, change: Callable[[Tensor], Tensor]) -> Any:  # noqa: ANN401

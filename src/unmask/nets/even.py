@@ -14,19 +14,20 @@ Shapes: T tokens, S sequences, B rows, P predicted positions.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from unmask.nets.answers import IGNORED, Answers, ClozeAnswers, FactAnswers
+from unmask.nets.answers import IGNORED, Answers, ClozeAnswers, FactAnswers, SpanAnswers
 from unmask.nets.batch import Batch
 from unmask.nets.layout import Borders, Sight
 from unmask.nets.transformer import Tokens
 from unmask.ragged import within
 
-_TOKENS, _ANSWERS, _SEQUENCES, _ROWS = 1024, 256, 16, 1
-"""What numbers are rounded up to, unless something else is wished for."""
+_TOKENS, _ANSWERS, _SEQUENCES = 64, 16, 8
+"""How fine numbers are: a number is rounded up to so many parts of the next power of two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +43,23 @@ class Room:
     """Predicted positions."""
 
 
-def room_for(
-    batch: Batch, longest: int, tokens: int = _TOKENS, sequences: int = _SEQUENCES, answers: int = _ANSWERS
-) -> Room:
-    """The smallest room whose numbers are multiples of these. Batches that are much alike get the same one."""
-    borders = batch.tokens.borders
-    filled = _up(len(batch.tokens.ids_T) + 1, tokens)
-    dummies = -(-(filled - len(batch.tokens.ids_T)) // longest)
-    asked = max((len(one.positions_P) for one in batch.answers if isinstance(one, ClozeAnswers)), default=0)
+def room_for(batches: Sequence[Batch], longest: int) -> Room:
+    """A room for all of these, rounded up a little, so that batches that are much alike get the same one."""
+    tokens = _rounded(max(len(batch.tokens.ids_T) for batch in batches) + 1, _TOKENS)
+    longest = max(longest, *(batch.tokens.borders.longest for batch in batches))
+    asked = [len(one.positions_P) for batch in batches for one in batch.answers if isinstance(one, ClozeAnswers)]
     return Room(
-        tokens=filled,
-        sequences=_up(borders.count + dummies, sequences),
-        longest=max(longest, borders.longest),
-        rows=_up(len(batch.first_B) + 1, _ROWS),
-        answers=_up(asked + 1, answers),
+        tokens=tokens,
+        sequences=_rounded(max(_sequences(batch, tokens, longest) for batch in batches), _SEQUENCES),
+        longest=longest,
+        rows=max(len(batch.first_B) for batch in batches) + 1,
+        answers=_rounded(max(asked, default=0) + 1, _ANSWERS),
     )
+
+
+def _sequences(batch: Batch, tokens: int, longest: int) -> int:
+    """Those of the batch, and those of the tokens that fill it up."""
+    return batch.tokens.borders.count - (len(batch.tokens.ids_T) - tokens) // longest
 
 
 def even(batch: Batch, room: Room) -> Batch:
@@ -114,6 +117,17 @@ def _even_answers(answers: Answers, room: Room, dummy: int) -> Answers:
             chance_P=_filled(answers.chance_P, room.answers, 0),
             spare=room.answers - count,
         )
+    if isinstance(answers, SpanAnswers):
+        count = len(answers.answer_Q)
+        return SpanAnswers(
+            left_Q=_filled(answers.left_Q, room.answers, 0),
+            right_Q=_filled(answers.right_Q, room.answers, 0),
+            place_Q=_filled(answers.place_Q, room.answers, 0),
+            answer_Q=_filled(
+                answers.answer_Q, room.answers, room.answers - 1
+            ),  # the last answer is one that is ignored
+            spare=room.answers - count,
+        )
     if isinstance(answers, FactAnswers):
         count = len(answers.value_B)
         return replace(answers, value_B=_filled(answers.value_B, room.rows, IGNORED), spare=room.rows - count)
@@ -125,8 +139,10 @@ def _filled(x_N: Tensor, size: int, value: int) -> Tensor:
     return torch.cat([x_N, x_N.new_full((size - len(x_N),), value)])
 
 
-def _up(number: int, multiple: int) -> int:
-    return -(-number // multiple) * multiple
+def _rounded(number: int, parts: int) -> int:
+    """Up to the next of so many parts of the next power of two."""
+    part = max((1 << (number - 1).bit_length()) // parts, 1)
+    return -(-number // part) * part
 
 
 def _need(fits: bool, what: str, found: int, room: int) -> None:

@@ -13,11 +13,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.nets.answers import ReplacedAnswers
-from unmask.nets.batch import Batch
+from unmask.nets.batch import Batch, cloze_of
 from unmask.nets.heads import ReplacedHead, TokenHead
 from unmask.nets.transformer import States
 from unmask.nets.trunk import Trunk
-from unmask.objectives.guessing import cloze_of
 from unmask.objectives.heads import Term
 from unmask.objectives.replaced import Where
 

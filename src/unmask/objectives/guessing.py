@@ -14,8 +14,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from unmask.nets.answers import ClozeAnswers, ReplacedAnswers
-from unmask.nets.batch import Batch
+from unmask.nets.answers import ReplacedAnswers
+from unmask.nets.batch import Batch, cloze_of
 from unmask.nets.heads import TokenHead
 from unmask.nets.transformer import Transformer
 from unmask.nets.trunk import Trunk
@@ -74,9 +74,3 @@ def written(batch: Batch, guess_P: Tensor) -> Batch:
     replaced_T = torch.zeros_like(ids_T, dtype=torch.bool).index_copy(0, cloze.positions_P, wrong_P)
     tokens = replace(batch.tokens, ids_T=ids_T.index_copy(0, cloze.positions_P, guess_P))
     return replace(batch, tokens=tokens, answers=(*batch.answers, ReplacedAnswers(replaced_T, cloze.positions_P)))
-
-
-def cloze_of(batch: Batch) -> ClozeAnswers:
-    """The one cloze that a batch asks."""
-    (cloze,) = (answers for answers in batch.answers if isinstance(answers, ClozeAnswers))
-    return cloze

@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.errors import UserError
-from unmask.nets.answers import IGNORED, AmountAnswers, ClozeAnswers, FactAnswers
-from unmask.nets.batch import Batch
+from unmask.nets.answers import IGNORED, AmountAnswers, FactAnswers
+from unmask.nets.batch import Batch, cloze_of
 from unmask.nets.heads import RowHead, TokenHead
 from unmask.nets.reading import ReadOut
 from unmask.nets.readout import read_out, row_head
@@ -59,7 +59,7 @@ class SayTokens(nn.Module):
 
     def forward(self, states: States, batch: Batch) -> Term:
         """The loss of a cloze."""
-        (cloze,) = (answers for answers in batch.answers if isinstance(answers, ClozeAnswers))
+        cloze = cloze_of(batch)
         return take(self.tokens(states.last_TD[cloze.positions_P]), cloze.answers_P, cloze.spare)
 
 

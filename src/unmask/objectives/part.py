@@ -15,6 +15,7 @@ from unmask.views import Answer, Layout
 if TYPE_CHECKING:
     from torch import nn
 
+    from unmask.nets.batch import Batch
     from unmask.nets.flops import Cost
     from unmask.nets.transformer import Transformer
     from unmask.nets.trunk import Trunk
@@ -91,6 +92,14 @@ class Counted(Objective, Protocol):
 
     def cost(self, trunk: Trunk, vocabulary: int) -> Cost:
         """What its head, or its network ahead of the trunk, adds to a forward pass."""
+
+
+@runtime_checkable
+class Prepares(Objective, Protocol):
+    """An objective whose head reads more than the answers of its target, found on the host before a batch is sent."""
+
+    def prepare(self, batch: Batch) -> Batch:
+        """The batch with what the head reads."""
 
 
 Taught: TypeAlias = Learnable | Ahead

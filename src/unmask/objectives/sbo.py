@@ -11,7 +11,7 @@ beginning and [SEP] at the end of a row are no borders. A [SEP] inside a row, wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -26,6 +26,7 @@ from unmask.views import Layout, in_place
 if TYPE_CHECKING:
     from torch import nn
 
+    from unmask.nets.batch import Batch
     from unmask.nets.trunk import Trunk
 
 
@@ -64,6 +65,18 @@ class SBO:
         """One answer for each token that has borders."""
         clozes = (target for target in instance.targets if isinstance(target, Cloze))
         return sum(len(borders_of(one.spans, instance.inputs.rows, self.most).place) for one in clozes)
+
+    def prepare(self, batch: Batch) -> Batch:
+        """Find the borders of all spans."""
+        from unmask.nets.answers import SpanAnswers
+        from unmask.nets.batch import cloze_of
+        from unmask.nets.layout import ship_ints
+
+        cloze = cloze_of(batch)
+        around = borders_of(cloze.spans, cloze.rows, self.most)
+        parts = (around.left, around.right, around.place, around.answer)
+        left_Q, right_Q, place_Q, answer_Q = (ship_ints(one, "cpu") for one in parts)
+        return replace(batch, answers=(*batch.answers, SpanAnswers(left_Q, right_Q, place_Q, answer_Q)))
 
     def cost(self, trunk: Trunk, vocabulary: int) -> Cost:
         """A first layer over two borders and a place; the rest is as in a cloze."""

@@ -1,7 +1,7 @@
 """The head of the span boundary objective (Joshi et al., 2019).
 
-What arrives: the last states and a cloze with its spans. What leaves: a `Term` over the tokens that have two borders.
-What never happens here: a wait for the device. Borders are found on the host, where the spans lie.
+What arrives: the last states, a cloze, the borders of its spans. What leaves: a `Term` over the tokens that have two.
+What never happens here: a search for borders. They are found on the host, where the spans lie, before a batch is sent.
 
 Shapes: T tokens, Q tokens that are asked for, D width, E embedding width, K width of the places, V vocabulary.
 """
@@ -10,18 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.answers import ClozeAnswers
-from unmask.nets.batch import Batch
-from unmask.nets.layout import ship_ints
+from unmask.nets.answers import SpanAnswers
+from unmask.nets.batch import Batch, cloze_of
 from unmask.nets.transformer import States
 from unmask.nets.trunk import Trunk
 from unmask.objectives.heads import Term, take
-from unmask.objectives.sbo import borders_of
 
 if TYPE_CHECKING:
     from unmask.objectives.sbo import SBO
@@ -35,7 +32,6 @@ class SaySpans(nn.Module):
 
     def __init__(self, trunk: Trunk, token: nn.Embedding, how: SBO) -> None:
         super().__init__()
-        self.most = how.most
         self.place = nn.Embedding(how.most, how.positions)
         self.first = Layer(2 * trunk.width + how.positions, trunk.width, trunk.epsilon)
         self.second = Layer(trunk.width, trunk.token_width, trunk.epsilon)
@@ -44,14 +40,10 @@ class SaySpans(nn.Module):
 
     def forward(self, states: States, batch: Batch) -> Term:
         """The loss of all tokens that have borders."""
-        (cloze,) = (answers for answers in batch.answers if isinstance(answers, ClozeAnswers))
-        around, x_TD = borders_of(cloze.spans, cloze.rows, self.most), states.last_TD
-        # Where a batch is filled up, so is this: with the last answer, which is one of those that are ignored.
-        spare = len(cloze.answers_P) - len(around.answer) if cloze.spare else 0
-        ends = (around.left, 0), (around.right, 0), (around.place, 0), (around.answer, len(cloze.answers_P) - 1)
-        numbers = (np.pad(one, (0, spare), constant_values=last) for one, last in ends)
-        left_Q, right_Q, place_Q, answer_Q = (ship_ints(one, x_TD.device) for one in numbers)
-        return take(self.logits(x_TD[left_Q], x_TD[right_Q], place_Q), cloze.answers_P[answer_Q], spare)
+        cloze, x_TD = cloze_of(batch), states.last_TD
+        (around,) = (answers for answers in batch.answers if isinstance(answers, SpanAnswers))
+        said_QV = self.logits(x_TD[around.left_Q], x_TD[around.right_Q], around.place_Q)
+        return take(said_QV, cloze.answers_P[around.answer_Q], around.spare)
 
     def logits(self, left_QD: Tensor, right_QD: Tensor, place_Q: Tensor) -> Tensor:
         """What is said of the tokens at these places between these borders."""

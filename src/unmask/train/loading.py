@@ -95,4 +95,4 @@ class Loader:
 
     def _make(self, moment: Moment) -> Loaded:
         with self.lane.open():
-            return Loaded.of(self.course.lesson(moment, self.crew), self.run.device, self.run.even)
+            return Loaded.of(self.course.lesson(moment, self.crew), self.run.device, self.run.fixed)

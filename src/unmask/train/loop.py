@@ -129,7 +129,7 @@ class _Loop:
     def _compute(self, state: State, loaded: Loaded, counts: Sequence[float]) -> Numbers:
         """Gradients and a move. What they say is looked at when the step is ended."""
         try:
-            return self.worker.move(self.worker.backward(loaded, counts, state.progress.step))
+            return self.worker.take(loaded, counts, state.progress.step)
         except NotFinite as error:
             raise self._broken(state, loaded) from error
 

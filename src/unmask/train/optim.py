@@ -49,7 +49,20 @@ def build(optimiser: Optimiser, groups: Sequence[Group]) -> Optimizer:
 def set_rate(optimizer: Optimizer, multiplier: float) -> None:
     """Let the next step take this part of the full rate, in every group."""
     for group in optimizer.param_groups:
-        group["lr"] = group["peak"] * multiplier
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(group["peak"] * multiplier)
+        else:
+            group["lr"] = group["peak"] * multiplier
+
+
+def rates_on_device(optimizer: Optimizer) -> None:
+    """Keep rates as numbers on the device, so that steps which were recorded with one rate can be taken with another.
+
+    Only for optimisers that `can_skip`: the others count their steps on the host.
+    """
+    for group in optimizer.param_groups:
+        group["lr"] = torch.tensor(group["lr"], dtype=torch.float32, device=group["params"][0].device)
+        group["capturable"] = True
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], limit: float) -> Tensor:

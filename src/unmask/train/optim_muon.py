@@ -46,7 +46,7 @@ class Muon(Optimizer):
             for alike in _stacks([parameter for parameter in group["params"] if parameter.grad is not None]):
                 self._move(alike, group["lr"], group["weight_decay"])
 
-    def _move(self, weights: list[Tensor], rate: float, decay: float) -> None:
+    def _move(self, weights: list[Tensor], rate: float | Tensor, decay: float) -> None:
         """One step for matrices of one shape: momentum, a look ahead, and a move along its orthogonal part."""
         keep, momenta = self.spec.momentum, [self.state[weight]["momentum_buffer"] for weight in weights]
         gradient_NAB = torch.stack([weight.grad for weight in weights if weight.grad is not None])
@@ -54,7 +54,7 @@ class Muon(Optimizer):
         new_NAB = old_NAB.lerp(gradient_NAB, 1 - keep)
         update_NAB = orthogonal(gradient_NAB.lerp_(new_NAB, keep), self.spec.rounds)
         moved_NAB = weight_NAB.mul(1 - rate * decay)
-        moved_NAB.add_(update_NAB, alpha=-rate * _size(self.spec.sizing, *weights[0].shape))
+        _go_back(moved_NAB, update_NAB, rate * _size(self.spec.sizing, *weights[0].shape))
         torch._foreach_copy_(momenta, self._unless_skipped(new_NAB, old_NAB).unbind())
         torch._foreach_copy_(weights, self._unless_skipped(moved_NAB, weight_NAB).unbind())
 
@@ -72,6 +72,14 @@ def orthogonal(x_NAB: Tensor, rounds: int) -> Tensor:
         gram_NAA = y_NAB @ y_NAB.mT
         y_NAB = torch.baddbmm(y_NAB, torch.baddbmm(gram_NAA, gram_NAA, gram_NAA, beta=b, alpha=c), y_NAB, beta=a)
     return y_NAB.mT if tall else y_NAB
+
+
+def _go_back(from_NAB: Tensor, along_NAB: Tensor, far: float | Tensor) -> None:
+    """Subtract so much of a matrix in place; how much may be a number on the device."""
+    if isinstance(far, Tensor):
+        from_NAB.addcmul_(along_NAB.to(from_NAB.dtype), far, value=-1)
+    else:
+        from_NAB.add_(along_NAB, alpha=-far)
 
 
 def _size(sizing: Sizing, rows: int, columns: int) -> float:

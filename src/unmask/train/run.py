@@ -37,6 +37,8 @@ class Run:
     """Whether blocks are compiled by torch before the first step."""
     even: bool = False
     """Whether batches are evened out to few different shapes, so that compiled code fits all of them."""
+    record: bool = False
+    """Whether steps are recorded, and repeated as a whole (CUDA graphs). They are evened out then, and queued."""
     queue: int = 0
     """How many steps may be queued on the device before the numbers of one are looked at; 0 looks at once."""
     keep: int = 2
@@ -52,6 +54,11 @@ class Run:
                 f"A run needs at least 1 token in a micro-batch, 1 checkpoint to keep, 1 trial and 0 queued steps; "
                 f"found {self.micro}, {self.keep}, {self.trials} and {self.queue}."
             )
+
+    @property
+    def fixed(self) -> bool:
+        """Whether batches have few different shapes."""
+        return self.even or self.record
 
     def autocast(self) -> AbstractContextManager[object]:
         """The context in which the network computes."""

@@ -8,7 +8,7 @@ processes are known before the first forward pass, so each sum is divided by the
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
@@ -21,8 +21,9 @@ from unmask.keys import Key
 from unmask.nets.batch import Batch, collate
 from unmask.nets.carry import on_device
 from unmask.nets.even import even, room_for
+from unmask.nets.layout import ship
 from unmask.objectives.heads import Term
-from unmask.objectives.part import Taught
+from unmask.objectives.part import Prepares, Taught
 from unmask.train.course import Lesson
 from unmask.train.learner import Learner
 from unmask.train.numbers import Numbers, sent
@@ -44,11 +45,26 @@ class Loaded:
 
     @staticmethod
     def of(lesson: Lesson, device: torch.device, evened: bool = False) -> Loaded:
-        """Collate every micro-batch on the host, even it out if that is wished for, and send it to the device."""
-        batches = (collate(one, "cpu", lesson.apart) for one in lesson.instances)
+        """Collate all micro-batches on the host, even them out if that is wished for, and send them to the device."""
+        batches = [collate(one, "cpu", lesson.apart) for one in lesson.instances]
+        for objective in (one for one in lesson.objectives if isinstance(one, Prepares)):
+            batches = [objective.prepare(batch) for batch in batches]
         if evened:
-            batches = (even(batch, room_for(batch, lesson.length)) for batch in batches)
+            room = room_for(batches, lesson.length)
+            batches = [even(batch, room) for batch in batches]
         return Loaded(lesson, tuple(on_device(batch, device) for batch in batches))
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Everything that the kernels of a step read."""
+
+    batches: tuple[Batch, ...]
+    objectives: tuple[Taught, ...]
+    asked: tuple[bool, ...]
+    """Which objectives are asked anything in this step."""
+    shares_O: Tensor
+    """On the device: what one answer counts in the mean of each objective."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +105,8 @@ class Worker:
     """On the device: 1 as soon as a queued step was not finite. From then on none moves anything."""
     waiting: Mapping[float, Sequence[nn.Parameter]] = field(default_factory=dict)
     """Parameters that begin to move later, by the share of the budget from which on they do."""
+    repeats: Callable[[Work], Tensor] | None = None
+    """A whole step as recorded work, where steps are recorded."""
 
     def thaw(self, share: float) -> None:
         """Ask for gradients where parameters move by now; a function of the share, so a resume thaws the same."""
@@ -96,19 +114,27 @@ class Worker:
             for parameter in parameters:
                 parameter.requires_grad_(share >= since)
 
+    def take(self, loaded: Loaded, counts: Sequence[float], step: int) -> Numbers:
+        """A whole step: gradients and a move. Says the norm of the gradient and the sums."""
+        if self.repeats is None:
+            return self.move(self.backward(loaded, counts, step))
+        seed_dropout(self.seed, step, self.processes.rank, 0)
+        return sent(self.repeats(self._work(loaded, counts)))
+
+    def whole(self, work: Work) -> Tensor:
+        """The kernels of a step, with the draws of whoever seeded them."""
+        sums = self._empty(work)
+        for number in range(len(work.batches)):
+            sums += self._learn(work, number)
+        return self._move(sums)
+
     def backward(self, loaded: Loaded, counts: Sequence[float], step: int) -> Tensor:
         """Gradients of a whole step; returns the sums of losses and of right answers, one column an objective."""
-        sums = torch.zeros(2, len(counts), device=self.run.device)
-        last = len(loaded.batches) - 1
-        for number, batch in enumerate(loaded.batches):
+        work = self._work(loaded, counts)
+        sums = self._empty(work)
+        for number in range(len(work.batches)):
             seed_dropout(self.seed, step, self.processes.rank, number)
-            with self._alone(number < last), self.run.autocast():
-                terms: tuple[Term, ...] = self.module(batch, loaded.lesson.objectives)
-                loss = self._loss(terms, loaded.lesson.objectives, counts)
-                if number == last:
-                    loss = loss + self._price(loaded.lesson.objectives, counts)
-                loss.backward()  # type: ignore[no-untyped-call]
-            sums += torch.stack([torch.stack([term.total.detach(), term.right.float()]) for term in terms], dim=1)
+            sums += self._learn(work, number)
         return sums
 
     def move(self, sums: Tensor) -> Numbers:
@@ -118,6 +144,29 @@ class Worker:
         anything in this step and in all that follow, so that the state is still the one before this step when somebody
         does. Otherwise they are looked at before anything moves.
         """
+        return sent(self._move(sums))
+
+    def _work(self, loaded: Loaded, counts: Sequence[float]) -> Work:
+        # Processes average their gradients, so each counts for as many as there are.
+        shares_O = torch.tensor([self.processes.world / max(count, 1) for count in counts])
+        asked = tuple(map(bool, counts))
+        return Work(loaded.batches, loaded.lesson.objectives, asked, ship(shares_O, self.run.device))
+
+    def _empty(self, work: Work) -> Tensor:
+        return torch.zeros(2, len(work.objectives), device=self.run.device)
+
+    def _learn(self, work: Work, number: int) -> Tensor:
+        """Gradients of a micro-batch are added to those that are there; the sums of its losses and right answers."""
+        last = number == len(work.batches) - 1
+        with self._alone(not last), self.run.autocast():
+            terms: tuple[Term, ...] = self.module(work.batches[number], work.objectives)
+            loss = self._loss(terms, work)
+            if last:
+                loss = loss + self._price(work)
+            loss.backward()  # type: ignore[no-untyped-call]
+        return torch.stack([torch.stack([term.total.detach(), term.right.float()]) for term in terms], dim=1)
+
+    def _move(self, sums: Tensor) -> Tensor:
         norm = clip_gradients(self.learner.network_parameters(), self.clip)
         said = torch.cat([norm.reshape(1), sums.flatten()])
         if self.queue:
@@ -127,17 +176,18 @@ class Worker:
             raise NotFinite
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        return sent(said)
+        return said
 
-    def _loss(self, terms: Sequence[Term], objectives: Sequence[Taught], counts: Sequence[float]) -> Tensor:
-        weights: Sequence[float | Tensor] = self.learner.balance.weights(objectives)
-        # Processes average their gradients, so each counts for as many as there are.
-        scales = [weight * self.processes.world / max(count, 1) for weight, count in zip(weights, counts, strict=True)]
-        return torch.stack([term.total * scale for term, scale in zip(terms, scales, strict=True)]).sum()
+    def _loss(self, terms: Sequence[Term], work: Work) -> Tensor:
+        weights: Sequence[float | Tensor] = self.learner.balance.weights(work.objectives)
+        weighed = zip(terms, weights, work.shares_O.unbind(), strict=True)
+        return torch.stack([term.total * (weight * share) for term, weight, share in weighed]).sum()
 
-    def _price(self, objectives: Sequence[Taught], counts: Sequence[float]) -> float | Tensor:
+    def _price(self, work: Work) -> float | Tensor:
         """What the weights of this step cost: once a step, whatever it is cut into, and once for all processes."""
-        return self.learner.balance.price([one for one, count in zip(objectives, counts, strict=True) if count])
+        return self.learner.balance.price(
+            [one for one, asked in zip(work.objectives, work.asked, strict=True) if asked]
+        )
 
     def _alone(self, more: bool) -> AbstractContextManager[None]:
         """Gradients cross to the other processes once a step, with the last micro-batch; not while there are more."""

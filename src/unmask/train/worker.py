@@ -6,15 +6,18 @@ What never happens here: weights. They are drawn, imported or read before or aft
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from unmask.optimising import Descent
 from unmask.train.learner import Learner
-from unmask.train.optim import build, can_skip, skip_when
+from unmask.train.optim import build, can_skip, rates_on_device, skip_when
 from unmask.train.optim_groups import group_parameters
 from unmask.train.pace import Paces, freeze, full_pace, late
 from unmask.train.processes import Processes
+from unmask.train.repeats import Repeats
 from unmask.train.run import Run
 from unmask.train.step import Worker
 
@@ -46,4 +49,8 @@ def make_worker(
     broken, queue = torch.zeros((), device=run.device), run.queue if can_skip(optimizer) else 0
     if queue:
         skip_when(optimizer, broken)
-    return Worker(learner, module, optimizer, run, processes, descent.clip, seed, queue, broken, waiting)
+    worker = Worker(learner, module, optimizer, run, processes, descent.clip, seed, queue, broken, waiting)
+    if run.record and queue and not waiting and processes.world == 1:
+        rates_on_device(optimizer)
+        return replace(worker, repeats=Repeats(worker.whole, run.device))
+    return worker

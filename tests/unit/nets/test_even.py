@@ -84,14 +84,14 @@ def test_every_member_learns_the_same(recipe: Recipe, lowering: Lowering) -> Non
     made = learner(recipe, objectives)
     for block in made.blocks():
         block.attend.work.lowering = lowering
-    check_same(made, batch, even(batch, room_for(batch, LENGTH, 64, 8, 16)), objectives)
+    check_same(made, batch, even(batch, room_for([batch], LENGTH)), objectives)
 
 
 @pytest.mark.parametrize("objectives", WRITTEN, ids=lambda some: " and ".join(one.name for one in some))
 def test_what_reads_the_writing_of_a_generator_learns_the_same(objectives: tuple[Taught, ...]) -> None:
     recipe = next(one for one in MEMBERS if any(isinstance(o, Guess) for o in one.objectives))
     batch, _ = batch_of(recipe)
-    check_same(learner(recipe, objectives), batch, even(batch, room_for(batch, LENGTH, 64, 8, 16)), objectives)
+    check_same(learner(recipe, objectives), batch, even(batch, room_for([batch], LENGTH)), objectives)
 
 
 @pytest.mark.parametrize("read", list(ReadOut))
@@ -100,7 +100,7 @@ def test_a_fact_is_read_from_its_own_row_only(read: ReadOut) -> None:
     head = SayFact(trunk, "next", 2, read=read)
     batch, _ = batch_of(MEMBERS[0])
     net = network(replace(trunk, dropout=0.0, attention_dropout=0.0))
-    found = [head(net(one.tokens), one) for one in (batch, even(batch, room_for(batch, LENGTH)))]
+    found = [head(net(one.tokens), one) for one in (batch, even(batch, room_for([batch], LENGTH)))]
     assert float(found[1].total.detach()) == pytest.approx(float(found[0].total.detach()), rel=SAME)
     assert [(int(one.right), one.count) for one in found] == [(int(found[0].right), len(batch.first_B))] * 2
 
@@ -140,7 +140,7 @@ def test_the_shape_is_that_of_the_room_whatever_comes() -> None:
 
 def test_what_was_added_is_marked_on_the_host_and_on_the_device() -> None:
     batch, _ = batch_of(MEMBERS[0])
-    count, room = len(batch.tokens.ids_T), room_for(batch, LENGTH)
+    count, room = len(batch.tokens.ids_T), room_for([batch], LENGTH)
     evened = even(batch, room)
     assert (len(evened.tokens.ids_T), int(evened.real_T.sum()), evened.spare) == (
         room.tokens,
@@ -161,7 +161,7 @@ def test_what_was_added_is_marked_on_the_host_and_on_the_device() -> None:
 @pytest.mark.parametrize("small_part", ["tokens", "sequences", "longest", "rows", "answers"])
 def test_a_room_that_is_too_small_is_refused(small_part: str) -> None:
     batch, _ = batch_of(MEMBERS[0])
-    room = replace(room_for(batch, LENGTH), **{small_part: 2})
+    room = replace(room_for([batch], LENGTH), **{small_part: 2})
     with pytest.raises(ValueError, match="room for"):
         even(batch, room)
 

@@ -96,7 +96,7 @@ def test_loss_and_gradients_are_those_of_the_slow_reference(instance, embedding,
     sbo = SBO(positions=6, most=most)
     head = drawn_head(sbo, replace(TRUNK, embedding=embedding))
     x_TD = torch.randn(len(instance.inputs.ids), TRUNK.width, requires_grad=True)
-    term = head(States((x_TD,)), collate(instance))
+    term = head(States((x_TD,)), sbo.prepare(collate(instance)))
     losses = slowly(head, x_TD, instance, most)
     assert term.count == len(losses) == sbo.asked(instance)
     expected = sum(losses, x_TD.sum() * 0)
@@ -111,7 +111,7 @@ def test_every_right_answer_counts():
     with torch.no_grad():
         head.bias.fill_(-1e4)
         head.bias[int(instance.inputs.ids[3])] = 1e4
-    term = head(States((torch.randn(12, TRUNK.width),)), collate(instance))
+    term = head(States((torch.randn(12, TRUNK.width),)), SBO().prepare(collate(instance)))
     assert (int(term.right), term.count) == (1, 5)
 
 

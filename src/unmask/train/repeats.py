@@ -1,0 +1,80 @@
+"""Work on a device that is recorded when it comes again in the same shapes, and repeated from then on.
+
+What arrives: work as a function of a value whose tensors it reads, and one value after another. What leaves: what the
+work returns, in a tensor that the next repetition may overwrite.
+What never happens here: work that was not asked for. The first value of a kind is worked on as it is, so that whatever
+has to be made once (compiled code, work spaces) is made then; with the second the work is recorded, which does nothing
+yet, and then repeated, as with all that follow.
+
+A GPU is given a recording as a whole (a CUDA graph), so that no kernel waits for its launch. Elsewhere nothing can be
+recorded, and the work is done again in the same places: slower than without, but the bookkeeping is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from unmask.nets.carry import alike, copied, fill
+
+V = TypeVar("V")
+_MOST = 64
+"""Recordings that are kept; values of other shapes are worked on as they come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording(Generic[V]):
+    """Work that reads from and writes to places of its own."""
+
+    places: V
+    repeat: Callable[[], Tensor]
+
+    def __call__(self, value: V) -> Tensor:
+        """Put the value in its places, and repeat."""
+        fill(self.places, value)
+        return self.repeat()
+
+
+@dataclass(slots=True)
+class Repeats(Generic[V]):
+    """Work, and what was recorded of it."""
+
+    work: Callable[[V], Tensor]
+    device: torch.device
+    met: dict[Hashable, Recording[V] | None] = field(default_factory=dict)
+    """By what values have in common: a recording, or nothing yet."""
+    pool: Any = None
+    """The memory that all recordings share; only one of them runs at a time."""
+
+    def __call__(self, value: V) -> Tensor:
+        """What the work returns for a value."""
+        kind = alike(value)
+        if kind not in self.met:
+            if len(self.met) < _MOST:
+                self.met[kind] = None
+            return self.work(value)
+        recording = self.met[kind] = self.met[kind] or self._record(value)
+        return recording(value)
+
+    def _record(self, value: V) -> Recording[V]:
+        places = copied(value)
+        repeat = self._graph(places) if self.device.type == "cuda" else partial(self.work, places)
+        return Recording(places, repeat)
+
+    def _graph(self, places: V) -> Callable[[], Tensor]:
+        self.pool = self.pool or torch.cuda.graph_pool_handle()
+        graph = torch.cuda.CUDAGraph()
+        # Thread-local: a lesson is being made in another thread, which allocates and copies meanwhile.
+        with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
+            result = self.work(places)
+
+        def repeat() -> Tensor:
+            graph.replay()
+            return result
+
+        return repeat
