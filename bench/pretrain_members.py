@@ -11,10 +11,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
 import torch
 from kernels import tell
-from timing import Timed, clean, learn
+from timing import WARM, Timed, clean, learn
 
 from unmask.errors import UserError
 from unmask.family import member, members, sizes
@@ -30,8 +31,10 @@ from unmask.train.step import Loaded, Worker
 from unmask.train.worker import make_worker
 
 SEED = 1
+_RECORDS = 24
+"""Steps before the clock starts where steps are recorded: by then batches have come in their usual shapes."""
 HEAD = (
-    f"{'member':>10} {'size':>6} {'rows':>8} {'how':8} {'tokens/s':>11} {'ms/step':>8} {'waited':>7} {'GiB':>6} "
+    f"{'member':>10} {'size':>6} {'rows':>8} {'how':18} {'tokens/s':>11} {'ms/step':>8} {'waited':>7} {'GiB':>6} "
     f"{'TFLOP/s':>8} {'of peak':>8} {'loss':>7}"
 )
 
@@ -56,7 +59,7 @@ class Found:
     def line(self) -> str:
         """One line of the table."""
         return (
-            f"{self.member:>10} {self.size:>6} {self.rows:>8} {self.how:8} {self.tokens_per_second:>11,.0f} "
+            f"{self.member:>10} {self.size:>6} {self.rows:>8} {self.how:18} {self.tokens_per_second:>11,.0f} "
             f"{self.ms_per_step:>8.1f} {100 * self.waited:>6.2f}% {self.gib:>6.1f} {self.tflops:>8.2f} "
             f"{100 * self.of_peak:>7.1f}% {self.loss:>7.3f}"
         )
@@ -85,11 +88,12 @@ def one_stage(recipe: Recipe, length: int, batch: int) -> Recipe:
 
 
 def _each_way(recipe: Recipe, course: Lessons, size: str, wish: argparse.Namespace, peak: float) -> Iterator[Found]:
-    """As it is, and compiled."""
+    """As it is, compiled, and both with steps that are recorded and repeated."""
     device = torch.device(wish.device)
     vocabulary = next(iter(course.feeds.values())).corpus.vocab.size
     meter = Meter.of(course, vocabulary)
-    for compiled in (False, True) if wish.compile else (False,):
+    ways = product((False, True) if wish.compile else (False,), (False, True) if wish.record else (False,))
+    for compiled, recorded in ways:
         clean(device)
         run = Run(
             device=device,
@@ -97,18 +101,20 @@ def _each_way(recipe: Recipe, course: Lessons, size: str, wish: argparse.Namespa
             micro=1 << 40,
             compile=compiled,
             even=wish.even,
-            queue=choose_queue(device),
+            record=recorded,
+            queue=max(choose_queue(device), int(recorded)),
         )
         worker = _worker(recipe, course, vocabulary, run)
-        found = _found(recipe, learn(worker, course, wish.steps), meter, peak)
-        yield replace(found, size=size, how="compiled" if compiled else "eager")
+        found = _found(recipe, learn(worker, course, wish.steps, _RECORDS if recorded else WARM), meter, peak)
+        how = ("compiled" if compiled else "eager") + (", recorded" if recorded else "")
+        yield replace(found, size=size, how=how)
         if wish.profile:
             print("\n".join(_profiled(worker, course)))
 
 
 def _profiled(worker: Worker, course: Lessons) -> Iterator[str]:
     """Where the time of one step goes."""
-    loaded = Loaded.of(course.lesson(Moment(0, 0.0), Crew()), worker.run.device, worker.run.even)
+    loaded = Loaded.of(course.lesson(Moment(0, 0.0), Crew()), worker.run.device, worker.run.fixed)
     return tell(lambda: worker.move(worker.backward(loaded, loaded.lesson.asked(), 0)), worker.run.device)
 
 

@@ -80,7 +80,7 @@ def learn(worker: Worker, course: Course, steps: int, warm: int = WARM, rate: fl
             loaded, waited = coming.take()
             coming = loader.ask(Moment(step + 1, 0.0))
             counts = loaded.lesson.asked()
-            queued.append((worker.move(worker.backward(loaded, counts, step)), max(counts[0], 1)))
+            queued.append((worker.take(loaded, counts, step), max(counts[0], 1)))
             if len(queued) > worker.queue:
                 said, count = queued.popleft()
                 loss = said.read()[1] / count

@@ -79,6 +79,9 @@ def compare(
     compile_: Annotated[
         bool, typer.Option("--compile", help="Compile networks before pre-training.", rich_help_panel=_RUNS)
     ] = False,
+    record: Annotated[
+        bool, typer.Option("--record", help="Pre-train with steps as CUDA graphs.", rich_help_panel=_RUNS)
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what it would cost, and stop.", rich_help_panel=_RUNS)
     ] = False,
@@ -123,5 +126,6 @@ def compare(
         device=device,
         precision=precision,
         compile=compile_,
+        record=record,
     )
     Comparison(contest, out, at_once, pretrain_at_once).work(dry_run)

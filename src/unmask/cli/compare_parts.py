@@ -59,6 +59,7 @@ class Contest:
     device: str
     precision: Literal["auto", "float32", "bfloat16"]
     compile: bool
+    record: bool
 
     @cached_property
     def arms(self) -> tuple[Arm, ...]:
@@ -120,8 +121,8 @@ class Contest:
         """What every pre-training is told beyond its member and its folder."""
         trials = trials_for(self.points, _TRIALS)
         keep = ["--keep", str(_ALL)] if self.points > 1 else []
-        compiled = ["--compile"] if self.compile else []
-        return ["--data", str(self.data), *self._learned(), *self.logistics, "--trials", str(trials), *keep, *compiled]
+        faster = [word for word, wished in (("--compile", self.compile), ("--record", self.record)) if wished]
+        return ["--data", str(self.data), *self._learned(), *self.logistics, "--trials", str(trials), *keep, *faster]
 
     def _learned(self) -> list[str]:
         """The words that decide what is learned."""

@@ -55,6 +55,7 @@ def family() -> None:
 
 def show(
     member: Annotated[str, typer.Argument(help="A member, or your_file.py:name.")],
+    size: Annotated[str, typer.Option(help="tiny, mini, small, medium, base or large; usual: base.")] = "",
     set_: Annotated[list[str] | None, typer.Option("--set", help="Change a value first: PATH=VALUE.")] = None,
 ) -> None:
     """Print a member's recipe in full: every part and every number.
@@ -63,6 +64,8 @@ def show(
 
         unmask show bert
 
+        unmask show electra --size small
+
         unmask show macbert --set stages.0.length=256
 
         unmask show roberta --set "renew=Copies(1)"
@@ -70,7 +73,7 @@ def show(
     from unmask.cli.terminal import console, resolve
     from unmask.codec import describe
 
-    for line in describe(resolve(member, set_ or [])):
+    for line in describe(resolve(member, set_ or [], size)):
         console().print(line, markup=False, highlight=False)
 
 

@@ -42,6 +42,10 @@ def pretrain(
     compile_: Annotated[
         bool, typer.Option("--compile", help="Compile the network first: slow start, faster steps.")
     ] = False,
+    record: Annotated[
+        bool,
+        typer.Option("--record", help="On a GPU: record steps as CUDA graphs, so that small networks do not wait."),
+    ] = False,
     trials: Annotated[int, typer.Option(min=1, help="How often to judge on held-out text.")] = 20,
     keep: Annotated[int, typer.Option(min=1, help="Checkpoints to keep, beside the best.")] = 2,
     save_minutes: Annotated[float, typer.Option(min=0, help="Longest time between two checkpoints.")] = 10.0,
@@ -88,6 +92,7 @@ def pretrain(
             precision=precision,
             micro=micro_tokens or 0,
             compile=compile_,
+            record=record,
             trials=trials,
             keep=keep,
             save_minutes=save_minutes,

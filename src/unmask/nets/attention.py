@@ -1,7 +1,7 @@
 """Self-attention over a flat batch of sequences, lowered to the fastest kernel that can express it.
 
-What arrives: states of all tokens, and the borders inside which they see each other, all of it or their past; or the
-newest tokens of texts that are being written, and what was kept of those before them.
+What arrives: states of all tokens, and the borders inside which they see each other: all of it, their past or what is
+near; or the newest tokens of texts that are being written, and what was kept of those before them.
 What leaves: the attended states. What never happens here: one sequence seeing another.
 
 Shapes: T tokens, S sequences, L the longest, D width, H heads, K width of a head.
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from unmask.nets.dropout import drop
 from unmask.nets.kept import Kept
 from unmask.nets.layout import Borders, Sight, from_grid, to_grid
+from unmask.nets.near import near
 from unmask.nets.trunk import Trunk
 
 
@@ -28,11 +29,13 @@ class Lowering(StrEnum):
     AUTO = "auto"
     """Without attention dropout VARLEN on a GPU in half precision, unless a source is seen by all (PREFIX), which it
     cannot say; with dropout EACH on a CPU, where SDPA has no kernel for it and would write everything out as well, with
-    padding; else SDPA."""
+    padding; else SDPA. Under a NEAR sight EACH wherever VARLEN cannot be taken: a grid would cost the square of the
+    length."""
     DENSE = "dense"
     """Scores, softmax and sum written out: the reference."""
     EACH = "each"
-    """The same written out for one sequence after another: no padding, no mask, and the scores stay in the cache."""
+    """The same written out for one sequence after another: no padding, no mask, and the scores stay in the cache. Under
+    a NEAR sight in blocks of queries, each against the keys within its reach alone (`near.py`)."""
     SDPA = "sdpa"
     """torch's fused attention on a padded grid."""
     FLEX = "flex"
@@ -68,7 +71,7 @@ class Attention(nn.Module):
         return qkv_T3HK
 
     def _attend(self, qkv_T3HK: Tensor, borders: Borders) -> Tensor:
-        dropout = self.dropout if self.training else 0.0
+        dropout, borders = self.dropout if self.training else 0.0, borders.plain()
         lowering = chosen(self.lowering, qkv_T3HK, dropout, borders.sight)
         return _KERNELS[lowering](qkv_T3HK, borders, dropout)
 
@@ -80,6 +83,8 @@ def chosen(wish: Lowering, states: Tensor, dropout: float, sight: Sight = Sight.
     halves, even = states.dtype in (torch.bfloat16, torch.float16), states.shape[-1] % 8 == 0  # what flash can read
     if states.is_cuda and halves and even and not dropout:
         return Lowering.SDPA if sight is Sight.PREFIX else Lowering.VARLEN
+    if sight is Sight.NEAR:
+        return Lowering.EACH
     # Compiled code would be made anew for every list of lengths.
     return Lowering.EACH if states.is_cpu and dropout and not torch.compiler.is_compiling() else Lowering.SDPA
 
@@ -98,6 +103,8 @@ def _dense(qkv_T3HK: Tensor, borders: Borders, dropout: float) -> Tensor:
 
 
 def _each(qkv_T3HK: Tensor, borders: Borders, dropout: float) -> Tensor:
+    if borders.sight is Sight.NEAR:
+        return near(qkv_T3HK, borders, dropout)
     q_THK, k_THK, v_THK = qkv_T3HK.unbind(1)
     lengths = borders.offsets_S1.diff().tolist()
     q_HTK = (q_THK * q_THK.shape[-1] ** -0.5).transpose(0, 1).split_with_sizes(lengths, 1)
@@ -133,12 +140,13 @@ def _flex(qkv_T3HK: Tensor, borders: Borders, dropout: float) -> Tensor:
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     total, device = len(qkv_T3HK), qkv_T3HK.device
-    token_T = torch.arange(total, device=device)
-    home_T = torch.bucketize(token_T, borders.offsets_S1[1:], right=True)
+    token_T, home_T = torch.arange(total, device=device), borders.home_T(total)
     shown_T = _shown(borders, token_T, home_T)
+    reach = borders.reach if borders.sight is Sight.NEAR else total
 
     def sees(b: Tensor, h: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        return (home_T[query] == home_T[key]) & (shown_T[key] | (key <= query))
+        same_home = home_T[query] == home_T[key]
+        return same_home & (shown_T[key] | (key <= query)) & ((query - key).abs() <= reach)
 
     mask = create_block_mask(sees, None, None, total, total, device=str(device))
     q, k, v = (x_THK.transpose(0, 1)[None] for x_THK in qkv_T3HK.unbind(1))
@@ -148,9 +156,9 @@ def _flex(qkv_T3HK: Tensor, borders: Borders, dropout: float) -> Tensor:
 
 
 def _shown(borders: Borders, token_T: Tensor, home_T: Tensor) -> Tensor:
-    """Which tokens the whole of their sequence sees, and not only what stands behind them."""
+    """Which tokens the whole of their sequence sees (as far as it reaches), and not only what stands behind them."""
     match borders.sight:
-        case Sight.FULL:
+        case Sight.FULL | Sight.NEAR:
             return torch.ones_like(token_T, dtype=torch.bool)
         case Sight.PAST:
             return torch.zeros_like(token_T, dtype=torch.bool)
@@ -163,12 +171,16 @@ def _varlen(qkv_T3HK: Tensor, borders: Borders, dropout: float) -> Tensor:
 
     q_THK, k_THK, v_THK = qkv_T3HK.unbind(1)
     ends = borders.offsets_S1, borders.offsets_S1, borders.longest, borders.longest
-    if borders.sight is Sight.PAST:
-        y_THK = varlen_attn(q_THK, k_THK, v_THK, *ends, window_size=(-1, 0))  # all to the left, none to the right
-    else:
-        y_THK = varlen_attn(q_THK, k_THK, v_THK, *ends)
+    y_THK = varlen_attn(q_THK, k_THK, v_THK, *ends, window_size=_window(borders))
     assert isinstance(y_THK, Tensor)
     return y_THK
+
+
+def _window(borders: Borders) -> tuple[int, int]:
+    """How far a token sees to the left and to the right; -1 is all of it."""
+    if borders.sight is Sight.NEAR:
+        return borders.reach, borders.reach
+    return -1, 0 if borders.sight is Sight.PAST else -1
 
 
 _KERNELS = {

@@ -102,7 +102,8 @@ def _even_borders(borders: Borders, room: Room) -> Borders:
     lengths_S = offsets_S1.diff()
     gaps_S = torch.arange(room.sequences) * room.longest - offsets_S1[:-1]
     place_T = torch.arange(room.tokens) + gaps_S.repeat_interleave(lengths_S)
-    return Borders(offsets_S1, place_T, room.longest, bool((lengths_S == room.longest).all()), borders.sight, prefix)
+    equal = bool((lengths_S == room.longest).all())
+    return replace(borders, offsets_S1=offsets_S1, place_T=place_T, longest=room.longest, equal=equal, prefix_S=prefix)
 
 
 def _even_answers(answers: Answers, room: Room, dummy: int) -> Answers:

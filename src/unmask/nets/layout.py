@@ -9,7 +9,7 @@ Shapes: T tokens of the batch, S sequences, L the longest of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
@@ -26,6 +26,8 @@ class Sight(StrEnum):
     """Itself and what stands before it (`Past`)."""
     PREFIX = "prefix"
     """A token of the source the source, any other the source and its own past (`Prefix`)."""
+    NEAR = "near"
+    """What stands within its reach, to either side (`Window`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class Borders:
     sight: Sight = Sight.FULL
     prefix_S: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int32))
     """int32, how many tokens at the start of each sequence are its source; empty unless the sight is PREFIX."""
+    reach: int = 0
+    """How many tokens to either side are seen, beside the token itself; 0 unless the sight is NEAR."""
 
     @staticmethod
     def of(
@@ -49,11 +53,16 @@ class Borders:
         device: torch.device | str = "cpu",
         sight: Sight = Sight.FULL,
         prefix: Sequence[int] | Tensor = (),
+        reach: int = 0,
     ) -> Borders:
-        """Borders from offsets that lie on the host; under a PREFIX sight also the length of each source."""
+        """Borders from offsets that lie on the host; also the lengths of sources (PREFIX), or a reach (NEAR)."""
         host, source = torch.as_tensor(offsets, dtype=torch.int32), torch.as_tensor(prefix, dtype=torch.int32)
         if len(source) != (len(host) - 1 if sight is Sight.PREFIX else 0):
             raise ValueError(f"{len(host) - 1} sequences under a {sight} sight, but {len(source)} sources")
+        if reach < 0 or (reach and sight is not Sight.NEAR):
+            raise ValueError(
+                f"a reach of {reach} under a {sight} sight; it is 0 or more, and 0 unless the sight is near"
+            )
         lengths = host.diff()
         if len(source) and not ((source >= 0) & (source <= lengths)).all():
             raise ValueError("a source is longer than its sequence")
@@ -62,12 +71,22 @@ class Borders:
         place_T = torch.arange(int(host[-1])) + gaps_S.repeat_interleave(lengths)
         equal = bool((lengths == longest).all())
         source = ship(source, device) if len(source) else source
-        return Borders(ship(host, device), ship(place_T, device), longest, equal, sight, source)
+        return Borders(ship(host, device), ship(place_T, device), longest, equal, sight, source, reach)
 
     @property
     def count(self) -> int:
         """The number of sequences."""
         return len(self.offsets_S1) - 1
+
+    def plain(self) -> Borders:
+        """The same under the plainest sight that says the same: who reaches both ends of every sequence sees it all."""
+        if self.sight is Sight.NEAR and self.reach >= self.longest - 1:
+            return replace(self, sight=Sight.FULL, reach=0)
+        return self
+
+    def home_T(self, total: int) -> Tensor:
+        """The number of the sequence to which each of all the tokens belongs."""
+        return torch.bucketize(torch.arange(total, device=self.offsets_S1.device), self.offsets_S1[1:], right=True)
 
     def real_SL(self) -> Tensor:
         """Which places of the padded grid hold a token."""
@@ -78,11 +97,15 @@ class Borders:
         """Which places of the padded grid (last axis) each place (the axis before) may read.
 
         Where all places or all sequences read the same, there is one of them. Padding stands at the end of a sequence,
-        so that it is nobody's past.
+        so that it is nobody's past. Under a NEAR sight padding reads padding: whatever reads nothing becomes no number.
         """
         if self.sight is Sight.FULL:
             return self.real_SL()[:, None, :]
         place_L = torch.arange(self.longest, device=self.offsets_S1.device)
+        if self.sight is Sight.NEAR:
+            near_LL = (place_L - place_L[:, None]).abs() <= self.reach
+            real_SL = self.real_SL()
+            return near_LL & (real_SL[:, :, None] == real_SL[:, None, :])
         past_1LL = (place_L <= place_L[:, None])[None]
         return past_1LL if self.sight is Sight.PAST else past_1LL | (place_L < self.prefix_S[:, None])[:, None, :]
 

@@ -58,6 +58,12 @@ def test_numbers_are_shown_with_four_digits() -> None:
     assert "run: (0.2241, 0.1792," in call("show", "spanbert")
 
 
+def test_a_member_is_shown_in_another_size() -> None:
+    assert "depth: 12\n    width: 256" in call("show", "electra", "--size", "small")
+    with pytest.raises(RecipeError, match="no size 'huge'"):
+        call("show", "electra", "--size", "huge")
+
+
 def test_the_tree_names_everyone_with_year_paper_change_and_parameters() -> None:
     lines = call("family").splitlines()
     for recipe in members():

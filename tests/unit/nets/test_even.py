@@ -111,15 +111,19 @@ def network(trunk: Trunk) -> Transformer:
     return made
 
 
+@pytest.mark.parametrize("lowering", [Lowering.AUTO, Lowering.SDPA, Lowering.DENSE, Lowering.EACH])
 @pytest.mark.parametrize("sight", list(Sight))
-def test_nobody_sees_what_was_added(sight: Sight) -> None:
+def test_nobody_sees_what_was_added(sight: Sight, lowering: Lowering) -> None:
     """Other tokens in the added places change no state of the text; every sight keeps its own rule."""
-    prefix = [2, 0, 5] if sight is Sight.PREFIX else []
-    borders = Borders.of([0, 5, 6, 18], "cpu", sight, prefix)
+    prefix, reach = [2, 0, 5] if sight is Sight.PREFIX else [], 3 if sight is Sight.NEAR else 0
+    borders = Borders.of([0, 5, 6, 18], "cpu", sight, prefix, reach)
     ids = torch.arange(18) % 7 + 5
     batch = Batch(Tokens(ids, torch.arange(18) % 6, torch.zeros_like(ids), borders), torch.tensor([0, 5, 6]), ())
     evened = even(batch, Room(tokens=40, sequences=8, longest=16, rows=4, answers=1))
+    assert (evened.tokens.borders.sight, evened.tokens.borders.reach) == (sight, reach)
     net = network(small(MEMBERS[0]).trunk).eval()
+    for block in net.blocks():
+        block.attend.work.lowering = lowering
     others = replace(evened.tokens, ids_T=torch.where(evened.real_T, evened.tokens.ids_T, 9))
     states = [net(one).last_TD[:18] for one in (batch.tokens, evened.tokens, others)]
     assert torch.allclose(states[0], states[1], atol=1e-6)

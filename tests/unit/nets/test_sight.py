@@ -3,17 +3,23 @@
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from unmask.nets.attention import Lowering, chosen
 from unmask.nets.layout import Borders, Sight
+from unmask.nets.near import BLOCK
 from unmask.nets.transformer import Tokens, Transformer, draw_weights
 from unmask.nets.trunk import Trunk
-from unmask.views import Everything, Layout, Past, Prefix
+from unmask.views import Everything, Layout, Past, Prefix, Window
 
 SMALL = Trunk(depth=2, width=32, heads=4, inner=64, dropout=0.0, attention_dropout=0.0)
-RULES = {Sight.FULL: Everything(), Sight.PAST: Past(), Sight.PREFIX: Prefix()}
-BATCHES = [([7, 7, 7], [3, 7, 0]), ([5, 1, 12, 3], [2, 1, 7, 0])]
+OTHERS = [(Sight.FULL, 0), (Sight.PAST, 0), (Sight.PREFIX, 0)]
+WINDOWS = [(Sight.NEAR, reach) for reach in (0, 2, 9, 40)]
+"""Itself alone, few tokens, more than the shorter sequences of a batch have, more than any has."""
+BATCHES = [([7, 7, 7], [3, 7, 0]), ([5, 1, 12, 3], [2, 1, 7, 0]), ([BLOCK + 9, 4, 2 * BLOCK], [30, 2, BLOCK])]
 every_batch = pytest.mark.parametrize(("lengths", "sources"), BATCHES)
+every_sight = pytest.mark.parametrize(("sight", "reach"), OTHERS + WINDOWS)
 narrow = pytest.mark.parametrize("sight", [Sight.PAST, Sight.PREFIX])
 
 
@@ -21,22 +27,25 @@ def offsets(lengths):
     return [0, *np.cumsum(lengths).tolist()]
 
 
-def borders(lengths, sources, sight, device="cpu"):
-    return Borders.of(offsets(lengths), device, sight, sources if sight is Sight.PREFIX else ())
+def rule(sight, reach):
+    return {Sight.FULL: Everything(), Sight.PAST: Past(), Sight.PREFIX: Prefix(), Sight.NEAR: Window(reach)}[sight]
+
+
+def borders(lengths, sources, sight, reach=0, device="cpu"):
+    return Borders.of(offsets(lengths), device, sight, sources if sight is Sight.PREFIX else (), reach)
 
 
 def network(trunk=SMALL):
-    made = Transformer(trunk, 100, 64).eval()
+    made = Transformer(trunk, 100, 2 * BLOCK).eval()
     draw_weights(made, 0.1, torch.Generator().manual_seed(0))
     return made
 
 
-def tokens(lengths, sources, sight, device="cpu"):
+def tokens(lengths, sources, sight, reach=0, device="cpu"):
     ids = torch.randint(0, 100, (sum(lengths),), generator=torch.Generator().manual_seed(1))
     position = torch.cat([torch.arange(length) for length in lengths])
-    return Tokens(
-        ids.to(device), position.to(device), torch.zeros_like(ids).to(device), borders(lengths, sources, sight, device)
-    )
+    around = borders(lengths, sources, sight, reach, device)
+    return Tokens(ids.to(device), position.to(device), torch.zeros_like(ids).to(device), around)
 
 
 def run(made, batch, lowering=Lowering.AUTO):
@@ -45,14 +54,18 @@ def run(made, batch, lowering=Lowering.AUTO):
     return made(batch).last_TD
 
 
+def test_every_sight_is_tried():
+    assert {sight for sight, _ in OTHERS + WINDOWS} == set(Sight)
+
+
 @every_batch
-@pytest.mark.parametrize("sight", Sight)
-def test_a_sight_is_the_rule_of_its_view(lengths, sources, sight):
-    made = borders(lengths, sources, sight)
+@every_sight
+def test_a_sight_is_the_rule_of_its_view(lengths, sources, sight, reach):
+    made = borders(lengths, sources, sight, reach)
     seen = made.seen_SLL().expand(len(lengths), made.longest, made.longest)
     for grid, length, source in zip(seen, lengths, sources, strict=True):
-        rule = RULES[sight].allows(Layout.of(length, prefix=source))
-        assert np.array_equal(grid[:length, :length].numpy(), rule)
+        allowed = rule(sight, reach).allows(Layout.of(length, prefix=source))
+        assert np.array_equal(grid[:length, :length].numpy(), allowed)
         assert not grid[:length, length:].any(), "a token reads padding"
 
 
@@ -60,24 +73,26 @@ def written_out(attention, x, batch, rules):
     """Attention by the matrices of views.py, one sequence and one head after another."""
     q, k, v = attention.qkv(x).chunk(3, dim=-1)
     rows = []
-    for start, end, rule in zip(batch[:-1], batch[1:], rules, strict=True):
+    for start, end, allowed in zip(batch[:-1], batch[1:], rules, strict=True):
         heads = zip(*(one[start:end].chunk(attention.heads, dim=-1) for one in (q, k, v)), strict=True)
         scores = [(one @ two.T / one.shape[-1] ** 0.5, three) for one, two, three in heads]
-        rows.append(torch.cat([s.masked_fill(~torch.tensor(rule), -torch.inf).softmax(-1) @ w for s, w in scores], -1))
+        hidden = ~torch.tensor(allowed)
+        rows.append(torch.cat([s.masked_fill(hidden, -torch.inf).softmax(-1) @ w for s, w in scores], -1))
     return attention.out(torch.cat(rows))
 
 
 @every_batch
-@pytest.mark.parametrize("sight", Sight)
+@every_sight
 @pytest.mark.parametrize("lowering", [Lowering.DENSE, Lowering.EACH, Lowering.SDPA, Lowering.FLEX, Lowering.AUTO])
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-def test_every_lowering_equals_the_matrices_of_the_view(lengths, sources, sight, lowering):
+def test_every_lowering_equals_the_matrices_of_the_view(lengths, sources, sight, reach, lowering):
     attention = network().blocks()[0].attend.work
     attention.lowering = lowering
     x = torch.randn(sum(lengths), 32, generator=torch.Generator().manual_seed(2))
-    rules = [RULES[sight].allows(Layout.of(*pair[:1], prefix=pair[1])) for pair in zip(lengths, sources, strict=True)]
+    pairs = zip(lengths, sources, strict=True)
+    rules = [rule(sight, reach).allows(Layout.of(length, prefix=source)) for length, source in pairs]
     with torch.no_grad():
-        found = attention(x, borders(lengths, sources, sight))
+        found = attention(x, borders(lengths, sources, sight, reach))
         assert torch.allclose(found, written_out(attention, x, offsets(lengths), rules), atol=1e-5)
 
 
@@ -88,10 +103,10 @@ def gradients(made, batch, lowering):
 
 
 @every_batch
-@narrow
+@pytest.mark.parametrize(("sight", "reach"), OTHERS[1:] + WINDOWS)
 @pytest.mark.parametrize("lowering", [Lowering.EACH, Lowering.SDPA])
-def test_gradients_equal_those_of_the_dense_reference(lengths, sources, sight, lowering):
-    made, batch = network(), tokens(lengths, sources, sight)
+def test_gradients_equal_those_of_the_dense_reference(lengths, sources, sight, reach, lowering):
+    made, batch = network(), tokens(lengths, sources, sight, reach)
     pairs = zip(gradients(made, batch, lowering), gradients(made, batch, Lowering.DENSE), strict=True)
     assert all(torch.allclose(one, two, atol=1e-4, rtol=1e-4) for one, two in pairs)
 
@@ -143,17 +158,122 @@ def test_a_kernel_that_cannot_say_prefix_is_not_taken():
     assert chosen(Lowering.VARLEN, states, 0.0, Sight.PAST) is Lowering.VARLEN
 
 
+def test_a_reach_that_says_nothing_is_refused():
+    with pytest.raises(ValueError, match="a reach of 3 under a past sight"):
+        Borders.of([0, 3, 6], "cpu", Sight.PAST, reach=3)
+    with pytest.raises(ValueError, match="a reach of -1 under a near sight"):
+        Borders.of([0, 3, 6], "cpu", Sight.NEAR, reach=-1)
+
+
+def test_a_window_never_takes_a_grid_of_its_own_accord():
+    states = torch.zeros(1)
+    assert all(chosen(Lowering.AUTO, states, dropout, Sight.NEAR) is Lowering.EACH for dropout in (0.0, 0.1))
+    assert chosen(Lowering.VARLEN, states, 0.0, Sight.NEAR) is Lowering.VARLEN
+
+
+def test_a_window_that_reaches_both_ends_is_a_full_sight():
+    seven = borders([7, 3], (), Sight.NEAR, 6).plain()
+    assert (seven.sight, seven.reach) == (Sight.FULL, 0)
+    six = borders([7, 3], (), Sight.NEAR, 5).plain()
+    assert (six.sight, six.reach) == (Sight.NEAR, 5)
+
+
+def windowed(rate, reach, length, lowering=Lowering.AUTO):
+    """One layer of attention in training, and a step through it over one long sequence and a short one."""
+    trunk = Trunk(depth=1, width=32, heads=4, inner=64, dropout=0.0, attention_dropout=rate)
+    attention = network(trunk).train().blocks()[0].attend.work
+    attention.lowering = lowering
+    x = torch.randn(length + 5, 32, generator=torch.Generator().manual_seed(2), requires_grad=True)
+
+    def step():
+        torch.manual_seed(3)
+        attention(x, borders([length, 5], (), Sight.NEAR, reach)).square().sum().backward()
+
+    return attention, x, step
+
+
+class Sizes(TorchDispatchMode):
+    """Remembers the size of the largest tensor that was made."""
+
+    largest = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        found = [one.untyped_storage().nbytes() for one in tree_leaves(made) if isinstance(one, torch.Tensor)]
+        self.largest = max(self.largest, *found, 0)
+        return made
+
+
+def largest(rate, length, lowering=Lowering.AUTO):
+    """Bytes of the largest tensor of a forward and backward pass."""
+    _, _, step = windowed(rate, 8, length, lowering)
+    with Sizes() as sizes:
+        step()
+    return sizes.largest
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.1])
+def test_no_tensor_of_a_window_grows_with_the_square_of_the_length(rate):
+    short, long = (largest(rate, length) for length in (2048, 4096))
+    assert long < 4096**2, "as many bytes as a matrix of bools has"
+    assert long / short == pytest.approx(2.0, rel=0.05)
+    assert largest(rate, 4096, Lowering.SDPA) >= 4096**2
+
+
+@pytest.mark.parametrize("reach", [0, 2, 9, 40])
+def test_gradients_in_training_equal_those_of_the_dense_reference(reach):
+    """With a rate so small that nothing is dropped, though the kernel is the one of dropout."""
+    trunk = Trunk(depth=2, width=32, heads=4, inner=64, dropout=0.0, attention_dropout=1e-9)
+    made, batch = network(trunk).train(), tokens([BLOCK + 9, 4, 2 * BLOCK], (), Sight.NEAR, reach)
+    pairs = zip(gradients(made, batch, Lowering.EACH), gradients(made, batch, Lowering.DENSE), strict=True)
+    assert all(torch.allclose(one, two, atol=1e-4, rtol=1e-4) for one, two in pairs)
+
+
+def test_dropout_in_a_window_keeps_the_mean_and_looks_no_further():
+    """The mean over many draws is what attention without dropout gives, and no gradient reaches beyond the window."""
+    attention, x, _ = windowed(0.25, 2, BLOCK)
+    around = borders([BLOCK, 5], (), Sight.NEAR, 2)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        drawn = torch.stack([attention(x, around) for _ in range(2000)])
+        exact = attention.eval()(x, around)
+    error = drawn.std(0) / 2000**0.5
+    assert ((drawn.mean(0) - exact).abs() < 6 * error + 1e-6).all()
+    assert (drawn[0] != drawn[1]).any()
+    attention.train()(x, around)[60].sum().backward()
+    assert x.grad[58:63].abs().sum(-1).gt(0).sum() >= 3
+    assert not x.grad[:58].any()
+    assert not x.grad[63:].any()
+
+
+def test_compiled_code_of_a_window_is_the_same():
+    attention, x, _ = windowed(0.0, 3, BLOCK + 7)
+    around = borders([BLOCK + 7, 5], (), Sight.NEAR, 3)
+    with torch.no_grad():
+        found = torch.compile(attention, backend="eager", fullgraph=True)(x, around)
+        assert torch.allclose(found, attention(x, around), atol=1e-6)
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("lowering", [Lowering.SDPA, Lowering.FLEX, Lowering.VARLEN, Lowering.AUTO])
-@pytest.mark.parametrize("sight", Sight)
+@pytest.mark.parametrize("lowering", [Lowering.EACH, Lowering.SDPA, Lowering.FLEX, Lowering.VARLEN, Lowering.AUTO])
+@pytest.mark.parametrize(("sight", "reach"), [*OTHERS, *WINDOWS, (Sight.NEAR, 119)])
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-def test_on_a_gpu_every_lowering_equals_the_dense_reference_in_bf16(lowering, sight):
+def test_on_a_gpu_every_lowering_equals_the_dense_reference_in_bf16(lowering, sight, reach):
     lengths, sources = [5, 1, 120, 33], [2, 1, 64, 0]
     trunk = Trunk(depth=2, width=128, heads=2, inner=256, dropout=0.0, attention_dropout=0.0)
-    made = Transformer(trunk, 100, 128).eval()
-    draw_weights(made, 0.1, torch.Generator().manual_seed(0))
+    made = network(trunk)
     with torch.no_grad():
-        exact = run(made, tokens(lengths, sources, sight), Lowering.DENSE)
+        exact = run(made, tokens(lengths, sources, sight, reach), Lowering.DENSE)
         made = made.cuda().bfloat16()
-        found = run(made, tokens(lengths, sources, sight, "cuda"), lowering).float().cpu()
+        found = run(made, tokens(lengths, sources, sight, reach, "cuda"), lowering).float().cpu()
     assert (found - exact).abs().max() < 0.08
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("lowering", [Lowering.EACH, Lowering.SDPA, Lowering.AUTO])
+@pytest.mark.parametrize(("sight", "reach"), WINDOWS)
+def test_on_a_gpu_gradients_of_a_window_equal_those_of_the_dense_reference(lowering, sight, reach):
+    made = network()
+    exact = gradients(made, tokens([5, 1, 120, 33], (), sight, reach), Lowering.DENSE)
+    found = gradients(made.cuda(), tokens([5, 1, 120, 33], (), sight, reach, "cuda"), lowering)
+    assert all(torch.allclose(one.cpu(), two, atol=1e-3, rtol=1e-3) for one, two in zip(found, exact, strict=True))

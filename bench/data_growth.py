@@ -1,0 +1,214 @@
+"""A corpus that grows: the same text repeated to several sizes, and what a step, the plan and memory make of it.
+
+What arrives: a prepared corpus and sizes. What leaves: one line for each size, and sentences about what stays and what
+grows. Each size is measured in a process of its own.
+What never happens here: writing into the corpus. Larger ones are made in a temporary folder, of links to its files.
+
+Memory is what belongs to the process alone and cannot be dropped: anonymous pages, as Linux counts them. Pages of the
+shards are not among them: the system keeps as many as it has room for. Links to one file share these pages, so disks
+are not measured here; `--copy` gives every repetition pages of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from itertools import cycle
+from pathlib import Path
+
+from data_steps import ROWS, give_back, lessons_at, moments, own_memory, shards_met, take
+
+from unmask.family import member, members
+from unmask.shards.corpus import Corpus
+from unmask.shards.files import digest_of_bytes
+from unmask.shards.manifest import Counts, Manifest, ShardInfo, shard_folder
+from unmask.train.lessons import Lessons
+
+STEPS = 200
+FLAT = 1.25
+"""What varies by less than this, on a machine that does other work too, is called flat."""
+MIB = 2**20
+HEAD = (
+    f"{'member':>9} {'length':>6} {'tokens':>11} {'shards':>6} {'met':>4} {'open':>5} {'plan':>6} {'build':>6} "
+    f"{'all':>6} {'rows':>9} {'B/row':>6} {'table':>6} {'held':>6} {'own':>6} {'steps':>6}"
+)
+
+
+@dataclass(frozen=True)
+class Size:
+    """What was measured at one size. Times are processor seconds, memory is in bytes."""
+
+    member: str
+    length: int
+    tokens: int
+    shards: int
+    opened: float
+    planned: float
+    build: float
+    """Seconds a token: the median over steps."""
+    all: float
+    met: float
+    """Shards that the rows of a step come from, on average."""
+    rows: int
+    plan: int
+    own: float
+    """What opening and planning added to the memory of the process; not a number where the system does not say."""
+    held: float
+    """The same, once the allocator has given back what is free: what training holds all the time."""
+    steps: float
+    """What the steps after that added."""
+
+    def line(self) -> str:
+        """One line of the table."""
+        return (
+            f"{self.member:>9} {self.length:>6} {self.tokens:>11,} {self.shards:>6,} {self.met:>4.0f} "
+            f"{self.opened:>5.2f} {self.planned:>6.2f} {self.build * 1e9:>6.1f} {self.all * 1e9:>6.1f} {self.rows:>9,} "
+            f"{self.plan / self.rows:>6.1f} {self.plan / MIB:>6.1f} {self.held / MIB:>6.1f} {self.own / MIB:>6.1f} "
+            f"{self.steps / MIB:>6.1f}"
+        )
+
+
+def compare_sizes(wishes: argparse.Namespace) -> None:
+    """All sizes of each member and length, and what they say together."""
+    print(f"steps of {ROWS} rows at {STEPS} moments; met: shards that a step reads; open, plan: processor seconds")
+    print("build, all (with collating): nanoseconds a token; rows: of the plan; B/row, table: its bytes a row and MiB")
+    print(
+        "own: MiB that opening and planning added; held: of these, when what is free is given back; steps: MiB added\n"
+    )
+    print(HEAD)
+    groups: list[list[Size]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        grown = [grow(wishes.data, Path(folder) / str(size), size * 1_000_000, wishes.copy) for size in wishes.sizes]
+        for name in wishes.members or [members()[0].name]:
+            for length in wishes.lengths:
+                groups.append(_group(grown, name, length, wishes.rounds))
+    for found in groups:
+        print("\n" + "\n".join(_sentences(found)))
+
+
+def _group(grown: list[Path], name: str, length: int, rounds: int) -> list[Size]:
+    """All sizes in turn, several times; of each size the round that was neither fast nor slow."""
+    found = [[_apart(data, name, length) for data in grown] for _ in range(rounds)]
+    group = [sorted(sizes, key=lambda size: size.all)[rounds // 2] for sizes in zip(*found, strict=True)]
+    for size in group:
+        print(size.line(), flush=True)
+    return group
+
+
+def alone(wishes: argparse.Namespace) -> None:
+    """Measure one size in this process, and say it in one line of JSON."""
+    (name,), (length,) = wishes.members, wishes.lengths
+    recipe, before, began = member(name), own_memory(), time.thread_time()
+    corpus = Corpus.open(wishes.data)
+    opened = time.thread_time()
+    lessons = lessons_at(recipe, length, corpus)
+    planned = time.thread_time()
+    ready = own_memory()
+    give_back()
+    held = own_memory()
+    build, whole, met = _steps(lessons)
+    plans = [feed.plan for feed in (*lessons.feeds.values(), *lessons.held_out)]
+    size = Size(
+        member=name,
+        length=length,
+        tokens=corpus.manifest.counts.tokens,
+        shards=len(corpus.shards),
+        opened=opened - began,
+        planned=planned - opened,
+        build=build,
+        all=whole,
+        met=met,
+        rows=sum(map(len, plans)),
+        plan=sum(plan.size + sum(fact.nbytes for fact in plan.facts.values()) for plan in plans),
+        own=ready - before,
+        held=held - before,
+        steps=own_memory() - held,
+    )
+    print(json.dumps(asdict(size)))
+
+
+def _steps(lessons: Lessons) -> tuple[float, float, float]:
+    """Seconds a token to build, and for all; and the shards of a step. Moments are random: pages are really touched."""
+    asked = moments(lessons, STEPS)
+    steps = [take(lessons, moment, even=False) for moment in asked]
+    feed = next(iter(lessons.feeds.values()))
+    return (
+        statistics.median(step.build / step.tokens for step in steps),
+        statistics.median((step.build + step.collate) / step.tokens for step in steps),
+        statistics.fmean(shards_met(feed, moment.step) for moment in asked),
+    )
+
+
+def _apart(data: Path, name: str, length: int) -> Size:
+    """One size, in a process of its own."""
+    line = [sys.executable, sys.argv[0], "--alone", "--data", str(data), "--members", name, "--lengths", str(length)]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{name} with rows of {length}: {done.stderr.strip().splitlines()[-1]}")
+    return Size(**json.loads(done.stdout))
+
+
+def grow(data: Path, folder: Path, tokens: int, copy: bool = False) -> Path:
+    """A corpus of at least so many tokens: the shards of `data` in their order, again and again."""
+    manifest, counts = Manifest.load(data), Counts()
+    chosen: list[ShardInfo] = []
+    for number in cycle(range(len(manifest.shards))):
+        if counts.tokens >= tokens:
+            break
+        _put(shard_folder(data, number), shard_folder(folder, len(chosen)), copy)
+        chosen.append(manifest.shards[number])
+        counts += manifest.shards[number].counts
+    shutil.copy(data / "tokenizer.json", folder)
+    if (data / "vectors").is_dir():
+        shutil.copytree(data / "vectors", folder / "vectors")
+    name = digest_of_bytes(f"{manifest.corpus} {len(chosen)}".encode())
+    replace(manifest, corpus=name, counts=counts, shards=tuple(chosen)).save(folder / "manifest.json")
+    return folder
+
+
+def _put(source: Path, target: Path, copy: bool) -> None:
+    """Link a shard, or copy it where links cannot be made: to another disk, or not at all."""
+    target.mkdir(parents=True)
+    for file in source.iterdir():
+        try:
+            if copy:
+                raise OSError
+            os.link(file, target / file.name)
+        except OSError:
+            shutil.copy(file, target)
+
+
+def _sentences(found: list[Size]) -> Iterator[str]:
+    """What stays, and what grows."""
+    first, last = found[0], found[-1]
+    times, added = [one.all for one in found], [one.steps / MIB for one in found]
+    ratio = max(times) / min(times)
+    yield (
+        f"{first.member}, rows of {first.length}, {first.tokens:,} to {last.tokens:,} tokens: time a token is "
+        f"{'flat' if ratio < FLAT else 'not flat'}, largest over smallest {ratio:.2f}. "
+        f"A step reads {first.met:.0f} to {last.met:.0f} shards."
+    )
+    if math.isnan(last.own):
+        yield "This system does not say what memory is a process's own (/proc/self/smaps_rollup), so none is told."
+        return
+    yield (
+        f"Memory of the process's own: steps added {min(added):.1f} to {max(added):.1f} MiB. What grows is the plan, "
+        f"{last.plan / last.rows:.1f} bytes a row, {last.plan / last.tokens:.2f} a token."
+    )
+    if last.tokens > first.tokens:
+        held, own = ((getattr(last, name) - getattr(first, name)) for name in ("held", "own"))
+        more = last.tokens - first.tokens
+        yield (
+            f"Each further token holds {held / more:.2f} bytes in all, and {own / more:.2f} with what the allocator "
+            "keeps after planning."
+        )

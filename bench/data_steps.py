@@ -1,0 +1,149 @@
+"""Steps of the data path on the clock: what the loader does for a step, without the device it does it for.
+
+What arrives: a member and a prepared corpus. What leaves: tokens and processor seconds of single steps, ours and those
+of the collators of `transformers` on the same rows; and the memory that the process has for itself.
+What never happens here: a network, a second thread, or a member by name.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from masking import Rows, closely
+from peer import Peer, row_features
+
+from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.select import Tokens
+from unmask.feed import Feed
+from unmask.keys import Key, Lane, below, uniform
+from unmask.ragged import ranges
+from unmask.shards.corpus import Corpus
+from unmask.tasks import Recipe, Stage, Task
+from unmask.train.course import ALONE, Moment
+from unmask.train.lessons import Lessons
+from unmask.train.step import Loaded
+
+ROWS = 64
+SEED = 1
+REPEATS = 7
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a step took, or a step of several on average: seconds of processor time."""
+
+    tokens: float
+    build: float
+    """Which rows, fetch them, place the special tokens, corrupt."""
+    collate: float
+    """Tensors of it, as `Loaded.of` makes them."""
+    even: float
+    """The same, evened out to few shapes, as runs that are compiled or recorded wish it."""
+
+    def speed(self, seconds: float) -> float:
+        """Million tokens a second, if a step takes so long."""
+        return self.tokens / seconds / 1e6
+
+
+def lessons_at(recipe: Recipe, length: int, corpus: Corpus) -> Lessons:
+    """The lessons of a member with rows of one length and batches of `ROWS`; stages that then are equal become one."""
+    shares: dict[tuple[tuple[Task, ...], tuple[float, ...]], float] = {}
+    for stage in recipe.stages:
+        shares[stage.tasks, stage.shares] = shares.get((stage.tasks, stage.shares), 0.0) + stage.share
+    stages = (
+        Stage(tasks=tasks, length=length, batch=ROWS, shares=mix, share=min(share, 1.0))
+        for (tasks, mix), share in shares.items()
+    )
+    return Lessons.of(replace(recipe, stages=tuple(stages)), corpus, SEED)
+
+
+def moments(lessons: Lessons, count: int) -> list[Moment]:
+    """Moments all over the first pass through the corpus, and all over the stages."""
+    steps = max(max(len(feed.plan) for feed in lessons.feeds.values()) // ROWS, 1)
+    key = Key.of(SEED, "moments")
+    places, shares = below(key.draws(Lane.PLACE, count), steps), uniform(key.draws(Lane.MIX, count))
+    return [Moment(int(place), float(share)) for place, share in zip(places, shares, strict=True)]
+
+
+def take(lessons: Lessons, moment: Moment, even: bool = True) -> Step:
+    """Make the lesson of a moment, as the loader does, and look at the clock in between."""
+    began = time.thread_time()
+    lesson = lessons.lesson(moment, ALONE)
+    built = time.thread_time()
+    Loaded.of(lesson, CPU)
+    collated = time.thread_time()
+    if even:
+        Loaded.of(lesson, CPU, evened=True)
+    return Step(lesson.tokens, built - began, collated - built, time.thread_time() - collated)
+
+
+def ours(lessons: Lessons, steps: int) -> Step:
+    """A step on average: the median over passes through the same steps, after one that is not counted."""
+    asked = moments(lessons, steps)
+    found = [_mean([take(lessons, moment) for moment in asked]) for _ in range(REPEATS + 1)][1:]
+    return _each(found, statistics.median)
+
+
+def theirs(lessons: Lessons, peer: Peer) -> float:
+    """Million tokens a second of the collator for rows of the member's first task, handed to it as ready lists.
+
+    Members that hide single tokens are compared with its plain mode, all others with its whole-word mode.
+    """
+    (feed, *_), (stage, *_) = lessons.feeds.values(), lessons.recipe.stages
+    whole = not (isinstance(feed.task.corrupt, MaskOut) and isinstance(feed.task.corrupt.select, Tokens))
+    rows = Rows(stage.length, feed.plan, feed.corpus)
+    row, _ = feed.visits(np.arange(ROWS))
+    example = rows.example(row)
+    features = row_features(example, stage.length, closely(rows.addresses(row, example)), feed.corpus.vocab)
+    taken = [_timed(lambda: peer.call(features, whole)) for _ in range(REPEATS + 1)][1:]
+    return len(example.ids) / statistics.median(taken) / 1e6
+
+
+def shards_met(feed: Feed, step: int) -> int:
+    """From how many shards the rows of a step are fetched."""
+    row, _ = feed.visits(step * ROWS + np.arange(ROWS))
+    piece = ranges(feed.plan.rows[row], feed.plan.rows[row + 1] - feed.plan.rows[row])
+    return len(np.unique(np.searchsorted(feed.corpus.bases, feed.plan.start[piece], side="right")))
+
+
+def own_memory() -> float:
+    """Bytes in anonymous pages of this process; not a number where there is no /proc to ask."""
+    gc.collect()
+    try:
+        lines = Path("/proc/self/smaps_rollup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return math.nan
+    return next((1024.0 * int(line.split()[1]) for line in lines if line.startswith("Anonymous:")), math.nan)
+
+
+def give_back() -> None:
+    """Let the allocator hand free memory back to the system, where it can (glibc)."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+def _timed(call: Callable[[], object]) -> float:
+    began = time.thread_time()
+    call()
+    return time.thread_time() - began
+
+
+def _mean(steps: Sequence[Step]) -> Step:
+    return _each(steps, statistics.fmean)
+
+
+def _each(steps: Sequence[Step], fold: Callable[[Sequence[float]], float]) -> Step:
+    """One step out of many, number by number."""
+    tokens, build, collate, even = zip(*((one.tokens, one.build, one.collate, one.even) for one in steps), strict=True)
+    return Step(fold(tokens), fold(build), fold(collate), fold(even))
