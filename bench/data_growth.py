@@ -26,21 +26,20 @@ from dataclasses import asdict, dataclass, replace
 from itertools import cycle
 from pathlib import Path
 
-from data_steps import ROWS, give_back, lessons_at, moments, own_memory, shards_met, take
+from data_steps import ROWS, give_back, lessons_at, moments, own_memory, reading, take
 
 from unmask.family import member, members
 from unmask.shards.corpus import Corpus
 from unmask.shards.files import digest_of_bytes
 from unmask.shards.manifest import Counts, Manifest, ShardInfo, shard_folder
-from unmask.train.lessons import Lessons
 
 STEPS = 200
 FLAT = 1.25
 """What varies by less than this, on a machine that does other work too, is called flat."""
 MIB = 2**20
 HEAD = (
-    f"{'member':>9} {'length':>6} {'tokens':>11} {'shards':>6} {'met':>4} {'open':>5} {'plan':>6} {'build':>6} "
-    f"{'all':>6} {'rows':>9} {'B/row':>6} {'table':>6} {'held':>6} {'own':>6} {'steps':>6}"
+    f"{'member':>9} {'length':>6} {'tokens':>11} {'shards':>6} {'met':>4} {'open':>5} {'plan':>6} {'order':>6} "
+    f"{'build':>6} {'all':>6} {'rows':>9} {'B/row':>6} {'table':>6} {'own':>6} {'steps':>6} {'held':>6}"
 )
 
 
@@ -54,8 +53,9 @@ class Size:
     shards: int
     opened: float
     planned: float
+    order: float
+    """Seconds a token, the median over steps: to find which rows are read; to read and corrupt them too; all."""
     build: float
-    """Seconds a token: the median over steps."""
     all: float
     met: float
     """Shards that the rows of a step come from, on average."""
@@ -63,27 +63,28 @@ class Size:
     plan: int
     own: float
     """What opening and planning added to the memory of the process; not a number where the system does not say."""
-    held: float
-    """The same, once the allocator has given back what is free: what training holds all the time."""
     steps: float
-    """What the steps after that added."""
+    held: float
+    """What is left, with what steps added, once the allocator has given back what is free."""
 
     def line(self) -> str:
         """One line of the table."""
         return (
             f"{self.member:>9} {self.length:>6} {self.tokens:>11,} {self.shards:>6,} {self.met:>4.0f} "
-            f"{self.opened:>5.2f} {self.planned:>6.2f} {self.build * 1e9:>6.1f} {self.all * 1e9:>6.1f} {self.rows:>9,} "
-            f"{self.plan / self.rows:>6.1f} {self.plan / MIB:>6.1f} {self.held / MIB:>6.1f} {self.own / MIB:>6.1f} "
-            f"{self.steps / MIB:>6.1f}"
+            f"{self.opened:>5.2f} {self.planned:>6.2f} {self.order * 1e9:>6.1f} {self.build * 1e9:>6.1f} "
+            f"{self.all * 1e9:>6.1f} {self.rows:>9,} {self.plan / self.rows:>6.1f} {self.plan / MIB:>6.1f} "
+            f"{self.own / MIB:>6.1f} {self.steps / MIB:>6.1f} {self.held / MIB:>6.1f}"
         )
 
 
 def compare_sizes(wishes: argparse.Namespace) -> None:
     """All sizes of each member and length, and what they say together."""
     print(f"steps of {ROWS} rows at {STEPS} moments; met: shards that a step reads; open, plan: processor seconds")
-    print("build, all (with collating): nanoseconds a token; rows: of the plan; B/row, table: its bytes a row and MiB")
     print(
-        "own: MiB that opening and planning added; held: of these, when what is free is given back; steps: MiB added\n"
+        "order, build, all: nanoseconds a token to find which rows come, to read and corrupt them too, to collate too"
+    )
+    print(
+        "rows: of the plan, its bytes a row, its MiB; MiB that planning added (own), that steps added, that are held\n"
     )
     print(HEAD)
     groups: list[list[Size]] = []
@@ -92,7 +93,7 @@ def compare_sizes(wishes: argparse.Namespace) -> None:
         for name in wishes.members or [members()[0].name]:
             for length in wishes.lengths:
                 groups.append(_group(grown, name, length, wishes.rounds))
-    for found in groups:
+    for found in groups if len(wishes.sizes) > 1 else ():
         print("\n" + "\n".join(_sentences(found)))
 
 
@@ -114,9 +115,11 @@ def alone(wishes: argparse.Namespace) -> None:
     lessons = lessons_at(recipe, length, corpus)
     planned = time.thread_time()
     ready = own_memory()
+    steps = [take(lessons, moment, even=False) for moment in moments(lessons, STEPS)]
+    after = own_memory()
     give_back()
     held = own_memory()
-    build, whole, met = _steps(lessons)
+    order, met = reading(lessons, STEPS)
     plans = [feed.plan for feed in (*lessons.feeds.values(), *lessons.held_out)]
     size = Size(
         member=name,
@@ -125,28 +128,17 @@ def alone(wishes: argparse.Namespace) -> None:
         shards=len(corpus.shards),
         opened=opened - began,
         planned=planned - opened,
-        build=build,
-        all=whole,
+        order=order,
+        build=statistics.median(step.build / step.tokens for step in steps),
+        all=statistics.median((step.build + step.collate) / step.tokens for step in steps),
         met=met,
         rows=sum(map(len, plans)),
         plan=sum(plan.size + sum(fact.nbytes for fact in plan.facts.values()) for plan in plans),
         own=ready - before,
         held=held - before,
-        steps=own_memory() - held,
+        steps=after - ready,
     )
     print(json.dumps(asdict(size)))
-
-
-def _steps(lessons: Lessons) -> tuple[float, float, float]:
-    """Seconds a token to build, and for all; and the shards of a step. Moments are random: pages are really touched."""
-    asked = moments(lessons, STEPS)
-    steps = [take(lessons, moment, even=False) for moment in asked]
-    feed = next(iter(lessons.feeds.values()))
-    return (
-        statistics.median(step.build / step.tokens for step in steps),
-        statistics.median((step.build + step.collate) / step.tokens for step in steps),
-        statistics.fmean(shards_met(feed, moment.step) for moment in asked),
-    )
 
 
 def _apart(data: Path, name: str, length: int) -> Size:
@@ -181,9 +173,7 @@ def _put(source: Path, target: Path, copy: bool) -> None:
     target.mkdir(parents=True)
     for file in source.iterdir():
         try:
-            if copy:
-                raise OSError
-            os.link(file, target / file.name)
+            (shutil.copy if copy else os.link)(file, target / file.name)
         except OSError:
             shutil.copy(file, target)
 
@@ -192,11 +182,13 @@ def _sentences(found: list[Size]) -> Iterator[str]:
     """What stays, and what grows."""
     first, last = found[0], found[-1]
     times, added = [one.all for one in found], [one.steps / MIB for one in found]
+    orders = [one.order * 1e9 for one in found]
     ratio = max(times) / min(times)
     yield (
         f"{first.member}, rows of {first.length}, {first.tokens:,} to {last.tokens:,} tokens: time a token is "
         f"{'flat' if ratio < FLAT else 'not flat'}, largest over smallest {ratio:.2f}. "
-        f"A step reads {first.met:.0f} to {last.met:.0f} shards."
+        f"A step reads {first.met:.0f} to {last.met:.0f} shards, and takes {min(orders):.0f} to {max(orders):.0f} ns "
+        "a token to find which rows come."
     )
     if math.isnan(last.own):
         yield "This system does not say what memory is a process's own (/proc/self/smaps_rollup), so none is told."
@@ -205,10 +197,6 @@ def _sentences(found: list[Size]) -> Iterator[str]:
         f"Memory of the process's own: steps added {min(added):.1f} to {max(added):.1f} MiB. What grows is the plan, "
         f"{last.plan / last.rows:.1f} bytes a row, {last.plan / last.tokens:.2f} a token."
     )
-    if last.tokens > first.tokens:
-        held, own = ((getattr(last, name) - getattr(first, name)) for name in ("held", "own"))
-        more = last.tokens - first.tokens
-        yield (
-            f"Each further token holds {held / more:.2f} bytes in all, and {own / more:.2f} with what the allocator "
-            "keeps after planning."
-        )
+    held = (last.held - first.held) / max(last.tokens - first.tokens, 1)
+    planning = ", ".join(f"{size.planned / size.tokens * 1e9:.0f}" for size in found)
+    yield f"Each further token holds {held:.2f} bytes in all; planning takes {planning} ns a token."

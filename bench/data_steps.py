@@ -23,7 +23,6 @@ from peer import Peer, row_features
 
 from unmask.corrupt.mask_out import MaskOut
 from unmask.corrupt.select import Tokens
-from unmask.feed import Feed
 from unmask.keys import Key, Lane, below, uniform
 from unmask.ragged import ranges
 from unmask.shards.corpus import Corpus
@@ -109,11 +108,18 @@ def theirs(lessons: Lessons, peer: Peer) -> float:
     return len(example.ids) / statistics.median(taken) / 1e6
 
 
-def shards_met(feed: Feed, step: int) -> int:
-    """From how many shards the rows of a step are fetched."""
-    row, _ = feed.visits(step * ROWS + np.arange(ROWS))
-    piece = ranges(feed.plan.rows[row], feed.plan.rows[row + 1] - feed.plan.rows[row])
-    return len(np.unique(np.searchsorted(feed.corpus.bases, feed.plan.start[piece], side="right")))
+def reading(lessons: Lessons, steps: int) -> tuple[float, float]:
+    """Of the first task: seconds a token to find which rows a step reads, and from how many shards they come."""
+    feed = next(iter(lessons.feeds.values()))
+    order, met = [], []
+    for moment in moments(lessons, steps):
+        began = time.thread_time()
+        row, _ = feed.visits(moment.step * ROWS + np.arange(ROWS))
+        took = time.thread_time() - began
+        piece = ranges(feed.plan.rows[row], feed.plan.rows[row + 1] - feed.plan.rows[row])
+        order.append(took / int(feed.plan.length[piece].sum()))
+        met.append(len(np.unique(np.searchsorted(feed.corpus.bases, feed.plan.start[piece], side="right"))))
+    return statistics.median(order), statistics.fmean(met)
 
 
 def own_memory() -> float:

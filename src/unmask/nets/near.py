@@ -4,7 +4,8 @@ What arrives: queries, keys and values of a flat batch whose borders say how far
 states. What never happens here: a loop over sequences, or a tensor of tokens x tokens.
 
 The flat batch is cut into blocks without regard to its borders, each block meets the keys within reach of its queries,
-and what belongs to another sequence is hidden. So the shapes follow from the number of tokens alone: nothing waits for the device, and compiled code fits all lengths.
+and what belongs to another sequence is hidden. So the shapes follow from the number of tokens alone: nothing waits for
+the device, and compiled code fits all lengths.
 
 Shapes: T tokens, N blocks, C queries of a block, W keys that stand within their reach, H heads, K width of a head.
 """
@@ -30,19 +31,18 @@ def near(qkv_T3HK: Tensor, borders: Borders, dropout: float) -> Tensor:
     q_NHCK = q_THK.view(-1, BLOCK, *q_THK.shape[1:]).transpose(1, 2)
     kv_T2HK = F.pad(qkv_T3HK[:, 1:], (0, 0, 0, 0, 0, 0, borders.reach, tail + borders.reach))
     k_NHWK, v_NHWK = _around(kv_T2HK, borders.reach).movedim(-1, -2).unbind(1)  # overlapping views, not copies
-    y_NHCK = _attend(q_NHCK, k_NHWK, v_NHWK, seen_NCW(borders, total)[:, None], dropout)
+    y_NHCK = _attend(q_NHCK, k_NHWK, v_NHWK, _seen(borders, total)[:, None], dropout)
     return y_NHCK.transpose(1, 2).flatten(0, 1)[:total]
 
 
-def seen_NCW(borders: Borders, total: int) -> Tensor:
+def _seen(borders: Borders, total: int) -> Tensor:
     """Which of the keys around a block each of its queries may read. What fills up a block sees itself and its like."""
-    reach = borders.reach
+    reach, own = borders.reach, slice(borders.reach, borders.reach + BLOCK)
     home_T = F.pad(borders.home_T(total), (reach, -total % BLOCK + reach), value=-1)
     home_NW = _around(home_T, reach)
-    home_NC = home_NW[:, reach : reach + BLOCK]
     place_W = torch.arange(BLOCK + 2 * reach, device=home_T.device)
-    near_CW = (place_W - place_W[reach : reach + BLOCK, None]).abs() <= reach
-    return (home_NC[:, :, None] == home_NW[:, None, :]) & near_CW
+    near_CW = (place_W - place_W[own, None]).abs() <= reach
+    return (home_NW[:, own, None] == home_NW[:, None, :]) & near_CW
 
 
 def _around(x_T: Tensor, reach: int) -> Tensor:

@@ -17,7 +17,7 @@ SMALL = Trunk(depth=2, width=32, heads=4, inner=64, dropout=0.0, attention_dropo
 OTHERS = [(Sight.FULL, 0), (Sight.PAST, 0), (Sight.PREFIX, 0)]
 WINDOWS = [(Sight.NEAR, reach) for reach in (0, 2, 9, 40)]
 """Itself alone, few tokens, more than the shorter sequences of a batch have, more than any has."""
-BATCHES = [([7, 7, 7], [3, 7, 0]), ([5, 1, 12, 3], [2, 1, 7, 0]), ([BLOCK + 9, 4, 2 * BLOCK], [30, 2, BLOCK])]
+BATCHES = [([7, 7, 7], [3, 7, 0]), ([5, 1, 12, 3], [2, 1, 7, 0]), ([BLOCK + 9, 4, BLOCK], [30, 2, BLOCK])]
 every_batch = pytest.mark.parametrize(("lengths", "sources"), BATCHES)
 every_sight = pytest.mark.parametrize(("sight", "reach"), OTHERS + WINDOWS)
 narrow = pytest.mark.parametrize("sight", [Sight.PAST, Sight.PREFIX])
@@ -180,14 +180,14 @@ def test_a_window_that_reaches_both_ends_is_a_full_sight():
 
 def windowed(rate, reach, length, lowering=Lowering.AUTO):
     """One layer of attention in training, and a step through it over one long sequence and a short one."""
-    trunk = Trunk(depth=1, width=32, heads=4, inner=64, dropout=0.0, attention_dropout=rate)
+    trunk = Trunk(depth=1, width=32, heads=2, inner=64, dropout=0.0, attention_dropout=rate)
     attention = network(trunk).train().blocks()[0].attend.work
     attention.lowering = lowering
-    x = torch.randn(length + 5, 32, generator=torch.Generator().manual_seed(2), requires_grad=True)
+    x = torch.randn(length, 32, generator=torch.Generator().manual_seed(2), requires_grad=True)
 
     def step():
         torch.manual_seed(3)
-        attention(x, borders([length, 5], (), Sight.NEAR, reach)).square().sum().backward()
+        attention(x, borders([length - 5, 5], (), Sight.NEAR, reach)).square().sum().backward()
 
     return attention, x, step
 
@@ -214,41 +214,39 @@ def largest(rate, length, lowering=Lowering.AUTO):
 
 @pytest.mark.parametrize("rate", [0.0, 0.1])
 def test_no_tensor_of_a_window_grows_with_the_square_of_the_length(rate):
-    short, long = (largest(rate, length) for length in (2048, 4096))
-    assert long < 4096**2, "as many bytes as a matrix of bools has"
+    short, long = (largest(rate, length) for length in (1024, 2048))
+    assert long < 2048**2, "as many bytes as a matrix of bools has"
     assert long / short == pytest.approx(2.0, rel=0.05)
-    assert largest(rate, 4096, Lowering.SDPA) >= 4096**2
+    assert largest(rate, 2048, Lowering.SDPA) >= 2048**2
 
 
 @pytest.mark.parametrize("reach", [0, 2, 9, 40])
 def test_gradients_in_training_equal_those_of_the_dense_reference(reach):
     """With a rate so small that nothing is dropped, though the kernel is the one of dropout."""
     trunk = Trunk(depth=2, width=32, heads=4, inner=64, dropout=0.0, attention_dropout=1e-9)
-    made, batch = network(trunk).train(), tokens([BLOCK + 9, 4, 2 * BLOCK], (), Sight.NEAR, reach)
+    made, batch = network(trunk).train(), tokens([BLOCK + 9, 4, 20], (), Sight.NEAR, reach)
     pairs = zip(gradients(made, batch, Lowering.EACH), gradients(made, batch, Lowering.DENSE), strict=True)
     assert all(torch.allclose(one, two, atol=1e-4, rtol=1e-4) for one, two in pairs)
 
 
 def test_dropout_in_a_window_keeps_the_mean_and_looks_no_further():
     """The mean over many draws is what attention without dropout gives, and no gradient reaches beyond the window."""
-    attention, x, _ = windowed(0.25, 2, BLOCK)
-    around = borders([BLOCK, 5], (), Sight.NEAR, 2)
+    draws, length = 2000, 12
+    attention, x, _ = windowed(0.25, 2, length)
+    many = borders([length] * draws, (), Sight.NEAR, 2)
     torch.manual_seed(0)
+    y = attention(x.repeat(draws, 1), many).view(draws, length, -1)
+    y[:, 6].sum().backward()
+    assert x.grad.abs().sum(-1).gt(0).tolist() == [4 <= place <= 8 for place in range(length)]
     with torch.no_grad():
-        drawn = torch.stack([attention(x, around) for _ in range(2000)])
-        exact = attention.eval()(x, around)
-    error = drawn.std(0) / 2000**0.5
-    assert ((drawn.mean(0) - exact).abs() < 6 * error + 1e-6).all()
-    assert (drawn[0] != drawn[1]).any()
-    attention.train()(x, around)[60].sum().backward()
-    assert x.grad[58:63].abs().sum(-1).gt(0).sum() >= 3
-    assert not x.grad[:58].any()
-    assert not x.grad[63:].any()
+        exact = attention.eval()(x, borders([length], (), Sight.NEAR, 2))
+        assert ((y.mean(0) - exact).abs() < 6 * y.std(0) / draws**0.5).all()
+    assert (y[0] != y[1]).any()
 
 
 def test_compiled_code_of_a_window_is_the_same():
     attention, x, _ = windowed(0.0, 3, BLOCK + 7)
-    around = borders([BLOCK + 7, 5], (), Sight.NEAR, 3)
+    around = borders([BLOCK, 7], (), Sight.NEAR, 3)
     with torch.no_grad():
         found = torch.compile(attention, backend="eager", fullgraph=True)(x, around)
         assert torch.allclose(found, attention(x, around), atol=1e-6)
