@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -180,7 +180,7 @@ class _Walk:
         """Text from another document, from a random sentence on: any document but this one, with equal chances."""
         other = draw[4] * (self.last[-1] - 1) // 2**64
         other += other >= document
-        shard = int(np.searchsorted(self.last, other, side="right"))
+        shard = bisect_right(self.last, other)
         local = other - (self.last[shard] - (len(self.document[shard]) - 1))
         border = self.border[shard]
         first, last = self.document[shard][local], self.document[shard][local + 1]

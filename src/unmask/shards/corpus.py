@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from unmask.errors import CorpusError
-from unmask.ragged import ranges
 from unmask.records import Bits, Flag, Ids, Ints, Layer
 from unmask.shards.files import digest_of
 from unmask.shards.manifest import Manifest, ShardInfo, shard_folder
@@ -100,12 +99,12 @@ class Corpus:
     def gather(self, start: Ints, length: Ints, ids: Ids, bits: Bits, place: Ints) -> None:
         """Copy pieces: `length[i]` tokens from address `start[i]` to position `place[i]` of the two outputs."""
         home = np.searchsorted(self.bases, start, side="right") - 1
-        for number in np.unique(home):
-            here, shard = home == number, self.shards[number]
-            source = ranges(start[here] - shard.base, length[here])
-            target = ranges(place[here], length[here])
-            ids[target] = shard.ids[source]
-            bits[target] = shard.units[source]
+        pieces = zip(home.tolist(), start.tolist(), length.tolist(), place.tolist(), strict=True)
+        for number, first, size, to in pieces:
+            shard = self.shards[number]
+            source = slice(first - shard.base, first - shard.base + size)
+            ids[to : to + size] = shard.ids[source]
+            bits[to : to + size] = shard.units[source]
 
     def verify(self) -> None:
         """Compare every file with its digest, and name the first that differs."""

@@ -14,11 +14,12 @@ from unmask.examples.packed import Join, Packed
 from unmask.examples.visits import Copies
 from unmask.family import member
 from unmask.feed import Feed
-from unmask.nets.batch import collate
 from unmask.nets.trunk import Sharing
 from unmask.objectives.part import Learnable
+from unmask.train.course import Lesson
 from unmask.train.learner import Learner
 from unmask.train.lessons import learnable
+from unmask.train.step import Loaded
 
 torch.set_num_threads(1)
 EXAMPLES, LEARNS = "stages.*.tasks.0.examples", "stages.*.tasks.0.learns"
@@ -44,7 +45,9 @@ def losses(recipe):
     objectives = learnable(recipe.stages[0].tasks[0].learns)
     learner = Learner(recipe.trunk, objectives, SIZE, recipe.length)
     learner.draw(0)
-    terms = learner(collate(instance), objectives)
+    lesson = Lesson((instance,), objectives, False, "", recipe.length)
+    (batch,) = Loaded.of(lesson, torch.device("cpu")).batches
+    terms = learner(batch, objectives)
     sum(term.total for term in terms).backward()
     heads = [parameter.grad for parameter in learner.heads.parameters()]
     assert all(grad is not None and grad.isfinite().all() for grad in heads)
