@@ -55,6 +55,7 @@ def _step(wish: argparse.Namespace, words: str) -> float:
             steps=STEPS,
             tokens=None,
             hours=None,
+            flops=None,
         )
     )
     how = Logistics(
@@ -63,6 +64,7 @@ def _step(wish: argparse.Namespace, words: str) -> float:
         precision="auto",
         micro=0,
         compile=False,
+        record=None,
         trials=1,
         keep=1,
         save_minutes=1.0,

@@ -24,6 +24,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from time import perf_counter, process_time
 
@@ -113,6 +114,7 @@ class Bench:
     def step(self, side: Side, tokens: int) -> tuple[float, float]:
         """Forward and backward: seconds, and GiB."""
         net, batch = self._network(side.width), _batch(side, tokens, self.device)
+        net.zero_grad()
         pull_D = torch.randn(side.width, generator=torch.Generator().manual_seed(2)).to(self.device)
         saved = Saved(net)
         settle(self.device)
@@ -134,6 +136,7 @@ class Bench:
             attention_dropout=self.dropout,
         )
 
+    @lru_cache(maxsize=1)  # noqa: B019  (there is one bench); memory is that of one network
     def _network(self, width: int) -> Transformer:
         net = Transformer(self._trunk(width), VOCABULARY, 1)
         draw_weights(net, 0.02, torch.Generator().manual_seed(1))

@@ -16,6 +16,7 @@ address have unrelated states, so nothing is ever advanced, saved or restored.
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeAlias
@@ -110,26 +111,28 @@ def choose(words: Words, shares: npt.ArrayLike) -> Integers:
 def permute(index: Integers, size: int, key: Key) -> Integers:
     """Where each index goes in a keyed permutation of `size` numbers, without ever holding the permutation.
 
-    Twelve Feistel rounds (four favour some places when there are few) over the smallest even number of bits that holds
-    `size`; a result outside is walked on until it falls inside, so every index has exactly one image.
+    Twelve Feistel rounds (four favour some places when there are few) over two digits, whose pairs are a little more
+    than `size`; a result outside is walked on until it falls inside, so every index has exactly one image.
     """
-    half = max(1, (max(size - 1, 1).bit_length() + 1) // 2)
+    wide = math.isqrt(max(size - 1, 0)) + 1
     rounds = key.draws(Lane.SHUFFLE, 12)
     result = np.asarray(index, dtype=np.uint64).copy()
     outside = np.ones(result.shape, dtype=bool)
     while outside.any():
-        result[outside] = _feistel(result[outside], half, rounds)
+        result[outside] = _feistel(result[outside], wide, -(-size // wide), rounds)
         outside = result >= size
     return result.astype(np.int64)
 
 
-def _feistel(value: Words, half: int, rounds: Words) -> Words:
-    width, mask = np.uint64(half), np.uint64((1 << half) - 1)
-    left, right = value >> width, value & mask
+def _feistel(value: Words, wide: int, high: int, rounds: Words) -> Words:
+    """Each digit in turn moves on by what the other one says; `wide` and `high` are how many values they have."""
+    columns, rows = np.uint64(wide), np.uint64(high)
+    left, right = value // columns, value % columns
     with np.errstate(over="ignore"):
-        for word in rounds:
-            left, right = right, left ^ (_mix(right + word) & mask)
-    return (left << width) | right
+        for one, other in rounds.reshape(-1, 2):
+            left = (left + _mix(right + one) % rows) % rows
+            right = (right + _mix(left + other) % columns) % columns
+    return left * columns + right
 
 
 def _word(part: int | str | Integers) -> Words:

@@ -126,7 +126,7 @@ def uneven(course: Course) -> Moment:
 
 def run_of(**logistics: object) -> Run:
     """A run on the CPU that is judged at its two ends only, unless something else is said."""
-    return Run(device=CPU, **{"trials": 1, **logistics})
+    return Run(**{"device": CPU, "trials": 1, **logistics})
 
 
 def worker_for(made: Training, run: Run, processes: Processes = ALONE) -> Worker:

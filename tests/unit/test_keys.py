@@ -56,9 +56,9 @@ def test_what_is_made_of_the_words_never_changes() -> None:
 
 
 def test_a_permutation_never_changes() -> None:
-    assert permute(np.arange(10), 10, Key.of(7, "epoch", 0)).tolist() == [0, 1, 3, 2, 5, 8, 4, 7, 6, 9]
+    assert permute(np.arange(10), 10, Key.of(7, "epoch", 0)).tolist() == [5, 9, 0, 8, 3, 2, 1, 7, 4, 6]
     far = permute(np.array([0, 1, 10**12 - 1]), 10**12, Key.of(7))
-    assert far.tolist() == [18482257384, 207468422621, 870354158402]
+    assert far.tolist() == [692541780335, 374796684235, 64388059998]
 
 
 @given(

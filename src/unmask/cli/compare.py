@@ -80,8 +80,9 @@ def compare(
         bool, typer.Option("--compile", help="Compile networks before pre-training.", rich_help_panel=_RUNS)
     ] = False,
     record: Annotated[
-        bool, typer.Option("--record", help="Pre-train with steps as CUDA graphs.", rich_help_panel=_RUNS)
-    ] = False,
+        bool | None,
+        typer.Option("--record/--no-record", help="Pre-train with steps as CUDA graphs.", rich_help_panel=_RUNS),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what it would cost, and stop.", rich_help_panel=_RUNS)
     ] = False,

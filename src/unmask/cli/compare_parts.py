@@ -59,7 +59,7 @@ class Contest:
     device: str
     precision: Literal["auto", "float32", "bfloat16"]
     compile: bool
-    record: bool
+    record: bool | None
 
     @cached_property
     def arms(self) -> tuple[Arm, ...]:
@@ -121,7 +121,8 @@ class Contest:
         """What every pre-training is told beyond its member and its folder."""
         trials = trials_for(self.points, _TRIALS)
         keep = ["--keep", str(_ALL)] if self.points > 1 else []
-        faster = [word for word, wished in (("--compile", self.compile), ("--record", self.record)) if wished]
+        faster = ["--compile"] if self.compile else []
+        faster += {True: ["--record"], False: ["--no-record"], None: []}[self.record]
         return ["--data", str(self.data), *self._learned(), *self.logistics, "--trials", str(trials), *keep, *faster]
 
     def _learned(self) -> list[str]:

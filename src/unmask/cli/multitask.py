@@ -56,7 +56,7 @@ def multitask(
     from unmask.cli.multitasking import work
     from unmask.export.source import open_source
     from unmask.train.processes import joined
-    from unmask.train.run import Run, choose_device, choose_micro, choose_precision
+    from unmask.train.run import Run, choose_device, choose_micro, choose_precision, choose_queue, choose_record
     from unmask.tune.many_course import Order
     from unmask.tune.many_tuning import Mover, Together
     from unmask.tune.start import Origin
@@ -75,6 +75,8 @@ def multitask(
         device=where,
         precision=choose_precision(where, precision),
         micro=choose_micro(where),
+        record=choose_record(where),
+        queue=choose_queue(where),
         keep=1,
         trials=max(1, round(epochs)),
     )

@@ -43,9 +43,8 @@ def pretrain(
         bool, typer.Option("--compile", help="Compile the network first: slow start, faster steps.")
     ] = False,
     record: Annotated[
-        bool,
-        typer.Option("--record", help="On a GPU: record steps as CUDA graphs, so that small networks do not wait."),
-    ] = False,
+        bool | None, typer.Option("--record/--no-record", help="Whole steps as CUDA graphs. Usual: on such a GPU.")
+    ] = None,
     trials: Annotated[int, typer.Option(min=1, help="How often to judge on held-out text.")] = 20,
     keep: Annotated[int, typer.Option(min=1, help="Checkpoints to keep, beside the best.")] = 2,
     save_minutes: Annotated[float, typer.Option(min=0, help="Longest time between two checkpoints.")] = 10.0,

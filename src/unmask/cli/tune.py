@@ -150,7 +150,7 @@ def tune(
     from unmask.cli.tuning import work
     from unmask.export.source import open_source
     from unmask.train.processes import joined
-    from unmask.train.run import Run, choose_device, choose_micro, choose_precision
+    from unmask.train.run import Run, choose_device, choose_micro, choose_precision, choose_queue, choose_record
     from unmask.tune.start import Origin, with_dropout
     from unmask.tune.tuning import Settings, Tuning, fitting_length
 
@@ -168,6 +168,8 @@ def tune(
         device=where,
         precision=choose_precision(where, precision),
         micro=choose_micro(where),
+        record=choose_record(where),
+        queue=choose_queue(where),
         keep=1,
         trials=max(1, round(epochs)),
     )

@@ -108,10 +108,12 @@ class FactAnswers:
 
 @dataclass(frozen=True, slots=True)
 class AmountAnswers:
-    """The true number of each row."""
+    """The true number of each row; not a number where nothing is asked."""
 
     name: str
     value_B: Tensor
+    spare: int = 0
+    """On the host: how many of the last rows are asked nothing and only fill the batch up (`even.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,9 @@ class TagAnswers:
     positions_P: Tensor
     value_P: Tensor
     lengths: tuple[int, ...]
-    """On the host: how many of them each row has."""
+    """On the host: how many of them each row has; empty where nobody asks."""
+    spare: int = 0
+    """On the host: how many of the last answers are `IGNORED` and only fill the batch up (`even.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +144,8 @@ class ExtractAnswers:
     name: str
     start_B: Tensor
     end_B: Tensor
+    spare: int = 0
+    """On the host: how many of the last answers are `IGNORED` and only fill the batch up (`even.py`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,12 @@ class Attention(nn.Module):
     def _attend(self, qkv_T3HK: Tensor, borders: Borders) -> Tensor:
         dropout, borders = self.dropout if self.training else 0.0, borders.plain()
         lowering = chosen(self.lowering, qkv_T3HK, dropout, borders.sight)
-        return _KERNELS[lowering](qkv_T3HK, borders, dropout)
+        return attend(lowering, qkv_T3HK, borders, dropout)
+
+
+def attend(lowering: Lowering, qkv_T3HK: Tensor, borders: Borders, dropout: float = 0.0) -> Tensor:
+    """What every token hears, computed in one way; `AUTO` is none, `chosen` says which it stands for."""
+    return _KERNELS[lowering](qkv_T3HK, borders, dropout)
 
 
 def chosen(wish: Lowering, states: Tensor, dropout: float, sight: Sight = Sight.FULL) -> Lowering:

@@ -16,18 +16,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import nan
 
 import torch
 from torch import Tensor
 
-from unmask.nets.answers import IGNORED, Answers, ClozeAnswers, FactAnswers, SpanAnswers
+from unmask.nets.answers import (
+    IGNORED,
+    AmountAnswers,
+    Answers,
+    ClozeAnswers,
+    ExtractAnswers,
+    FactAnswers,
+    SpanAnswers,
+    TagAnswers,
+)
 from unmask.nets.batch import Batch
 from unmask.nets.layout import Borders, Sight
 from unmask.nets.transformer import Tokens
 from unmask.ragged import within
 
-_TOKENS, _ANSWERS, _SEQUENCES = 64, 16, 8
+_AT_TOKENS = (ClozeAnswers, TagAnswers)
+_EVEN = (*_AT_TOKENS, SpanAnswers, FactAnswers, AmountAnswers, ExtractAnswers)
+_TOKENS, _ANSWERS, _SEQUENCES, _LONGEST = 64, 16, 8, 4
 """How fine numbers are: a number is rounded up to so many parts of the next power of two."""
+_FEW = 32
+"""Numbers are rounded up to a multiple of so many tokens or answers at least: a GPU does not notice fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,55 +59,65 @@ class Room:
 
 def room_for(batches: Sequence[Batch], longest: int) -> Room:
     """A room for all of these, rounded up a little, so that batches that are much alike get the same one."""
-    tokens = _rounded(max(len(batch.tokens.ids_T) for batch in batches) + 1, _TOKENS)
-    longest = max(longest, *(batch.tokens.borders.longest for batch in batches))
-    asked = [len(one.positions_P) for batch in batches for one in batch.answers if isinstance(one, ClozeAnswers)]
+    rows = max(len(batch.first_B) for batch in batches) + 1
+    tokens = _rounded(max(len(batch.tokens.ids_T) + rows - len(batch.first_B) for batch in batches), _TOKENS, _FEW)
+    found = max(batch.tokens.borders.longest for batch in batches)
+    longest = max(min(longest, _rounded(found, _LONGEST, _FEW)), found)
+    asked = [len(one.positions_P) for batch in batches for one in batch.answers if isinstance(one, _AT_TOKENS)]
     return Room(
         tokens=tokens,
-        sequences=_rounded(max(_sequences(batch, tokens, longest) for batch in batches), _SEQUENCES),
+        sequences=_rounded(max(_sequences(batch, rows, tokens, longest) for batch in batches), _SEQUENCES),
         longest=longest,
-        rows=max(len(batch.first_B) for batch in batches) + 1,
-        answers=_rounded(max(asked, default=0) + 1, _ANSWERS),
+        rows=rows,
+        answers=_rounded(max(asked, default=0) + 1, _ANSWERS, _FEW),
     )
 
 
-def _sequences(batch: Batch, tokens: int, longest: int) -> int:
-    """Those of the batch, and those of the tokens that fill it up."""
-    return batch.tokens.borders.count - (len(batch.tokens.ids_T) - tokens) // longest
+def _sequences(batch: Batch, rows: int, tokens: int, longest: int) -> int:
+    """Those of the batch, and those of the tokens that fill it up: one token for each added row but the last."""
+    alone = rows - len(batch.first_B) - 1
+    return batch.tokens.borders.count + alone - (len(batch.tokens.ids_T) + alone - tokens) // longest
+
+
+def can_even(batch: Batch) -> bool:
+    """Whether everything in a batch is of a kind that can be evened out; tags that are scored by row are not."""
+    by_row = any(isinstance(one, TagAnswers) and one.lengths for one in batch.answers)
+    return not batch.states and not by_row and all(isinstance(one, _EVEN) for one in batch.answers)
 
 
 def even(batch: Batch, room: Room) -> Batch:
     """The batch in this room; refuses one that does not fit into it with something to spare."""
     if batch.states:
         raise ValueError("a batch that brings its states along is not evened out")
-    tokens = len(batch.tokens.ids_T)
-    _need(tokens < room.tokens, "token", tokens, room.tokens)
-    _need(len(batch.first_B) < room.rows, "row", len(batch.first_B), room.rows)
+    tokens, rows = len(batch.tokens.ids_T), len(batch.first_B)
+    _need(rows < room.rows, "row", rows, room.rows)
+    _need(tokens + room.rows - rows <= room.tokens, "token", tokens, room.tokens)
     return Batch(
-        tokens=_even_tokens(batch.tokens, room),
-        first_B=_filled(batch.first_B, room.rows, tokens),
+        tokens=_even_tokens(batch.tokens, room, room.rows - rows),
+        first_B=torch.cat([batch.first_B, torch.arange(tokens, tokens + room.rows - rows)]),
         answers=tuple(_even_answers(one, room, tokens) for one in batch.answers),
         real_T=torch.arange(room.tokens) < tokens,
         spare=room.tokens - tokens,
     )
 
 
-def _even_tokens(tokens: Tokens, room: Room) -> Tokens:
-    """Added tokens are those of number 0, in sequences that are as long as may be."""
-    borders = _even_borders(tokens.borders, room)
+def _even_tokens(tokens: Tokens, room: Room, rows: int) -> Tokens:
+    """Added tokens are those of number 0; every added row begins a sequence."""
+    borders = _even_borders(tokens.borders, room, rows)
     count = len(tokens.ids_T)
     dummy_S1 = borders.offsets_S1[tokens.borders.count :] - count
     position_T = torch.cat([tokens.position_T, torch.from_numpy(within(dummy_S1.long().numpy()))])
     return Tokens(_filled(tokens.ids_T, room.tokens, 0), position_T, _filled(tokens.segment_T, room.tokens, 0), borders)
 
 
-def _even_borders(borders: Borders, room: Room) -> Borders:
-    """Behind the last sequence those of the added tokens, then empty ones."""
+def _even_borders(borders: Borders, room: Room, rows: int) -> Borders:
+    """Behind the last sequence one for each added row: a token, for the last one all others; then empty ones."""
     if borders.longest > room.longest:
         raise ValueError(f"the longest sequence has {borders.longest} tokens, and there is room for {room.longest}")
     end = int(borders.offsets_S1[-1])
-    added = torch.tensor(range(end + room.longest, room.tokens, room.longest), dtype=torch.int32)
-    offsets = torch.cat([borders.offsets_S1, added])
+    last = end + rows - 1
+    added = [*range(end + 1, last + 1), *range(last + room.longest, room.tokens, room.longest)]
+    offsets = torch.cat([borders.offsets_S1, torch.tensor(added, dtype=torch.int32)])
     _need(len(offsets) <= room.sequences, "sequence", len(offsets), room.sequences)
     offsets_S1 = _filled(offsets, room.sequences + 1, room.tokens)
     prefix = borders.prefix_S
@@ -108,41 +132,54 @@ def _even_borders(borders: Borders, room: Room) -> Borders:
 
 def _even_answers(answers: Answers, room: Room, dummy: int) -> Answers:
     """Answers to nothing behind the true ones."""
-    if isinstance(answers, ClozeAnswers):
-        count = len(answers.positions_P)
-        _need(count < room.answers, "answer", count, room.answers)
-        return replace(
-            answers,
-            positions_P=_filled(answers.positions_P, room.answers, dummy),
-            answers_P=_filled(answers.answers_P, room.answers, IGNORED),
-            chance_P=_filled(answers.chance_P, room.answers, 0),
-            spare=room.answers - count,
-        )
-    if isinstance(answers, SpanAnswers):
-        count = len(answers.answer_Q)
-        return SpanAnswers(
-            left_Q=_filled(answers.left_Q, room.answers, 0),
-            right_Q=_filled(answers.right_Q, room.answers, 0),
-            place_Q=_filled(answers.place_Q, room.answers, 0),
-            answer_Q=_filled(
-                answers.answer_Q, room.answers, room.answers - 1
-            ),  # the last answer is one that is ignored
-            spare=room.answers - count,
-        )
-    if isinstance(answers, FactAnswers):
-        count = len(answers.value_B)
-        return replace(answers, value_B=_filled(answers.value_B, room.rows, IGNORED), spare=room.rows - count)
+    match answers:
+        case ClozeAnswers():
+            return replace(
+                answers,
+                spare=_spare(answers.positions_P, room.answers),
+                positions_P=_filled(answers.positions_P, room.answers, dummy),
+                answers_P=_filled(answers.answers_P, room.answers, IGNORED),
+                chance_P=_filled(answers.chance_P, room.answers, 0),
+            )
+        case SpanAnswers():
+            return SpanAnswers(
+                left_Q=_filled(answers.left_Q, room.answers, 0),
+                right_Q=_filled(answers.right_Q, room.answers, 0),
+                place_Q=_filled(answers.place_Q, room.answers, 0),
+                answer_Q=_filled(answers.answer_Q, room.answers, room.answers - 1),  # the last answer is ignored
+                spare=room.answers - len(answers.answer_Q),
+            )
+        case TagAnswers(lengths=()):
+            return replace(
+                answers,
+                spare=_spare(answers.positions_P, room.answers),
+                positions_P=_filled(answers.positions_P, room.answers, dummy),
+                value_P=_filled(answers.value_P, room.answers, IGNORED),
+            )
+        case ExtractAnswers():
+            start_B, end_B = (_filled(ends, room.rows, IGNORED) for ends in (answers.start_B, answers.end_B))
+            return replace(answers, start_B=start_B, end_B=end_B, spare=room.rows - len(answers.start_B))
+        case FactAnswers() | AmountAnswers():
+            nothing = IGNORED if isinstance(answers, FactAnswers) else nan
+            value_B = _filled(answers.value_B, room.rows, nothing)
+            return replace(answers, value_B=value_B, spare=room.rows - len(answers.value_B))
     raise ValueError(f"{type(answers).__name__} cannot be evened out")
 
 
-def _filled(x_N: Tensor, size: int, value: int) -> Tensor:
+def _spare(x_N: Tensor, room: int) -> int:
+    """How many answers are added; at least one."""
+    _need(len(x_N) < room, "answer", len(x_N), room)
+    return room - len(x_N)
+
+
+def _filled(x_N: Tensor, size: int, value: float) -> Tensor:
     """A tensor of this length, with a value behind its own."""
     return torch.cat([x_N, x_N.new_full((size - len(x_N),), value)])
 
 
-def _rounded(number: int, parts: int) -> int:
-    """Up to the next of so many parts of the next power of two."""
-    part = max((1 << (number - 1).bit_length()) // parts, 1)
+def _rounded(number: int, parts: int, least: int = 1) -> int:
+    """Up to the next of so many parts of the next power of two, or to a multiple of the least that counts."""
+    part = max((1 << (number - 1).bit_length()) // parts, least)
     return -(-number // part) * part
 
 

@@ -113,7 +113,7 @@ class SayPair(nn.Module):
     def forward(self, states: States, batch: Batch) -> Term:
         """Cross-entropy on the mean of the votes. Rows after those that the fact is about belong to others."""
         (answers,) = (some for some in batch.answers if isinstance(some, FactAnswers) and some.name == self.fact)
-        return take(self.logits(states, batch)[: len(answers.value_B)], answers.value_B)
+        return take(self.logits(states, batch)[: len(answers.value_B)], answers.value_B, answers.spare)
 
     def logits(self, states: States, batch: Batch) -> Tensor:
         """The logarithm of the probability of each class, for each row."""

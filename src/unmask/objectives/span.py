@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.answers import ExtractAnswers
+from unmask.nets.answers import IGNORED, ExtractAnswers
 from unmask.nets.batch import Batch
 from unmask.nets.layout import to_grid
 from unmask.nets.transformer import States
@@ -33,11 +33,12 @@ class SaySpan(nn.Module):
         """The mean of the two losses of each row. A row is right if both of its ends are."""
         (answers,) = (one for one in batch.answers if isinstance(one, ExtractAnswers) and one.name == self.extract)
         rows = len(answers.start_B)  # the rows after these belong to others
-        ends_B2 = torch.stack((answers.start_B, answers.end_B), dim=-1) - batch.first_B[:rows, None]
+        ends_B2 = torch.stack((answers.start_B, answers.end_B), dim=-1)
+        ends_B2 = torch.where(ends_B2 == IGNORED, ends_B2, ends_B2 - batch.first_B[:rows, None])
         scores_BL2 = self._by_row(states, batch)[:rows]
-        total = F.cross_entropy(scores_BL2, ends_B2, reduction="sum") / 2
+        total = F.cross_entropy(scores_BL2, ends_B2, ignore_index=IGNORED, reduction="sum") / 2
         right_B = (scores_BL2.argmax(1) == ends_B2).all(-1)
-        return Term(total, right_B.sum(), rows)
+        return Term(total, right_B.sum(), rows - answers.spare)
 
     def logits(self, states: States, batch: Batch) -> Tensor:
         """Two scores for each token: as the first of the answer, and as the last."""

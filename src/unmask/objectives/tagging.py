@@ -39,7 +39,7 @@ class TagHead(nn.Module):
     def forward(self, states: States, batch: Batch) -> Term:
         """Cross-entropy at the tagged tokens."""
         answers = answers_of(batch, self.tags)
-        return take(self._scores(states.last_TD[answers.positions_P]), answers.value_P)
+        return take(self._scores(states.last_TD[answers.positions_P]), answers.value_P, answers.spare)
 
     def logits(self, states: States, batch: Batch) -> Tensor:
         """One score for each token and class."""

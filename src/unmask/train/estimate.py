@@ -93,7 +93,7 @@ class _Part:
         run = worker.run
         lesson = training.course.lesson(probe.moment, processes.crew(run.micro))
         piece = Lesson(lesson.instances[:1], lesson.objectives, lesson.apart, lesson.place, lesson.length)
-        loaded = Loaded.of(piece, run.device)
+        loaded = Loaded.of(piece, run.device, run.fixed)
         _timed(worker, loaded)
         # The quickest of some: other work on the machine only ever makes a step slower.
         compute, move = (min(times) for times in zip(*(_timed(worker, loaded) for _ in range(_REPEATS)), strict=True))
@@ -112,9 +112,14 @@ class _Part:
 
 
 def _timed(worker: Worker, loaded: Loaded) -> tuple[float, float]:
-    """Seconds for the gradients of a micro-batch, and for a move."""
+    """Seconds for the gradients of a micro-batch, and for a move; for both together where steps are recorded."""
+    counts = [max(one, 1) for one in loaded.lesson.asked()]
     began = time.perf_counter()
-    sums = worker.backward(loaded, [max(one, 1) for one in loaded.lesson.asked()], 0)
+    if worker.repeats:
+        worker.take(loaded, counts, 0)
+        _settle(worker.run.device)
+        return time.perf_counter() - began, 0.0
+    sums = worker.backward(loaded, counts, 0)
     _settle(worker.run.device)
     between = time.perf_counter()
     with suppress(NotFinite):  # the first step of the run will say so, and keep what led to it

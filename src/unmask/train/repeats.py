@@ -23,7 +23,7 @@ from torch import Tensor
 from unmask.nets.carry import alike, copied, fill
 
 V = TypeVar("V")
-_MOST = 64
+_MOST = 256
 """Recordings that are kept; values of other shapes are worked on as they come."""
 
 

@@ -95,6 +95,11 @@ def choose_micro(device: torch.device) -> int:
     return 16_384 if device.type in ("cuda", "xpu") else 4096
 
 
+def choose_record(device: torch.device) -> bool:
+    """Whether steps are recorded: where a device is given kernels one by one, and can be given all of them at once."""
+    return device.type == "cuda"
+
+
 def choose_queue(device: torch.device) -> int:
     """How many steps may be queued ahead: a GPU must never wait for the host, a CPU does its work at once."""
     return 2 if device.type == "cuda" else 0

@@ -20,7 +20,7 @@ from torch.optim import Optimizer
 from unmask.keys import Key
 from unmask.nets.batch import Batch, collate
 from unmask.nets.carry import on_device
-from unmask.nets.even import even, room_for
+from unmask.nets.even import can_even, even, room_for
 from unmask.nets.layout import ship
 from unmask.objectives.heads import Term
 from unmask.objectives.part import Prepares, Taught
@@ -45,11 +45,11 @@ class Loaded:
 
     @staticmethod
     def of(lesson: Lesson, device: torch.device, evened: bool = False) -> Loaded:
-        """Collate all micro-batches on the host, even them out if that is wished for, and send them to the device."""
+        """Collate all micro-batches on the host, even them out if that is wished for and can be, and send them."""
         batches = [collate(one, "cpu", lesson.apart) for one in lesson.instances]
         for objective in (one for one in lesson.objectives if isinstance(one, Prepares)):
             batches = [objective.prepare(batch) for batch in batches]
-        if evened:
+        if evened and all(map(can_even, batches)):
             room = room_for(batches, lesson.length)
             batches = [even(batch, room) for batch in batches]
         return Loaded(lesson, tuple(on_device(batch, device) for batch in batches))
@@ -106,7 +106,7 @@ class Worker:
     waiting: Mapping[float, Sequence[nn.Parameter]] = field(default_factory=dict)
     """Parameters that begin to move later, by the share of the budget from which on they do."""
     repeats: Callable[[Work], Tensor] | None = None
-    """A whole step as recorded work, where steps are recorded."""
+    """A whole step by way of recordings, where steps are recorded."""
 
     def thaw(self, share: float) -> None:
         """Ask for gradients where parameters move by now; a function of the share, so a resume thaws the same."""
@@ -116,26 +116,17 @@ class Worker:
 
     def take(self, loaded: Loaded, counts: Sequence[float], step: int) -> Numbers:
         """A whole step: gradients and a move. Says the norm of the gradient and the sums."""
-        if self.repeats is None:
-            return self.move(self.backward(loaded, counts, step))
-        seed_dropout(self.seed, step, self.processes.rank, 0)
-        return sent(self.repeats(self._work(loaded, counts)))
+        work = self._begin(loaded, counts, step)
+        evened = all(batch.spare for batch in work.batches)  # what is not may read lists of the host, and goes as it is
+        return sent(self.repeats(work)) if self.repeats and evened else self.move(self._gradients(work))
 
     def whole(self, work: Work) -> Tensor:
-        """The kernels of a step, with the draws of whoever seeded them."""
-        sums = self._empty(work)
-        for number in range(len(work.batches)):
-            sums += self._learn(work, number)
-        return self._move(sums)
+        """All kernels of a step, which is what can be recorded."""
+        return self._move(self._gradients(work))
 
     def backward(self, loaded: Loaded, counts: Sequence[float], step: int) -> Tensor:
         """Gradients of a whole step; returns the sums of losses and of right answers, one column an objective."""
-        work = self._work(loaded, counts)
-        sums = self._empty(work)
-        for number in range(len(work.batches)):
-            seed_dropout(self.seed, step, self.processes.rank, number)
-            sums += self._learn(work, number)
-        return sums
+        return self._gradients(self._begin(loaded, counts, step))
 
     def move(self, sums: Tensor) -> Numbers:
         """Clip and step, unless something is not finite. Says the norm of the gradient and the sums.
@@ -146,14 +137,20 @@ class Worker:
         """
         return sent(self._move(sums))
 
-    def _work(self, loaded: Loaded, counts: Sequence[float]) -> Work:
+    def _begin(self, loaded: Loaded, counts: Sequence[float], step: int) -> Work:
+        """What the kernels of a step read, and their draws: seeded once, whatever the step is cut into."""
+        seed_dropout(self.seed, step, self.processes.rank)
         # Processes average their gradients, so each counts for as many as there are.
         shares_O = torch.tensor([self.processes.world / max(count, 1) for count in counts])
         asked = tuple(map(bool, counts))
         return Work(loaded.batches, loaded.lesson.objectives, asked, ship(shares_O, self.run.device))
 
-    def _empty(self, work: Work) -> Tensor:
-        return torch.zeros(2, len(work.objectives), device=self.run.device)
+    def _gradients(self, work: Work) -> Tensor:
+        """Gradients of all micro-batches, and the sums over them."""
+        sums = torch.zeros(2, len(work.objectives), device=self.run.device)
+        for number in range(len(work.batches)):
+            sums += self._learn(work, number)
+        return sums
 
     def _learn(self, work: Work, number: int) -> Tensor:
         """Gradients of a micro-batch are added to those that are there; the sums of its losses and right answers."""

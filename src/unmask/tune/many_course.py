@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unmask.keys import Key, permute
-from unmask.objectives.part import Learnable, Question
+from unmask.objectives.part import Learnable, Prepares, Question
 from unmask.records import Instance, Ints, Target
 from unmask.train.course import Crew, Lesson, Moment
 from unmask.tune.course import Labelled
@@ -23,6 +23,7 @@ from unmask.views import Layout
 if TYPE_CHECKING:
     from torch import nn
 
+    from unmask.nets.batch import Batch
     from unmask.nets.trunk import Trunk
 
 
@@ -64,6 +65,10 @@ class Weighed:
     def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
         """The head of the objective."""
         return self.of.head(trunk, token)
+
+    def prepare(self, batch: Batch) -> Batch:
+        """What the objective makes of a batch, if it does that."""
+        return self.of.prepare(batch) if isinstance(self.of, Prepares) else batch
 
     def asked(self, instance: Instance) -> int:
         """How many answers the objective is judged on."""

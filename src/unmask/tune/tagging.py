@@ -7,7 +7,7 @@ What never happens here: torch, until a head is asked for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 from unicodedata import east_asian_width
@@ -21,6 +21,7 @@ from unmask.views import Layout
 if TYPE_CHECKING:
     from torch import nn
 
+    from unmask.nets.batch import Batch
     from unmask.nets.trunk import Trunk
 
 
@@ -95,6 +96,15 @@ class SayTags:
         if self.crf:
             return TagsTogether(trunk, self.name, *legal(self.labels, self.scheme))
         return TagHead(trunk, self.name, len(self.labels))
+
+    def prepare(self, batch: Batch) -> Batch:
+        """Where every tag is said for itself, how many a row has is nobody's matter."""
+        from unmask.nets.answers import TagAnswers
+
+        if self.crf:
+            return batch
+        alone = (replace(one, lengths=()) if isinstance(one, TagAnswers) else one for one in batch.answers)
+        return replace(batch, answers=tuple(alone))
 
     def asked(self, instance: Instance) -> int:
         """One answer for each tagged word."""

@@ -14,11 +14,11 @@ from torch import Tensor
 sys.path.append(str(Path(__file__).parent.parent.parent / "laws"))
 from law_nets import LENGTH, dry, small, text, trained_members, training, uneven
 
-from unmask.nets.answers import IGNORED, ClozeAnswers, FactAnswers
+from unmask.nets.answers import IGNORED, ClozeAnswers, FactAnswers, LabelAnswers
 from unmask.nets.attention import Lowering
 from unmask.nets.batch import Batch
 from unmask.nets.carry import on_device, tensors_of
-from unmask.nets.even import Room, even, room_for
+from unmask.nets.even import Room, can_even, even, room_for
 from unmask.nets.layout import Borders, Sight
 from unmask.nets.reading import ReadOut
 from unmask.nets.transformer import Tokens, Transformer, draw_weights
@@ -168,6 +168,18 @@ def test_a_room_that_is_too_small_is_refused(small_part: str) -> None:
     room = replace(room_for([batch], LENGTH), **{small_part: 2})
     with pytest.raises(ValueError, match="room for"):
         even(batch, room)
+
+
+def test_what_cannot_be_evened_out_is_known_before() -> None:
+    batch, _ = batch_of(MEMBERS[0])
+    assert can_even(batch)
+    for odd in (
+        replace(batch, answers=(LabelAnswers("a", torch.ones(2, 3)),)),
+        replace(batch, states=(torch.ones(1),)),
+    ):
+        assert not can_even(odd)
+        with pytest.raises(ValueError, match="evened out"):
+            even(odd, room_for([odd], LENGTH))
 
 
 def test_a_batch_on_the_host_is_carried_as_it_is() -> None:

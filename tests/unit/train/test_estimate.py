@@ -34,12 +34,13 @@ def test_tokens_are_near_what_a_run_takes(tmp_path):
     assert found.tokens == pytest.approx(last["tokens"], rel=0.15)
 
 
-def test_it_changes_no_weight_no_draw_and_leaves_no_gradient():
+@pytest.mark.parametrize("logistics", [{}, {"record": True, "queue": 1}], ids=["plain", "recorded"])
+def test_it_changes_no_weight_no_draw_and_leaves_no_gradient(logistics):
     guessed, fresh = made(Steps(10)), made(Steps(10)).learner
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    estimate(guessed, run_of(), ALONE, PROBES)
+    estimate(guessed, run_of(**logistics), ALONE, PROBES)
     assert torch.equal(torch.rand(3), expected)
     for name, parameter in guessed.learner.named_parameters():
         assert torch.equal(parameter, fresh.get_parameter(name)), name

@@ -22,6 +22,7 @@ from unmask.train.checkpoint import MODEL, OPTIMISER, checkpoints, read_state, r
 from unmask.train.course import Lesson
 from unmask.train.learner import Learner
 from unmask.train.loop import train
+from unmask.train.numbers import Numbers
 from unmask.train.record import RECORD, Line, read_record
 from unmask.train.step import Loaded, Worker
 
@@ -44,13 +45,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(unmask.train.loop, "time", made)
     monkeypatch.setattr(unmask.train.keeping, "time", made)
-    backward = Worker.backward
+    take = Worker.take
 
-    def slow(worker: Worker, loaded: Loaded, counts: Sequence[float], step: int) -> torch.Tensor:
+    def slow(worker: Worker, loaded: Loaded, counts: Sequence[float], step: int) -> Numbers:
         made.now += 0.5
-        return backward(worker, loaded, counts, step)
+        return take(worker, loaded, counts, step)
 
-    monkeypatch.setattr(Worker, "backward", slow)
+    monkeypatch.setattr(Worker, "take", slow)
     return made
 
 

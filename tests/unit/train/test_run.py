@@ -4,7 +4,15 @@ import pytest
 import torch
 
 from unmask.errors import UserError
-from unmask.train.run import Precision, Run, choose_device, choose_micro, choose_precision, choose_queue
+from unmask.train.run import (
+    Precision,
+    Run,
+    choose_device,
+    choose_micro,
+    choose_precision,
+    choose_queue,
+    choose_record,
+)
 
 CPU = torch.device("cpu")
 
@@ -23,6 +31,8 @@ def test_what_is_left_open_fits_the_machine(monkeypatch):
     assert choose_micro(CPU) == 4096
     assert choose_queue(CPU) == 0
     assert choose_queue(torch.device("cuda")) > 0
+    assert not choose_record(CPU)
+    assert choose_record(torch.device("cuda"))
 
 
 @pytest.mark.parametrize("wrong", [{"micro": 0}, {"keep": 0}, {"trials": 0}, {"save_minutes": -1.0}, {"queue": -1}])

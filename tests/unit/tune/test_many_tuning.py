@@ -60,12 +60,11 @@ def answers_of(task, tuned):
 @pytest.mark.parametrize(("mover", "rate"), [(Mover.ADAMW, 5e-3), (Mover.ADAMAX, 2e-2)])
 def test_all_tasks_are_learned(tmp_path, mover, rate):
     lines = []
-    made = together(tmp_path, settings=replace(HOW, epochs=12, rate=rate), mover=mover)
+    made = together(tmp_path, settings=replace(HOW, epochs=20, rate=rate), mover=mover)
     learner = trained(made, tmp_path / "run", [lines.append])
     first, *_, last = [line for line in lines if line["kind"] == "trial"]
     assert list(last["loss"]) == list(last["count"]) == ["mood", "same", "like"]
-    assert last["loss"]["mood"] < 0.5 * first["loss"]["mood"]
-    assert last["loss"]["like"] < 0.8 * first["loss"]["like"]
+    assert all(last["loss"][name] < 0.5 * first["loss"][name] for name in last["loss"])
     assert last["right"]["mood"] > 0.9
     assert {line["place"] for line in lines if line["kind"] == "step"} == {"mood", "same", "like"}
     tuned = made.tuned(learner, made.tasks[0])

@@ -73,7 +73,7 @@ def nowhere(root):
 LEARNED = {
     Kind.CLASSIFY: (reviews, "accuracy", 6),
     Kind.REGRESS: (ratings, "pearson", 6),
-    Kind.LABELS: (marked, "exact_match", 16),
+    Kind.LABELS: (marked, "exact_match", 40),
     Kind.CHOOSE: (chosen, "accuracy", 6),
     Kind.RANK: (ranked, "map", 6),
 }
@@ -103,7 +103,7 @@ def test_every_output_learns_under_every_read_out_and_comes_back_bit_for_bit(tmp
 
 
 def test_several_labels_one_and_none_are_said(tmp_path):
-    tuning = tuning_of(tmp_path, marked, Wish())
+    tuning = tuning_of(tmp_path, marked, Wish(), epochs=40)
     assert tuning.job.output.kind is Kind.LABELS
     (tmp_path / "run").mkdir()
     tuned = tuning.train(tuning.lay_out(), RUN, ALONE, tmp_path / "run")

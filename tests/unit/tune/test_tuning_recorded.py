@@ -1,0 +1,101 @@
+"""A fine-tune whose steps are recorded, in batches that were evened out: what is learned is the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from little_many import agreements
+from little_tags import sentences
+from little_task import TRUNK, little_model, little_tokenizer, ratings, reviews, write_lines
+from test_span_output import TOKENIZER as SPANS
+from test_span_output import homes
+
+from unmask.nets.reading import ReadOut
+from unmask.train.course import Crew, Moment
+from unmask.train.processes import Processes
+from unmask.train.record import RECORD, read_record
+from unmask.train.run import Run
+from unmask.train.step import Loaded
+from unmask.tune.job import Job, read_job
+from unmask.tune.output import Kind
+from unmask.tune.outputs.pair import PairClass
+from unmask.tune.tuning import Settings, Tuning
+from unmask.tune.wish import NO_WISH, Wish
+
+CPU = torch.device("cpu")
+DEVICES = [CPU, *([torch.device("cuda", 0)] if torch.cuda.is_available() else [])]
+HOW = Settings(rate=3e-3, epochs=3, batch=8, length=24)
+JOBS: dict[str, tuple[Any, Wish]] = {
+    "first": (reviews, NO_WISH),
+    "mean": (reviews, Wish(read=ReadOut.MEAN)),
+    "attention": (reviews, Wish(read=ReadOut.ATTENTION)),
+    "number": (ratings, NO_WISH),
+    "pair": (agreements, Wish(kind=Kind.PAIR)),
+    "tags": (sentences, NO_WISH),
+    "span": (homes, NO_WISH),
+}
+
+
+def job_of(folder: Path, name: str) -> Job:
+    rows, wish = JOBS[name]
+    learned, judged = (
+        write_lines(folder / "train.jsonl", rows(45)),
+        write_lines(folder / "dev.jsonl", rows(9, first=90)),
+    )
+    job = read_job(learned, judged, wish)
+    if isinstance(job.output, PairClass):
+        return replace(job, output=replace(job.output, drop=0.0))  # which votes count is drawn for added rows too
+    return job
+
+
+def tuning(folder: Path, name: str, **changes: object) -> Tuning:
+    """Nothing is dropped out, because added tokens would have draws of their own."""
+    model = little_model(trunk=replace(TRUNK, dropout=0.0, attention_dropout=0.0))
+    tokenizer = SPANS if name == "span" else little_tokenizer()
+    return Tuning(job_of(folder, name), model, tokenizer, replace(HOW, **changes), "little")
+
+
+def curve(made: Tuning, folder: Path, device: torch.device, **logistics: object) -> list[float]:
+    folder.mkdir()
+    run = Run(**{"device": device, "keep": 1, "trials": 1, **logistics})
+    made.train(made.lay_out(), run, Processes(0, 1, device), folder)
+    lines = [line for line in read_record(folder / RECORD) if line["kind"] == "step"]
+    return [number for line in lines for number in (*line["loss"].values(), *line["right"].values(), line["norm"])]
+
+
+@pytest.mark.parametrize("micro", [1 << 20, 3 * HOW.length], ids=["whole", "in parts"])
+@pytest.mark.parametrize("device", DEVICES, ids=str)
+@pytest.mark.parametrize("name", JOBS)
+def test_it_learns_the_same(tmp_path: Path, name: str, device: torch.device, micro: int) -> None:
+    plain = curve(tuning(tmp_path, name), tmp_path / "plain", device, micro=micro)
+    recorded = curve(tuning(tmp_path, name), tmp_path / "recorded", device, micro=micro, record=True, queue=2)
+    assert recorded == pytest.approx(plain, rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["mean", "number"])
+def test_it_learns_the_same_beside_a_language_model(tmp_path: Path, name: str) -> None:
+    plain = curve(tuning(tmp_path, name, beside=0.5), tmp_path / "plain", CPU)
+    recorded = curve(tuning(tmp_path, name, beside=0.5), tmp_path / "recorded", CPU, record=True, queue=2)
+    assert recorded == pytest.approx(plain, rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_its_batches_are_evened_out(tmp_path: Path, name: str) -> None:
+    made = tuning(tmp_path, name)
+    lesson = made.lay_out().lesson(Moment(0, 0.0), Crew())
+    assert all(batch.spare for batch in Loaded.of(lesson, CPU, evened=True).batches)
+
+
+def test_tags_that_are_scored_together_are_learned_as_they_come(tmp_path: Path) -> None:
+    files = [
+        write_lines(tmp_path / name, rows) for name, rows in (("a.jsonl", sentences(20)), ("b.jsonl", sentences(9)))
+    ]
+    made = replace(tuning(tmp_path, "tags"), job=read_job(*files, Wish(crf=True)))
+    lesson = made.lay_out().lesson(Moment(0, 0.0), Crew())
+    assert not any(batch.spare for batch in Loaded.of(lesson, CPU, evened=True).batches)
+    plain, recorded = curve(made, tmp_path / "plain", CPU), curve(made, tmp_path / "r", CPU, record=True, queue=2)
+    assert recorded == plain
