@@ -60,7 +60,7 @@ def _axes(view: tuple[float, float, float, float]) -> Iterator[str]:
         yield f'<line class="g" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>'
         yield f'<text x="{LEFT - 8}" y="{y + 4}" text-anchor="end">{level}</text>'
     size = 10 ** math.floor(math.log10(view[1]))
-    gap = next(size * part for part in (0.1, 0.2, 0.5, 1) if view[1] / (size * part) <= 6)
+    gap = next(size * part for part in (0.1, 0.2, 0.5, 1, 2) if view[1] / (size * part) <= 6)
     for number in range(int(view[1] / gap) + 1):
         x, _ = _place(number * gap, view[2], view)
         yield f'<text x="{x}" y="{HEIGHT - 24}" text-anchor="middle">{number * gap / 1e6:.4g} M</text>'
