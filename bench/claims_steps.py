@@ -64,7 +64,7 @@ def _step(wish: argparse.Namespace, words: str) -> float:
         precision="auto",
         micro=0,
         compile=False,
-        record=None,
+        graphs="auto",
         trials=1,
         keep=1,
         save_minutes=1.0,

@@ -218,7 +218,7 @@ def _wishes() -> argparse.Namespace:
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help="also compiled")
     parser.add_argument("--members", action="store_true", help="every member of the family; needs --data")
     parser.add_argument("--even", action="store_true", help="with --members: batches evened out to few shapes")
-    parser.add_argument("--record", action="store_true", help="with --members: also with steps as CUDA graphs")
+    parser.add_argument("--graphs", action="store_true", help="with --members: also with steps as CUDA graphs")
     parser.add_argument("--profile", action="store_true", help="also the kernels and the gaps of one step of ours")
     parser.add_argument("--peak", type=float, default=0.0, help="TFLOP/s that count as 100 %%; measured if not given")
     parser.add_argument("--out", type=Path, help="a JSON file for the figures")

@@ -92,7 +92,7 @@ def _each_way(recipe: Recipe, course: Lessons, size: str, wish: argparse.Namespa
     device = torch.device(wish.device)
     vocabulary = next(iter(course.feeds.values())).corpus.vocab.size
     meter = Meter.of(course, vocabulary)
-    ways = product((False, True) if wish.compile else (False,), (False, True) if wish.record else (False,))
+    ways = product((False, True) if wish.compile else (False,), (False, True) if wish.graphs else (False,))
     for compiled, recorded in ways:
         clean(device)
         run = Run(
@@ -101,7 +101,7 @@ def _each_way(recipe: Recipe, course: Lessons, size: str, wish: argparse.Namespa
             micro=1 << 40,
             compile=compiled,
             even=wish.even,
-            record=recorded,
+            graphs=recorded,
             queue=max(choose_queue(device), int(recorded)),
         )
         worker = _worker(recipe, course, vocabulary, run)

@@ -47,15 +47,15 @@ class StopAt:
             raise Stopped
 
 
-def go(recipe: Recipe, folder: Path, until: int = STEPS, queue: int = 0, record: bool = False) -> None:
+def go(recipe: Recipe, folder: Path, until: int = STEPS, queue: int = 0, graphs: bool = False) -> None:
     """Train, or go on training, with a learner that knows nothing of what was before."""
     listeners = [StopAt(until)] if until < STEPS else []
-    train(training(recipe, STEPS), run_of(**CHECKPOINTS, queue=queue, record=record), ALONE, folder, listeners)
+    train(training(recipe, STEPS), run_of(**CHECKPOINTS, queue=queue, graphs=graphs), ALONE, folder, listeners)
 
 
-def stop(recipe: Recipe, folder: Path, at: int, queue: int = 0, record: bool = False) -> None:
+def stop(recipe: Recipe, folder: Path, at: int, queue: int = 0, graphs: bool = False) -> None:
     with pytest.raises(Stopped):
-        go(recipe, folder, at, queue, record)
+        go(recipe, folder, at, queue, graphs)
 
 
 def end(folder: Path) -> dict[str, bytes]:
@@ -111,14 +111,16 @@ def test_steps_that_wait_in_a_queue_are_done_again(tmp_path: Path) -> None:
     assert told(tmp_path / "stopped") == told(tmp_path / "straight")
 
 
-@pytest.mark.parametrize("optimiser", [AdamW(1e-3), Muon(1e-3, AdamW(1e-3))], ids=lambda o: type(o).__name__)
-def test_steps_that_are_recorded_go_on_as_if_never_stopped(optimiser: AdamW | Muon, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "optimiser", [AdamW(1e-3), LAMB(1e-3), Muon(1e-3, AdamW(1e-3))], ids=lambda o: type(o).__name__
+)
+def test_steps_that_are_recorded_go_on_as_if_never_stopped(optimiser: AdamW | LAMB | Muon, tmp_path: Path) -> None:
     """A resumed run has recorded nothing yet, and rates that lie on the device are those of the schedule again."""
     recipe = replace(TWO_STAGES, descent=replace(TWO_STAGES.descent, optimiser=optimiser))
-    go(recipe, tmp_path / "straight", record=True, queue=2)
+    go(recipe, tmp_path / "straight", graphs=True, queue=2)
     for step in (1, 9, 10, 11, 15):
-        stop(recipe, tmp_path / "stopped", step, record=True, queue=2)
-    go(recipe, tmp_path / "stopped", record=True, queue=2)
+        stop(recipe, tmp_path / "stopped", step, graphs=True, queue=2)
+    go(recipe, tmp_path / "stopped", graphs=True, queue=2)
     assert end(tmp_path / "stopped") == end(tmp_path / "straight")
     assert told(tmp_path / "stopped") == told(tmp_path / "straight")
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ def test_accumulated_steps_follow_the_curve_of_whole_ones(recipe: Recipe, tmp_pa
     assert [line["norm"] for line in split] == pytest.approx([line["norm"] for line in whole], rel=1e-3)
 
 
-EVENED: tuple[dict[str, Any], ...] = ({"even": True}, {"record": True, "queue": 1})
+EVENED: tuple[dict[str, Any], ...] = ({"even": True}, {"graphs": True, "queue": 1})
 """With shapes that are rounded up; the second also with every step that comes again done in the places of the first."""
 
 
@@ -100,12 +101,27 @@ def test_evened_batches_follow_the_curve_of_those_as_they_came(
     assert [line["norm"] for line in evened] == pytest.approx([line["norm"] for line in plain], rel=1e-3)
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+@every_member
+def test_recorded_steps_draw_what_plain_steps_of_the_same_shapes_draw(
+    recipe: Recipe, device: str, tmp_path: Path
+) -> None:
+    """Dropout is on: a repetition has the draws of its own step, not those of the step that was recorded."""
+    if device != "cpu" and not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    wet = replace(recipe, trunk=replace(recipe.trunk, dropout=0.1, attention_dropout=0.1))
+    where = torch.device(device)
+    plain = curve(wet, STEPS, tmp_path / "plain", device=where, even=True)
+    recorded = curve(wet, STEPS, tmp_path / "recorded", device=where, graphs=True, queue=2)
+    assert losses(recorded) == pytest.approx(losses(plain), rel=SAME)
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @every_member
 def test_recorded_steps_on_a_device_follow_the_curve_of_those_that_are_not(recipe: Recipe, tmp_path: Path) -> None:
     device = torch.device("cuda", 0)
     plain = curve(recipe, STEPS, tmp_path / "plain", device=device, even=True)
-    recorded = curve(recipe, STEPS, tmp_path / "recorded", device=device, record=True, queue=2)
+    recorded = curve(recipe, STEPS, tmp_path / "recorded", device=device, graphs=True, queue=2)
     assert losses(recorded) == pytest.approx(losses(plain), rel=SAME)
 
 

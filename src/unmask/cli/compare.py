@@ -79,10 +79,10 @@ def compare(
     compile_: Annotated[
         bool, typer.Option("--compile", help="Compile networks before pre-training.", rich_help_panel=_RUNS)
     ] = False,
-    record: Annotated[
-        bool | None,
-        typer.Option("--record/--no-record", help="Pre-train with steps as CUDA graphs.", rich_help_panel=_RUNS),
-    ] = None,
+    graphs: Annotated[
+        Literal["auto", "on", "off"],
+        typer.Option(help="Whole steps as CUDA graphs; auto: on such a GPU.", rich_help_panel=_RUNS),
+    ] = "auto",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what it would cost, and stop.", rich_help_panel=_RUNS)
     ] = False,
@@ -127,6 +127,6 @@ def compare(
         device=device,
         precision=precision,
         compile=compile_,
-        record=record,
+        graphs=graphs,
     )
     Comparison(contest, out, at_once, pretrain_at_once).work(dry_run)

@@ -97,7 +97,7 @@ def _logistics(contest: Contest) -> Logistics:
         precision=contest.precision,
         micro=0,
         compile=False,
-        record=contest.record,
+        graphs=contest.graphs,
         trials=1,
         keep=1,
         save_minutes=1.0,

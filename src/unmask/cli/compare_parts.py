@@ -28,6 +28,7 @@ from unmask.tokenize.spec import Spec
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.unigram import Unigram
 from unmask.tokenize.wordpiece import WordPiece
+from unmask.train.run import Switch
 
 _TRIALS = 20
 """How often a network is judged while it is trained, at least."""
@@ -59,7 +60,7 @@ class Contest:
     device: str
     precision: Literal["auto", "float32", "bfloat16"]
     compile: bool
-    record: bool | None
+    graphs: Switch
 
     @cached_property
     def arms(self) -> tuple[Arm, ...]:
@@ -115,14 +116,13 @@ class Contest:
     @property
     def logistics(self) -> tuple[str, ...]:
         """Words about the machine, for every run."""
-        return ("--device", self.device, "--precision", self.precision)
+        return ("--device", self.device, "--precision", self.precision, "--graphs", self.graphs)
 
     def pretrain_words(self) -> list[str]:
         """What every pre-training is told beyond its member and its folder."""
         trials = trials_for(self.points, _TRIALS)
         keep = ["--keep", str(_ALL)] if self.points > 1 else []
         faster = ["--compile"] if self.compile else []
-        faster += {True: ["--record"], False: ["--no-record"], None: []}[self.record]
         return ["--data", str(self.data), *self._learned(), *self.logistics, "--trials", str(trials), *keep, *faster]
 
     def _learned(self) -> list[str]:

@@ -6,6 +6,7 @@ What never happens here: the work; see `unmask.evaluate.landscape` and `unmask/c
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -83,15 +84,14 @@ def landscape(
 
     from unmask.cli.landscaping import Landscaping, read_second
     from unmask.export.source import open_source
-    from unmask.train.run import Run, choose_device, choose_micro, choose_precision
+    from unmask.train.run import run_here
     from unmask.tune.tuning import Settings, Tuning, fitting_length
 
     other = read_second(second or str(seed + 1), job, wish, seed)
-    opened, where = open_source(source), choose_device(device)
+    opened = open_source(source)
     longest = fitting_length(opened.model, length, usual_length(job.output.kind))
     how = Settings(epochs=epochs, rate=rate, batch=batch, length=longest, seed=seed)
-    exact = choose_precision(where, precision)
-    run = Run(device=where, precision=exact, micro=choose_micro(where), keep=1, trials=points)
+    run = replace(run_here(device, precision), keep=1, trials=points)
     tuning = Tuning(job, opened.model, opened.tokenizer, how, opened.name)
     Landscaping(tuning, other, view, run, out).work()
 

@@ -7,6 +7,7 @@ What never happens here: the work; see `unmask.tune` and `unmask.train`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -38,6 +39,9 @@ def multitask(
     ] = False,
     device: Annotated[str, typer.Option(help="cpu, cuda, mps, or auto for the fastest.")] = "auto",
     precision: Annotated[Literal["auto", "float32", "bfloat16"], typer.Option(help="Numbers to compute in.")] = "auto",
+    graphs: Annotated[
+        Literal["auto", "on", "off"], typer.Option(help="Whole steps as CUDA graphs; auto: on such a GPU.")
+    ] = "auto",
 ) -> None:
     """Tune one network for several tasks at once, as MT-DNN does. The same command goes on after a stop.
 
@@ -56,13 +60,13 @@ def multitask(
     from unmask.cli.multitasking import work
     from unmask.export.source import open_source
     from unmask.train.processes import joined
-    from unmask.train.run import Run, choose_device, choose_micro, choose_precision, choose_queue, choose_record
+    from unmask.train.run import run_here
     from unmask.tune.many_course import Order
     from unmask.tune.many_tuning import Mover, Together
     from unmask.tune.start import Origin
     from unmask.tune.tuning import Settings, fitting_length
 
-    opened, where = open_source(source), choose_device(device)
+    opened = open_source(source)
     how = Settings(
         epochs=epochs,
         rate=rate,
@@ -71,15 +75,7 @@ def multitask(
         seed=seed,
         start=Origin.SCRATCH if from_scratch else Origin.PRETRAINED,
     )
-    run = Run(
-        device=where,
-        precision=choose_precision(where, precision),
-        micro=choose_micro(where),
-        record=choose_record(where),
-        queue=choose_queue(where),
-        keep=1,
-        trials=max(1, round(epochs)),
-    )
+    run = replace(run_here(device, precision, graphs), keep=1, trials=max(1, round(epochs)))
     together = Together(declared, opened.model, opened.tokenizer, how, opened.name, Order(order), Mover(optimiser))
-    with joined(where) as processes:
+    with joined(run.device) as processes:
         work(together, then_each, run, processes, out)

@@ -42,9 +42,9 @@ def pretrain(
     compile_: Annotated[
         bool, typer.Option("--compile", help="Compile the network first: slow start, faster steps.")
     ] = False,
-    record: Annotated[
-        bool | None, typer.Option("--record/--no-record", help="Whole steps as CUDA graphs. Usual: on such a GPU.")
-    ] = None,
+    graphs: Annotated[
+        Literal["auto", "on", "off"], typer.Option(help="Whole steps as CUDA graphs; auto: on such a GPU.")
+    ] = "auto",
     trials: Annotated[int, typer.Option(min=1, help="How often to judge on held-out text.")] = 20,
     keep: Annotated[int, typer.Option(min=1, help="Checkpoints to keep, beside the best.")] = 2,
     save_minutes: Annotated[float, typer.Option(min=0, help="Longest time between two checkpoints.")] = 10.0,
@@ -91,7 +91,7 @@ def pretrain(
             precision=precision,
             micro=micro_tokens or 0,
             compile=compile_,
-            record=record,
+            graphs=graphs,
             trials=trials,
             keep=keep,
             save_minutes=save_minutes,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -22,7 +22,7 @@ from unmask.train.folder import NEW, begin, check, finish, finished, hold
 from unmask.train.loop import train
 from unmask.train.processes import Processes, joined
 from unmask.train.record import Listener
-from unmask.train.run import Run, choose_device, choose_micro, choose_precision, choose_queue, choose_record
+from unmask.train.run import Run, Switch, run_here
 
 _FEW = 1000
 """Fewer steps than this get a hint. Published runs have a hundred thousand and more."""
@@ -39,8 +39,7 @@ class Logistics:
     micro: int
     """Most tokens in a micro-batch; 0: what suits the device."""
     compile: bool
-    record: bool | None
-    """None: where the device can."""
+    graphs: Switch
     trials: int
     keep: int
     save_minutes: float
@@ -49,15 +48,11 @@ class Logistics:
 
     def here(self) -> Run:
         """The same with nothing left open, for the machine that is there."""
-        device = choose_device(self.device)
-        record = choose_record(device) if self.record is None else self.record
-        return Run(
-            device=device,
-            precision=choose_precision(device, self.precision),
-            micro=self.micro or choose_micro(device),
+        run = run_here(self.device, self.precision, self.graphs)
+        return replace(
+            run,
+            micro=self.micro or run.micro,
             compile=self.compile,
-            record=record,
-            queue=max(choose_queue(device), int(record)),
             keep=self.keep,
             save_minutes=self.save_minutes,
             trials=self.trials,

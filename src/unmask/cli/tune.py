@@ -7,6 +7,7 @@ What never happens here: the work; see `unmask.tune` and `unmask.train`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -99,6 +100,10 @@ def tune(
     precision: Annotated[
         Literal["auto", "float32", "bfloat16"], typer.Option(help="Numbers to compute in.", rich_help_panel=_RUNS)
     ] = "auto",
+    graphs: Annotated[
+        Literal["auto", "on", "off"],
+        typer.Option(help="Whole steps as CUDA graphs; auto: on such a GPU.", rich_help_panel=_RUNS),
+    ] = "auto",
 ) -> None:
     """Fine-tune a network on a task: classes, numbers, tags, spans, choices, orders or texts. Starting again goes on.
 
@@ -150,11 +155,11 @@ def tune(
     from unmask.cli.tuning import work
     from unmask.export.source import open_source
     from unmask.train.processes import joined
-    from unmask.train.run import Run, choose_device, choose_micro, choose_precision, choose_queue, choose_record
+    from unmask.train.run import run_here
     from unmask.tune.start import Origin, with_dropout
     from unmask.tune.tuning import Settings, Tuning, fitting_length
 
-    opened, where = open_source(source), choose_device(device)
+    opened = open_source(source)
     how = Settings(
         epochs=epochs,
         rate=moves.usual_rate if rate is None else rate,
@@ -164,16 +169,8 @@ def tune(
         start=Origin.SCRATCH if from_scratch else Origin.PRETRAINED,
         beside=beside,
     )
-    run = Run(
-        device=where,
-        precision=choose_precision(where, precision),
-        micro=choose_micro(where),
-        record=choose_record(where),
-        queue=choose_queue(where),
-        keep=1,
-        trials=max(1, round(epochs)),
-    )
+    run = replace(run_here(device, precision, graphs), keep=1, trials=max(1, round(epochs)))
     model = opened.model if dropout is None else with_dropout(opened.model, dropout)
     tuning = Tuning(job, model, opened.tokenizer, how, opened.name, moves)
-    with joined(where) as processes:
+    with joined(run.device) as processes:
         work(tuning, run, processes, out, source)

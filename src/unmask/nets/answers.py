@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from unmask.keys import Key, Lane, uniform
-from unmask.nets.layout import Borders, Sight, ship_ints, ship_reals
+from unmask.nets.layout import HOST, Borders, Sight, ship_ints, ship_reals
 from unmask.ragged import within
 from unmask.records import (
     Among,
@@ -45,13 +45,13 @@ class ClozeAnswers:
 
     positions_P: Tensor
     answers_P: Tensor
-    spans: Spans
+    spans: Spans = field(metadata=HOST)
     """On the host: the selections as drawn."""
-    rows: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    rows: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64), metadata=HOST)
     """On the host: where each row begins, and one more for the end."""
     chance_P: Tensor = field(default_factory=lambda: torch.zeros(0))
     """For whoever has to draw a token there: a number from 0 to 1 for each position, from the address of its row."""
-    spare: int = 0
+    spare: int = field(default=0, metadata=HOST)
     """On the host: how many of the last answers are `IGNORED` and only fill the batch up (`even.py`)."""
 
 
@@ -64,7 +64,7 @@ class SpanAnswers:
     place_Q: Tensor
     answer_Q: Tensor
     """Counted among the answers of the cloze."""
-    spare: int = 0
+    spare: int = field(default=0, metadata=HOST)
     """On the host: how many of the last ones ask nothing and only fill the batch up (`even.py`)."""
 
 
@@ -102,7 +102,7 @@ class FactAnswers:
 
     name: str
     value_B: Tensor
-    spare: int = 0
+    spare: int = field(default=0, metadata=HOST)
     """On the host: how many of the last answers are `IGNORED` and only fill the batch up (`even.py`)."""
 
 
@@ -112,7 +112,7 @@ class AmountAnswers:
 
     name: str
     value_B: Tensor
-    spare: int = 0
+    spare: int = field(default=0, metadata=HOST)
     """On the host: how many of the last rows are asked nothing and only fill the batch up (`even.py`)."""
 
 
@@ -133,7 +133,7 @@ class TagAnswers:
     value_P: Tensor
     lengths: tuple[int, ...]
     """On the host: how many of them each row has; empty where nobody asks."""
-    spare: int = 0
+    spare: int = field(default=0, metadata=HOST)
     """On the host: how many of the last answers are `IGNORED` and only fill the batch up (`even.py`)."""
 
 
@@ -144,7 +144,7 @@ class ExtractAnswers:
     name: str
     start_B: Tensor
     end_B: Tensor
-    spare: int = 0
+    spare: int = field(default=0, metadata=HOST)
     """On the host: how many of the last answers are `IGNORED` and only fill the batch up (`even.py`)."""
 
 

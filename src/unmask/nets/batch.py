@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from unmask.nets.answers import Answers, ClozeAnswers, answers_of
-from unmask.nets.layout import Borders, Sight, ship_ints, ship_reals
+from unmask.nets.layout import HOST, Borders, Sight, ship_ints, ship_reals
 from unmask.nets.transformer import Tokens
 from unmask.ragged import within
 from unmask.records import Inputs, Instance
@@ -33,7 +33,7 @@ class Batch:
     """What the trunk makes of the tokens, where that is known already."""
     real_T: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool))
     """Which tokens are of the text, where others only fill the batch up (`even.py`); empty where all are."""
-    spare: int = 0
+    spare: int = field(default=0, metadata=HOST)
     """On the host: how many of the last tokens only fill the batch up."""
 
 

@@ -18,8 +18,6 @@ from unmask.nets.batch import Batch
 from unmask.nets.layout import ship
 
 P = TypeVar("P")
-_OF_THE_HOST = frozenset({"spans", "rows", "spare"})
-"""What a batch knows of itself, and no kernel reads."""
 
 
 def on_device(batch: Batch, device: torch.device) -> Batch:
@@ -59,7 +57,7 @@ def alike(part: object) -> Hashable:
     if isinstance(part, tuple):
         return tuple(alike(one) for one in part)
     if is_dataclass(part):
-        names = (field.name for field in fields(part) if field.name not in _OF_THE_HOST)
+        names = (field.name for field in fields(part) if not field.metadata.get("host"))
         return type(part), tuple(alike(getattr(part, name)) for name in names)
     return part
 

@@ -91,7 +91,7 @@ def even(batch: Batch, room: Room) -> Batch:
         raise ValueError("a batch that brings its states along is not evened out")
     tokens, rows = len(batch.tokens.ids_T), len(batch.first_B)
     _need(rows < room.rows, "row", rows, room.rows)
-    _need(tokens + room.rows - rows <= room.tokens, "token", tokens, room.tokens)
+    _need(tokens + room.rows - rows <= room.tokens, "token", tokens + room.rows - rows - 1, room.tokens)
     return Batch(
         tokens=_even_tokens(batch.tokens, room, room.rows - rows),
         first_B=torch.cat([batch.first_B, torch.arange(tokens, tokens + room.rows - rows)]),

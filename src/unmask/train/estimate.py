@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -57,6 +57,7 @@ class Estimate:
 def estimate(training: Training, run: Run, processes: Processes, probes: Sequence[Probe]) -> Estimate:
     """Measure one step for each probe, and project the budget from it."""
     alone = Processes(processes.rank, 1, processes.device)
+    run = replace(run, graphs=run.graphs and processes.world == 1)
     worker = make_worker(training.learner, training.descent, False, training.seed, run, alone)
     set_rate(worker.optimizer, 0.0)
     with own_draws(run.device):
@@ -65,7 +66,7 @@ def estimate(training: Training, run: Run, processes: Processes, probes: Sequenc
     if not isinstance(training.budget, Hours):
         judged = run.trials * sum(lesson.tokens for lesson in training.course.trial())
         seconds += judged * seconds / tokens / 3  # a forward pass is about a third of a step
-    memory, parameters = _memory(run.device), count(training.learner)
+    memory, parameters = _memory(worker.run), count(training.learner)
     del worker
     gc.collect()
     return Estimate(
@@ -112,13 +113,15 @@ class _Part:
 
 
 def _timed(worker: Worker, loaded: Loaded) -> tuple[float, float]:
-    """Seconds for the gradients of a micro-batch, and for a move; for both together where steps are recorded."""
+    """Seconds for the gradients of a micro-batch, and for a move.
+
+    A recorded step is one piece; what two micro-batches take beyond one is that of the second.
+    """
     counts = [max(one, 1) for one in loaded.lesson.asked()]
-    began = time.perf_counter()
     if worker.repeats:
-        worker.take(loaded, counts, 0)
-        _settle(worker.run.device)
-        return time.perf_counter() - began, 0.0
+        once, twice = (_taken(worker, replace(loaded, batches=loaded.batches * many), counts) for many in (1, 2))
+        return max(twice - once, 0.0), max(2 * once - twice, 0.0)
+    began = time.perf_counter()
     sums = worker.backward(loaded, counts, 0)
     _settle(worker.run.device)
     between = time.perf_counter()
@@ -129,13 +132,23 @@ def _timed(worker: Worker, loaded: Loaded) -> tuple[float, float]:
     return between - began, time.perf_counter() - between
 
 
+def _taken(worker: Worker, loaded: Loaded, counts: Sequence[float]) -> float:
+    """Seconds for a whole step."""
+    began = time.perf_counter()
+    worker.take(loaded, counts, 0)
+    _settle(worker.run.device)
+    return time.perf_counter() - began
+
+
 def _settle(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
-def _memory(device: torch.device) -> float:
-    if device.type == "cuda":
-        return float(torch.cuda.max_memory_allocated(device))
+def _memory(run: Run) -> float:
+    """What is held; where steps are recorded also what only they may use, which does not count as in use."""
+    if run.device.type == "cuda":
+        most = torch.cuda.max_memory_reserved if run.graphs else torch.cuda.max_memory_allocated
+        return float(most(run.device))
     unit = 1 if sys.platform == "darwin" else 1024
     return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)

@@ -137,7 +137,7 @@ def _start(worker: Worker, state: State) -> dict[str, object]:
         "micro": run.micro,
         "compile": run.compile,
         "even": run.fixed,
-        "record": worker.repeats is not None,
+        "graphs": run.graphs,
         "queue": worker.queue,
         "torch": torch.__version__,
         "time": datetime.now().astimezone().isoformat(timespec="seconds"),

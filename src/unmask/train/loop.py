@@ -70,7 +70,7 @@ def train(
     with (
         Keeping.open(folder, worker, listeners) as keeping,
         own_draws(run.device),
-        Loader.open(training.course, crew, run) as loader,
+        Loader.open(training.course, crew, worker.run) as loader,
     ):
         return _Loop(training, worker, keeping, loader, training.course.trial(), observers).go()
 

@@ -79,7 +79,7 @@ def clip_gradients(parameters: Iterable[nn.Parameter], limit: float) -> Tensor:
 
 def can_skip(optimizer: Optimizer) -> bool:
     """Whether a flag on the device can keep this optimiser from moving anything."""
-    return all(isinstance(part, Muon) or part.defaults.get("fused") for part in parts_of(optimizer))
+    return all(isinstance(part, Muon | TensorwiseAdam) or part.defaults.get("fused") for part in parts_of(optimizer))
 
 
 def skip_when(optimizer: Optimizer, flag: Tensor) -> None:
@@ -112,8 +112,9 @@ def _tensorwise(spec: LAMB | StableAdamW, groups: Sequence[Group]) -> Optimizer:
         trust_ratio if isinstance(spec, LAMB) else update_clip,
         spec.betas,
         spec.epsilon,
+        spec.correct_bias,
     )
-    _start_averages(made, spec.correct_bias, steps_on_device=False)
+    _start_averages(made, spec.correct_bias, steps_on_device=True)
     return made
 
 

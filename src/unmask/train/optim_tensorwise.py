@@ -34,71 +34,91 @@ class Moves:
     """Whether these are whole matrices or tables rather than norms and biases."""
 
 
-Factor: TypeAlias = Callable[[Moves], Tensors]
+Factor: TypeAlias = Callable[[Moves], Tensor]
+"""One number for each tensor."""
 
 
-def trust_ratio(moves: Moves) -> Tensors:
+def trust_ratio(moves: Moves) -> Tensor:
     """LAMB: the norm of the weights over the norm of the update; 1 if either is 0, and for norms and biases."""
     if not moves.sized:
-        return [moves.weights[0].new_ones(())] * len(moves.weights)
+        return moves.weights[0].new_ones(len(moves.weights))
     weight_N = torch.stack(torch._foreach_norm(moves.weights))
     update_N = torch.stack(torch._foreach_norm(moves.updates))
-    ratio_N = torch.where((weight_N > 0) & (update_N > 0), weight_N / update_N, 1.0)
-    return ratio_N.unbind()
+    return torch.where((weight_N > 0) & (update_N > 0), weight_N / update_N, 1.0)
 
 
-def update_clip(moves: Moves) -> Tensors:
+def update_clip(moves: Moves) -> Tensor:
     """StableAdamW: 1 / max(1, RMS), with RMS the root mean square of g / max(sqrt(v), epsilon)."""
     surprises = torch._foreach_div(moves.gradients, torch._foreach_clamp_min(moves.roots, moves.epsilon))
     norms = torch._foreach_norm(surprises)
     torch._foreach_div_(norms, [math.sqrt(gradient.numel()) for gradient in moves.gradients])
-    return (1 / torch.stack(norms).clamp(min=1)).unbind()
+    return 1 / torch.stack(norms).clamp(min=1)
 
 
 class TensorwiseAdam(Optimizer):
     """Adam with decoupled decay whose step on each tensor is multiplied by a factor that the whole tensor decides."""
 
     def __init__(
-        self, groups: list[dict[str, Any]], factor: Factor, betas: tuple[float, float], epsilon: float
+        self,
+        groups: list[dict[str, Any]],
+        factor: Factor,
+        betas: tuple[float, float],
+        epsilon: float,
+        correct_bias: bool,
     ) -> None:
         super().__init__(groups, {"betas": betas, "eps": epsilon})
-        self.factor = factor
+        self.factor, self.correct_bias = factor, correct_bias
+        self.found_inf = torch.zeros(0)
+        """Nothing, or a flag on the device: where it is 1, a step changes nothing."""
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Move every parameter that has a gradient."""
+        keep = 1 - self.found_inf if self.found_inf.dim() == 0 else 1.0
         for group in self.param_groups:
             weights = [parameter for parameter in group["params"] if parameter.grad is not None]
             if weights:
-                moves = self._moves(group, weights)
-                torch._foreach_mul_(moves.updates, self.factor(moves))
-                torch._foreach_add_(weights, moves.updates, alpha=-group["lr"])
+                moves = self._moves(group, weights, keep)
+                far_N = self.factor(moves) * (group["lr"] * keep)
+                torch._foreach_mul_(moves.updates, far_N.unbind())
+                torch._foreach_sub_(weights, moves.updates)
 
-    def _moves(self, group: dict[str, Any], weights: list[Tensor]) -> Moves:
+    def _moves(self, group: dict[str, Any], weights: list[Tensor], keep: float | Tensor) -> Moves:
         """Let the averages take in the gradients, and make the updates."""
         beta_m, beta_v = group["betas"]
-        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        gradients = self._sound([weight.grad for weight in weights if weight.grad is not None])
         states = [self.state[weight] for weight in weights]
         first, second = [state["exp_avg"] for state in states], [state["exp_avg_sq"] for state in states]
-        torch._foreach_lerp_(first, gradients, 1 - beta_m)
-        torch._foreach_mul_(second, beta_v)
-        torch._foreach_addcmul_(second, gradients, gradients, 1 - beta_v)
-        ages = [_grow(state["step"]) for state in states]
+        _near(first, gradients, (1 - beta_m) * keep)
+        _near(second, torch._foreach_mul(gradients, gradients), (1 - beta_v) * keep)
+        torch._foreach_add_([state["step"] for state in states], keep)
         roots = torch._foreach_sqrt(second)
-        _correct(roots, [math.sqrt(1 - beta_v**age) for age in ages])
+        age_N = torch.stack([state["step"] for state in states])
+        if self.correct_bias:
+            torch._foreach_div_(roots, _seen(age_N, beta_v).sqrt().unbind())
         updates = torch._foreach_div(first, torch._foreach_add(roots, group["eps"]))
-        _correct(updates, [1 - beta_m**age for age in ages])
+        if self.correct_bias:
+            torch._foreach_div_(updates, _seen(age_N, beta_m).unbind())
         if group["weight_decay"]:
             torch._foreach_add_(updates, weights, alpha=group["weight_decay"])
         return Moves(weights, gradients, roots, updates, group["eps"], group["sized"])
 
+    def _sound(self, gradients: list[Tensor]) -> Tensors:
+        """Zeros in the place of gradients that a step must not look at: what is not a number stays that, times 0."""
+        if self.found_inf.dim():
+            return gradients
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        parts = torch.split(torch.where(self.found_inf > 0, 0, flat), [gradient.numel() for gradient in gradients])
+        return [part.view_as(gradient) for part, gradient in zip(parts, gradients, strict=True)]
 
-def _grow(step: Tensor) -> float:
-    """Count one step more. The count lives on the CPU, so reading it waits for nothing."""
-    return float(step.add_(1))
+
+def _near(averages: Tensors, values: Tensors, share: float | Tensor) -> None:
+    """Bring averages a share of the way to some values."""
+    ways = torch._foreach_sub(values, averages)
+    torch._foreach_mul_(ways, share)
+    torch._foreach_add_(averages, ways)
 
 
-def _correct(averages: Tensors, weights: list[float]) -> None:
-    """Divide averages by what they have seen so far. Old ones have seen it all, and a pass over memory is saved."""
-    if min(weights) < 1:
-        torch._foreach_div_(averages, weights)
+def _seen(age_N: Tensor, beta: float) -> Tensor:
+    """How much of the truth averages of some age have taken in: 1 - beta ** age, exact for young ones too."""
+    return -torch.expm1(age_N * math.log(beta))

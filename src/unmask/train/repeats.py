@@ -46,20 +46,23 @@ class Repeats(Generic[V]):
 
     work: Callable[[V], Tensor]
     device: torch.device
-    met: dict[Hashable, Recording[V] | None] = field(default_factory=dict)
-    """By what values have in common: a recording, or nothing yet."""
+    met: set[Hashable] = field(default_factory=set)
+    """Kinds of values that came once at least, by what values of a kind have in common."""
+    recordings: dict[Hashable, Recording[V]] = field(default_factory=dict)
     pool: Any = None
     """The memory that all recordings share; only one of them runs at a time."""
+    stream: Any = None
+    """The one on which all of them are recorded, as memory that is shared asks for."""
 
     def __call__(self, value: V) -> Tensor:
         """What the work returns for a value."""
         kind = alike(value)
-        if kind not in self.met:
-            if len(self.met) < _MOST:
-                self.met[kind] = None
-            return self.work(value)
-        recording = self.met[kind] = self.met[kind] or self._record(value)
-        return recording(value)
+        if kind not in self.recordings:
+            if kind not in self.met or len(self.recordings) >= _MOST:
+                self.met.add(kind)
+                return self.work(value)
+            self.recordings[kind] = self._record(value)
+        return self.recordings[kind](value)
 
     def _record(self, value: V) -> Recording[V]:
         places = copied(value)
@@ -67,11 +70,13 @@ class Repeats(Generic[V]):
         return Recording(places, repeat)
 
     def _graph(self, places: V) -> Callable[[], Tensor]:
-        self.pool = self.pool or torch.cuda.graph_pool_handle()
-        graph = torch.cuda.CUDAGraph()
-        # Thread-local: a lesson is being made in another thread, which allocates and copies meanwhile.
-        with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
-            result = self.work(places)
+        with torch.cuda.device(self.device):  # a capture is one of the current device's
+            self.pool = self.pool or torch.cuda.graph_pool_handle()
+            self.stream = self.stream or torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
+            graph = torch.cuda.CUDAGraph()
+            # Thread-local: a lesson is being made in another thread, which allocates and copies meanwhile.
+            with torch.cuda.graph(graph, self.pool, self.stream, capture_error_mode="thread_local"):
+                result = self.work(places)
 
         def repeat() -> Tensor:
             graph.replay()

@@ -10,7 +10,7 @@ import os
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import torch
 
@@ -37,8 +37,8 @@ class Run:
     """Whether blocks are compiled by torch before the first step."""
     even: bool = False
     """Whether batches are evened out to few different shapes, so that compiled code fits all of them."""
-    record: bool = False
-    """Whether steps are recorded, and repeated as a whole (CUDA graphs). They are evened out then, and queued."""
+    graphs: bool = False
+    """Whether steps are recorded, and repeated as a whole (CUDA graphs), wherever they can be."""
     queue: int = 0
     """How many steps may be queued on the device before the numbers of one are looked at; 0 looks at once."""
     keep: int = 2
@@ -54,17 +54,44 @@ class Run:
                 f"A run needs at least 1 token in a micro-batch, 1 checkpoint to keep, 1 trial and 0 queued steps; "
                 f"found {self.micro}, {self.keep}, {self.trials} and {self.queue}."
             )
+        if self.graphs and not self.queue:
+            raise UserError(
+                "Steps that are recorded are looked at when they are over: graphs need a queue of at least 1."
+            )
 
     @property
     def fixed(self) -> bool:
         """Whether batches have few different shapes."""
-        return self.even or self.record
+        return self.even or self.graphs
 
     def autocast(self) -> AbstractContextManager[object]:
         """The context in which the network computes."""
         if self.precision is Precision.FLOAT32:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
+
+
+Switch: TypeAlias = Literal["auto", "on", "off"]
+
+
+def run_here(
+    device: str = "auto",
+    precision: Literal["auto", "float32", "bfloat16"] = "auto",
+    graphs: Switch = "auto",
+) -> Run:
+    """A run with nothing left open, as suits the machine that is there; `replace` changes the rest.
+
+    Steps are recorded where a device is given kernels one by one, and can be given all of them at once.
+    """
+    where = choose_device(device)
+    record = where.type == "cuda" if graphs == "auto" else graphs == "on"
+    return Run(
+        device=where,
+        precision=choose_precision(where, precision),
+        micro=choose_micro(where),
+        graphs=record,
+        queue=max(choose_queue(where), int(record)),
+    )
 
 
 def choose_device(wish: str = "auto") -> torch.device:
@@ -93,11 +120,6 @@ def choose_precision(device: torch.device, wish: Literal["auto", "float32", "bfl
 def choose_micro(device: torch.device) -> int:
     """How many tokens are computed at once: on a CPU what stays near the cache, on a GPU what fills it."""
     return 16_384 if device.type in ("cuda", "xpu") else 4096
-
-
-def choose_record(device: torch.device) -> bool:
-    """Whether steps are recorded: where a device is given kernels one by one, and can be given all of them at once."""
-    return device.type == "cuda"
 
 
 def choose_queue(device: torch.device) -> int:

@@ -43,6 +43,11 @@ class Loaded:
     lesson: Lesson
     batches: tuple[Batch, ...]
 
+    @property
+    def evened(self) -> bool:
+        """Whether all batches are filled up to a round shape."""
+        return all(batch.spare for batch in self.batches)
+
     @staticmethod
     def of(lesson: Lesson, device: torch.device, evened: bool = False) -> Loaded:
         """Collate all micro-batches on the host, even them out if that is wished for and can be, and send them."""
@@ -117,8 +122,9 @@ class Worker:
     def take(self, loaded: Loaded, counts: Sequence[float], step: int) -> Numbers:
         """A whole step: gradients and a move. Says the norm of the gradient and the sums."""
         work = self._begin(loaded, counts, step)
-        evened = all(batch.spare for batch in work.batches)  # what is not may read lists of the host, and goes as it is
-        return sent(self.repeats(work)) if self.repeats and evened else self.move(self._gradients(work))
+        # What is not evened out may read lists of the host, and is computed as it comes.
+        compute = self.repeats if self.repeats and loaded.evened else self.whole
+        return sent(compute(work))
 
     def whole(self, work: Work) -> Tensor:
         """All kernels of a step, which is what can be recorded."""

@@ -49,8 +49,9 @@ def make_worker(
     broken, queue = torch.zeros((), device=run.device), run.queue if can_skip(optimizer) else 0
     if queue:
         skip_when(optimizer, broken)
+    run = replace(run, graphs=run.graphs and bool(queue) and not waiting and processes.world == 1)
     worker = Worker(learner, module, optimizer, run, processes, descent.clip, seed, queue, broken, waiting)
-    if run.record and queue and not waiting and processes.world == 1:
+    if run.graphs:
         rates_on_device(optimizer)
         return replace(worker, repeats=Repeats(worker.whole, run.device))
     return worker

@@ -21,6 +21,7 @@ from unmask.views import Layout
 if TYPE_CHECKING:
     from torch import nn
 
+    from unmask.nets.answers import Answers
     from unmask.nets.batch import Batch
     from unmask.nets.trunk import Trunk
 
@@ -101,10 +102,10 @@ class SayTags:
         """Where every tag is said for itself, how many a row has is nobody's matter."""
         from unmask.nets.answers import TagAnswers
 
-        if self.crf:
-            return batch
-        alone = (replace(one, lengths=()) if isinstance(one, TagAnswers) else one for one in batch.answers)
-        return replace(batch, answers=tuple(alone))
+        def alone(one: Answers) -> Answers:
+            return replace(one, lengths=()) if isinstance(one, TagAnswers) and one.name == self.name else one
+
+        return batch if self.crf else replace(batch, answers=tuple(map(alone, batch.answers)))
 
     def asked(self, instance: Instance) -> int:
         """One answer for each tagged word."""

@@ -119,7 +119,7 @@ def test_a_round_has_every_member_and_as_many_seeds_as_are_trained_at_once():
         short=True,
         held_out=0.1,
         compile=False,
-        record=False,
+        graphs="off",
     )
     told = {at: [[(one.arm.name, one.seed) for one in some] for some in contest.rounds(at)] for at in (1, 3, 4)}
     assert told[1] == told[3] == [[("bert", seed), ("wwm", seed)] for seed in range(3)]

@@ -34,7 +34,7 @@ def test_tokens_are_near_what_a_run_takes(tmp_path):
     assert found.tokens == pytest.approx(last["tokens"], rel=0.15)
 
 
-@pytest.mark.parametrize("logistics", [{}, {"record": True, "queue": 1}], ids=["plain", "recorded"])
+@pytest.mark.parametrize("logistics", [{}, {"graphs": True, "queue": 1}], ids=["plain", "recorded"])
 def test_it_changes_no_weight_no_draw_and_leaves_no_gradient(logistics):
     guessed, fresh = made(Steps(10)), made(Steps(10)).learner
     torch.manual_seed(5)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 import torch
 from torch import Tensor
 
 from unmask.nets.carry import alike, copied, fill, tensors_of
+from unmask.nets.layout import HOST
 from unmask.train import repeats
 from unmask.train.repeats import Repeats
 
@@ -20,7 +21,7 @@ class Value:
     x_N: Tensor
     more: tuple[Tensor, ...] = ()
     name: str = "a"
-    spare: int = 0
+    spare: int = field(default=0, metadata=HOST)
 
 
 def test_the_result_is_that_of_the_work_on_every_value() -> None:
@@ -56,9 +57,10 @@ def test_what_no_kernel_reads_makes_no_other_kind() -> None:
 def test_too_many_kinds_are_worked_on_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeats, "_MOST", 2)
     repeating = Repeats(lambda value: value.x_N.sum(), CPU)
-    for length in (1, 2, 3, 3, 3, 1):
+    for length in (1, 2, 3, 3, 4, 5, 1, 2, 2):
         assert float(repeating(Value(torch.ones(length)))) == length
-    assert [kind is not None for kind in repeating.met.values()] == [True, False]
+    places = [len(recording.places.x_N) for recording in repeating.recordings.values()]
+    assert places == [3, 1], "those that came again first; what comes once takes no room"
 
 
 def test_a_copy_has_places_of_its_own() -> None:

@@ -11,7 +11,7 @@ from unmask.train.run import (
     choose_micro,
     choose_precision,
     choose_queue,
-    choose_record,
+    run_here,
 )
 
 CPU = torch.device("cpu")
@@ -31,8 +31,8 @@ def test_what_is_left_open_fits_the_machine(monkeypatch):
     assert choose_micro(CPU) == 4096
     assert choose_queue(CPU) == 0
     assert choose_queue(torch.device("cuda")) > 0
-    assert not choose_record(CPU)
-    assert choose_record(torch.device("cuda"))
+    assert run_here("cpu") == Run(device=CPU)
+    assert run_here("cpu", graphs="on") == Run(device=CPU, graphs=True, queue=1)
 
 
 @pytest.mark.parametrize("wrong", [{"micro": 0}, {"keep": 0}, {"trials": 0}, {"save_minutes": -1.0}, {"queue": -1}])

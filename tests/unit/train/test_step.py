@@ -7,7 +7,7 @@ import pytest
 import torch
 from little_course import ALONE, CPU, recipe, run_of, training
 
-from unmask.optimising import LAMB, AdamW, Muon
+from unmask.optimising import LAMB, Adamax, AdamW, Muon, StableAdamW
 from unmask.train.budget import Steps
 from unmask.train.course import Crew, Moment
 from unmask.train.optim_state import state_tensors
@@ -79,7 +79,10 @@ def test_a_move_that_is_not_finite_moves_nothing(broken):
     assert all(torch.equal(tensor, before[name]) for name, tensor in worker.learner.weights().items())
 
 
-@pytest.mark.parametrize("optimiser", [AdamW(1e-2), AdamW(1e-2, correct_bias=True), Muon(1e-2, AdamW(1e-2))], ids=repr)
+SKIP = [AdamW(1e-2), AdamW(1e-2, correct_bias=True), Muon(1e-2, AdamW(1e-2)), LAMB(1e-2), StableAdamW(1e-2)]
+
+
+@pytest.mark.parametrize("optimiser", SKIP, ids=repr)
 def test_after_a_queued_step_that_is_not_finite_nothing_moves_any_more(optimiser):
     worker, loaded = prepared(optimiser, queue=1)
     worker.move(worker.backward(loaded, loaded.lesson.asked(), 0))
@@ -98,7 +101,7 @@ def test_after_a_queued_step_that_is_not_finite_nothing_moves_any_more(optimiser
 
 
 def test_an_optimiser_that_cannot_skip_is_looked_at_at_once():
-    worker, loaded = prepared(LAMB(1e-2), queue=2)
+    worker, loaded = prepared(Adamax(1e-2), queue=2)
     assert worker.queue == 0
     sums = worker.backward(loaded, loaded.lesson.asked(), 0)
     sums[0, 1] = float("inf")

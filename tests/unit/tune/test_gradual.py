@@ -19,7 +19,7 @@ JOINS = [{4}, {4}, {3, 4}, {3, 4}, {2, 3, 4}, {2, 3, 4}, {1, 2, 3, 4}, {1, 2, 3,
 def levels_seen(monkeypatch):
     """The levels that have a gradient, step by step."""
     seen: list[set[int]] = []
-    move = Worker.move
+    move = Worker._move
 
     def watched(worker, sums):
         where = places(worker.learner)
@@ -29,7 +29,7 @@ def levels_seen(monkeypatch):
         seen.append(given)
         return move(worker, sums)
 
-    monkeypatch.setattr(Worker, "move", watched)
+    monkeypatch.setattr(Worker, "_move", watched)
     return seen
 
 

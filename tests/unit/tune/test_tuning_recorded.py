@@ -72,14 +72,14 @@ def curve(made: Tuning, folder: Path, device: torch.device, **logistics: object)
 @pytest.mark.parametrize("name", JOBS)
 def test_it_learns_the_same(tmp_path: Path, name: str, device: torch.device, micro: int) -> None:
     plain = curve(tuning(tmp_path, name), tmp_path / "plain", device, micro=micro)
-    recorded = curve(tuning(tmp_path, name), tmp_path / "recorded", device, micro=micro, record=True, queue=2)
+    recorded = curve(tuning(tmp_path, name), tmp_path / "recorded", device, micro=micro, graphs=True, queue=2)
     assert recorded == pytest.approx(plain, rel=1e-3, abs=1e-4)
 
 
 @pytest.mark.parametrize("name", ["mean", "number"])
 def test_it_learns_the_same_beside_a_language_model(tmp_path: Path, name: str) -> None:
     plain = curve(tuning(tmp_path, name, beside=0.5), tmp_path / "plain", CPU)
-    recorded = curve(tuning(tmp_path, name, beside=0.5), tmp_path / "recorded", CPU, record=True, queue=2)
+    recorded = curve(tuning(tmp_path, name, beside=0.5), tmp_path / "recorded", CPU, graphs=True, queue=2)
     assert recorded == pytest.approx(plain, rel=1e-3, abs=1e-4)
 
 
@@ -97,5 +97,5 @@ def test_tags_that_are_scored_together_are_learned_as_they_come(tmp_path: Path) 
     made = replace(tuning(tmp_path, "tags"), job=read_job(*files, Wish(crf=True)))
     lesson = made.lay_out().lesson(Moment(0, 0.0), Crew())
     assert not any(batch.spare for batch in Loaded.of(lesson, CPU, evened=True).batches)
-    plain, recorded = curve(made, tmp_path / "plain", CPU), curve(made, tmp_path / "r", CPU, record=True, queue=2)
+    plain, recorded = curve(made, tmp_path / "plain", CPU), curve(made, tmp_path / "r", CPU, graphs=True, queue=2)
     assert recorded == plain
