@@ -18,6 +18,7 @@ from unmask.cli.compare_parts import Contest, check_alone
 from unmask.cli.compare_table import show, told_page
 from unmask.cli.progress import Tick, progress
 from unmask.cli.terminal import interruptible, say
+from unmask.evaluate.suite import check_readable
 from unmask.lab.arms import NETWORK, Entry
 from unmask.lab.curves import keep_points, point_steps, share_done
 from unmask.lab.results import Reader, Results
@@ -45,6 +46,7 @@ class Comparison:
         check_alone(contest.budget["hours"], self.pretrain_at_once)
         for arm in contest.arms:
             _ = contest.parts(arm, 0).budget  # one budget, before anything takes time
+        check_readable(contest.tasks)
         say(contest.vocabulary(), beside=True)
         description = contest.description()
         if not dry_run:

@@ -145,4 +145,4 @@ def _compare(out: Path) -> None:
 
     tuned, scratch = (read_task(out / name)["metrics"]["accuracy"] for name in ("tuned", "scratch"))
     say(f"\nReviews told apart: {100 * tuned:.1f} % after pre-training, {100 * scratch:.1f} % without it.")
-    say("One run of each, after a minute of pre-training: a point or two is chance. docs/long-runs.md has longer runs.")
+    say("One run of each, after minutes of pre-training: a point or two is chance. docs/long-runs.md has longer runs.")

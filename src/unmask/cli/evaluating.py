@@ -19,7 +19,7 @@ from unmask.cli.children import Child, Children
 from unmask.cli.progress import progress
 from unmask.cli.terminal import console, interruptible, say
 from unmask.evaluate.metrics import NAMES
-from unmask.evaluate.suite import Attempt, Figures, describe, done, figures, mean, plan
+from unmask.evaluate.suite import Attempt, Figures, check_readable, describe, done, figures, mean, plan
 from unmask.evaluate.suite_file import SuiteTask
 from unmask.report.scores import scored
 from unmask.report.suite_page import TaskScores, suite_page
@@ -46,6 +46,7 @@ class Suite:
     def work(self) -> None:
         """Make the runs that are missing, then print the table."""
         attempts = plan(self.tasks, self.seeds, self.scratch)
+        check_readable(self.tasks)
         with hold(self.out), interruptible(self.out):
             description = describe(self.tasks, self.options, self._known())
             check(self.out, description)

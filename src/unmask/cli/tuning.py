@@ -109,7 +109,14 @@ def _lay_out(tuning: Tuning) -> Labelled:
         say(long, beside=True)
     for note in (*course.learned.notes, *course.judged.notes):
         say(note, beside=True)
+    steps = course.steps(tuning.settings.epochs)
+    few = "; so few teach little: try more --epochs" if steps < _FEW else ""
+    say(f"{steps:,} steps with {course.batch:,} questions each{few}", beside=True)
     return course
+
+
+_FEW = 50
+"""Fewer steps than this get a hint."""
 
 
 def _cut(course: Labelled) -> int:
@@ -137,7 +144,7 @@ def show(out: Path, job: Job) -> None:
     found = read_task(out)
     values = {name: float("nan") if value is None else value for name, value in found["metrics"].items()}
     table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column(f"{len(job.judged):,} rows judged by")
+    table.add_column(f"{len(job.judged):,} row{'' if len(job.judged) == 1 else 's'} judged by")
     table.add_column("score", justify="right")
     for name, value in told(values, getattr(job.output, "labels", ())):
         table.add_row(name, value)

@@ -16,10 +16,15 @@ from typing import Any
 
 from unmask.errors import InputError
 from unmask.evaluate.suite_file import SETTINGS, SuiteTask
+from unmask.nets.reading import ReadOut
 from unmask.shards.files import digest_of
 from unmask.train.folder import finished
+from unmask.tune.fields import Choice
+from unmask.tune.job import read_job
+from unmask.tune.output import Kind
 from unmask.tune.saved import read_task
 from unmask.tune.start import Origin
+from unmask.tune.wish import Wish
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,23 @@ class Attempt:
         files = ["--task", str(task.train), "--dev", str(task.dev), "--out", str(out / self.place)]
         scratch = ["--from-scratch"] if self.start is Origin.SCRATCH else []
         return ["tune", str(model), *files, "--seed", str(self.seed), *scratch, *shared, *task.words()]
+
+
+def check_readable(tasks: Iterable[SuiteTask]) -> None:
+    """Read every task as a tune would, so that a mistake in a file shows before anything is trained."""
+    for task in tasks:
+        said = task.options
+        kind, read, texts = said.get("kind", "auto"), said.get("read", "first"), said.get("fields", "")
+        for name, value, known in (("kind", kind, ("auto", *Kind)), ("read", read, tuple(ReadOut))):
+            if value not in known:
+                raise InputError(f"{SETTINGS}: [{task.name}] has no {name} '{value}'. Choose of: {', '.join(known)}.")
+        wish = Wish(
+            kind=None if kind == "auto" else Kind(kind),
+            choice=Choice(tuple(name.strip() for name in texts.split(",") if name.strip()), said.get("label", "")),
+            read=ReadOut(read),
+            crf=said.get("crf") == "True",
+        )
+        read_job(task.train, task.dev, wish)
 
 
 @dataclass(frozen=True, slots=True)

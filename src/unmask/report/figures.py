@@ -101,5 +101,5 @@ def _digits(value: float, digits: int) -> str:
         mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
         return f"{mantissa.rstrip('0').rstrip('.')}e{int(power)}"
     before = floor(log10(abs(value))) + 1 if value else 1
-    written = f"{value:,.{max(digits - max(before, 1), 0)}f}"
+    written = f"{value:,.{max(digits - (max(before, 1) if abs(value) >= 0.1 else before), 0)}f}"
     return written.rstrip("0").rstrip(".") if "." in written else written

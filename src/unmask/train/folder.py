@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -67,9 +68,10 @@ def begin(folder: Path, description: Mapping[str, Any], instead: str = NEW) -> N
 def _check_same(folder: Path, description: Mapping[str, Any], instead: str) -> None:
     mine = json.loads(json.dumps(description))
     for path, was, now in _differences(read_run(folder), mine, ""):
+        said = "has changed since" if _is_digest(was) and _is_digest(now) else f"was {was} and is now {now}"
         raise InputError(
-            f"{folder} holds another run: {path} was {was} and is now {now}. To go on with it, start it as it was "
-            f"begun; for something new, {instead}."
+            f"{folder} holds another run: {path} {said}. To go on with it, start it as it was begun; for something "
+            f"new, {instead}."
         )
 
 
@@ -106,6 +108,10 @@ def _differences(was: object, now: object, path: str) -> Iterator[tuple[str, str
             yield from _differences(old, new, f"{path}.{number}")
     elif was != now:
         yield path, _brief(was), _brief(now)
+
+
+def _is_digest(said: str) -> bool:
+    return re.fullmatch(r'"[0-9a-f]{32}"', said) is not None
 
 
 def _brief(value: object) -> str:
