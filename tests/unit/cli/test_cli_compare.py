@@ -173,3 +173,26 @@ def test_a_dry_run_measures_and_makes_nothing():
     assert "6 of 6 (tasks: mood)" in ended.output
     assert "about" in ended.output
     assert not Path("lab").exists()
+
+
+@pytest.mark.parametrize("command", ["compare", "evaluate"])
+def test_a_mistake_in_a_task_shows_before_anything_is_made(command, prepared):
+    Path("odd").mkdir()
+    for part in ("train", "dev"):
+        Path(f"odd/mood.{part}.csv").write_text("text,label\n很好,1\n不来了,\n", encoding="utf-8")
+    words = ["--suite", "odd", "--out", "lab"]
+    compared = ["compare", "bert", "--size", "tiny", "--data", "data", "--steps", "4", *words]
+    done = CliRunner().invoke(app, compared if command == "compare" else ["evaluate", "nowhere", *words])
+    assert isinstance(done.exception, UserError)
+    assert "odd/mood.train.csv:3" in str(done.exception)
+    assert not Path("lab").exists()
+
+
+@pytest.mark.parametrize(("name", "value"), [("kind", "sorting"), ("read", "last")])
+def test_a_suite_that_wishes_for_what_nobody_knows_is_refused(name, value):
+    Path("odd").mkdir()
+    for part in ("train", "dev"):
+        Path(f"odd/mood.{part}.csv").write_text("text,label\n很好,1\n不来了,0\n", encoding="utf-8")
+    Path("odd/suite.toml").write_text(f'[mood]\n{name} = "{value}"\n', encoding="utf-8")
+    done = CliRunner().invoke(app, ["evaluate", "nowhere", "--suite", "odd", "--out", "lab"])
+    assert f"[mood] has no {name} '{value}'" in str(done.exception)

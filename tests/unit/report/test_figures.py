@@ -42,6 +42,7 @@ def test_shares_keep_two_digits_where_they_are_small():
         (2.2, 9.1, Unit.PLAIN, ["4", "6", "8"]),
         (0.33, 0.71, Unit.PLAIN, ["0.4", "0.5", "0.6", "0.7"]),
         (0, 1e-4, Unit.PLAIN, ["0", "2e-5", "4e-5", "6e-5", "8e-5", "1e-4"]),
+        (0, 2e-3, Unit.PLAIN, ["0", "5e-4", "0.001", "0.0015", "0.002"]),
         (0, 0.52, Unit.SHARE, ["0 %", "20 %", "40 %"]),
         (0, 3.2e6, Unit.COUNT, ["0", "1 M", "2 M", "3 M"]),
     ],

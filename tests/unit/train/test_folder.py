@@ -10,6 +10,7 @@ MINE = {
     "recipe": {"name": "bert", "stages": [{"length": 8}, {"length": 16}]},
     "seed": 0,
     "from": "",
+    "data": "a" * 32,
 }
 
 
@@ -36,6 +37,7 @@ def test_a_run_is_begun_once_and_gone_on_with(tmp_path):
     ("change", "difference"),
     [
         ({"seed": 1}, "seed was 0 and is now 1"),
+        ({"data": "b" * 32}, "data has changed since. To go on"),
         ({"from": "other"}, 'from was "" and is now "other"'),
         ({"budget": {"steps": 4}}, 'budget was nothing and is now {"steps": 4}'),
         ({"recipe": {"name": "bert", "stages": [{"length": 8}, {"length": 9}]}}, "recipe.stages.1.length was 16 and"),
