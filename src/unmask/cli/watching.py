@@ -7,9 +7,11 @@ What never happens here: slowing the training down, or a number that is not in t
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from unmask.cli.progress import Tick, duration, progress
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
 _GIGA = 1e9
+_LAST = 50
+"""Steps whose mean loss is told."""
 
 
 def show_estimate(found: Estimate, run: Run, budget: Budget) -> None:
@@ -64,7 +68,8 @@ def show_summary(out: Path) -> None:
         ("tokens", f"{finished['tokens']:,}"),
         ("time", duration(finished["seconds"])),
     ]
-    print_facts([*facts, *_scores([line for line in read_record(out / RECORD) if line["kind"] == "trial"])])
+    lines = list(read_record(out / RECORD))
+    print_facts([*facts, *_scores([line for line in lines if line["kind"] == "trial"]), *_last_rows(lines)])
     print_place("run", out)
 
 
@@ -82,9 +87,13 @@ class _Bar:
 
     def __init__(self, tick: Tick) -> None:
         self.tick = tick
+        self.length = 0
 
     def __call__(self, line: Line) -> None:
         if line["kind"] == "step":
+            if self.length and line["length"] != self.length:
+                self.tick.note(f"step {line['step']:,}: from here on rows of {line['length']:,} tokens")
+            self.length = line["length"]
             # The losses alone, so that a bar fits into 80 columns.
             losses = ", ".join(f"{name} {loss:.2f}" for name, loss in line["loss"].items())
             speed = f"{line['tokens_per_second'] / 1000:,.1f} k/s"
@@ -128,6 +137,20 @@ def _scores(trials: Sequence[Line]) -> Iterator[tuple[str, str]]:
     for name, loss in trials[-1]["loss"].items() if trials else ():
         began, right = trials[0]["loss"][name], 100 * trials[-1]["right"][name]
         yield name, f"loss {loss:.3f} (began at {began:.3f}), {right:.1f} % right, held out"
+
+
+def _last_rows(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+    """How the rows of the last stage are learned, where they are not those that the run is judged by."""
+    steps = [line for line in lines if line["kind"] == "step"]
+    lengths = Counter(line["length"] for line in steps)
+    if len(lengths) < 2 or steps[-1]["length"] == lengths.most_common(1)[0][0]:
+        return
+    last = [line for line in steps if line["length"] == steps[-1]["length"]][-_LAST:]
+    known = {name for line in last for name in line["loss"]}
+    means = {name: fmean(line["loss"][name] for line in last if name in line["loss"]) for name in sorted(known)}
+    losses = ", ".join(f"{name} {loss:.3f}" for name, loss in means.items())
+    judged = lengths.most_common(1)[0][0]
+    yield "last rows", f"{losses} (learned from, {steps[-1]['length']} tokens; held out: {judged})"
 
 
 def _count(value: float, exact: bool) -> str:

@@ -1,0 +1,37 @@
+"""Rows of another length: said when they begin, and told at the end beside what the run is judged by."""
+
+from unmask.cli.watching import _Bar, _last_rows
+
+
+class Heard:
+    """A bar that remembers its notes."""
+
+    def __init__(self):
+        self.notes = []
+
+    def __call__(self, share, remark):
+        pass
+
+    def note(self, said):
+        self.notes.append(said)
+
+
+def step(number, length, loss):
+    numbers = {"share": 0.1, "tokens_per_second": 1.0}
+    return {"kind": "step", "step": number, "length": length, "loss": {"mlm": loss}, **numbers}
+
+
+RUN = [*(step(number, 32, 3.0) for number in range(1, 10)), step(10, 128, 5.0), step(11, 128, 4.0)]
+
+
+def test_the_bar_says_when_rows_change():
+    bar = _Bar(heard := Heard())
+    for line in RUN:
+        bar(line)
+    assert heard.notes == ["step 10: from here on rows of 128 tokens"]
+
+
+def test_the_summary_tells_the_loss_of_the_last_rows():
+    assert list(_last_rows(RUN)) == [("last rows", "mlm 4.500 (learned from, 128 tokens; held out: 32)")]
+    assert not list(_last_rows(RUN[:9]))
+    assert not list(_last_rows([*RUN, *(step(number, 128, 4.0) for number in range(12, 30))]))
