@@ -47,7 +47,7 @@ def not_utf8(error: UnicodeDecodeError) -> str:
     """What is wrong with the bytes, and how to mend them where that can be told."""
     said = f"byte 0x{error.object[error.start]:02x} does not belong there"
     if not looks_like_gbk(error.object):
-        return said
+        return f"{said}; a file in another encoding is converted with: iconv -f ENCODING -t UTF-8 FILE"
     return f"{said}; it looks like GBK; convert with: iconv -f GB18030 -t UTF-8 FILE"
 
 

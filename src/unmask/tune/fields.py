@@ -114,6 +114,11 @@ def _there(table: TaskFile) -> str:
 
 
 def _advice(table: TaskFile) -> str:
+    if len(table.columns) == 1 and table.form is not Form.JSON_LINES:
+        other = next((sign for sign in ";\t|," if sign in table.columns[0]), "")
+        if other:
+            sign = "tab" if other == "\t" else f"'{other}'"
+            return f"Its cells seem to be parted by {sign}; a .csv file has commas, a .tsv file tabs."
     named = "Name them: --fields TEXT (or TEXT1,TEXT2 for a pair) --label LABEL."
     if table.form is Form.JSON_LINES:
         return named

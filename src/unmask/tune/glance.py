@@ -10,11 +10,16 @@ from pathlib import Path
 
 from unmask.text.rows import Row
 from unmask.text.table import TABLES, Form, find_file, raw_lines, read_table
+from unmask.text.word_columns import Columns
+
+
+_WORDS = tuple(form for form in Columns if form is not Columns.TABS)
+"""Files of words in columns whose ending is not that of a table."""
 
 
 def first_row(path: Path) -> Row:
     """The first row of a table; a row without fields if the file holds none, or is no table."""
-    source, form = find_file(path, tuple(Form))
-    if form not in TABLES:
+    source, form = find_file(path, (*TABLES, Form.JSON, *_WORDS))
+    if not isinstance(form, Form) or form not in TABLES:
         return Row(source.name, {})
     return next(read_table(raw_lines(source), source.name, form).rows, Row(source.name, {}))
