@@ -82,7 +82,12 @@ def test_names_and_numbers_can_be_given(write):
 
 REFUSED = {
     "unknown field": ("a.csv", "text,label\na,1\n", Choice(("body",)), "a.csv:2: there is no field 'body'"),
-    "other signs": ("a.csv", "review;label\na;1\n", Choice(), "parted by ';'; a .csv file has commas, a .tsv file tabs"),
+    "other signs": (
+        "a.csv",
+        "review;label\na;1\n",
+        Choice(),
+        "parted by ';'; a .csv file has commas, a .tsv file tabs",
+    ),
     "no usual text": ("a.csv", "foo,label\na,1\n", Choice(), "no field has a usual name for a text; it has 'foo'"),
     "no usual label": ("a.jsonl", '{"text": "a"}\n', Choice(), "no field has a usual name for a label"),
     "no header": ("a.tsv", "真好\t1\n真坏\t0\n", Choice(), "give column numbers: --fields 1 --label 2"),
