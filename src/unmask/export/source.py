@@ -103,7 +103,7 @@ def _nothing_in(folder: Path) -> str:
         "folder (config.json, model.safetensors and a tokenizer)."
     )
     if not folder.exists():
-        return f"{folder}: there is no such folder. {looked_for}"
+        return f"{folder}: there is no such folder, and nothing is downloaded. {looked_for}"
     if not folder.is_dir():
         return f"{folder} is a file. {looked_for}"
     if (folder / "manifest.json").is_file():

@@ -12,7 +12,6 @@ from unmask.text.rows import Row
 from unmask.text.table import TABLES, Form, find_file, raw_lines, read_table
 from unmask.text.word_columns import Columns
 
-
 _WORDS = tuple(form for form in Columns if form is not Columns.TABS)
 """Files of words in columns whose ending is not that of a table."""
 
