@@ -51,7 +51,10 @@ def refused(ended: Ended, out: Path, *sentences: str) -> None:
         (["--hours", "0"], "A budget needs a positive number of hours, found 0.0"),
         (["--device", "gpu"], "The device 'gpu' cannot be used here"),
         (["--device", "meta"], "The device 'meta' cannot be used here"),
-        (["--from", "nowhere"], "nowhere: there is no such folder, and nothing is downloaded. Needed is the folder of a run"),
+        (
+            ["--from", "nowhere"],
+            "nowhere: there is no such folder, and nothing is downloaded. Needed is the folder of a run",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
