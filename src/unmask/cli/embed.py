@@ -105,6 +105,8 @@ def _check_out(out: Path) -> None:
 
     if out.is_dir():
         raise InputError(f"--out {out} is a folder. Name a file, such as {out / 'vectors.npy'}.")
+    if out.suffix != ".npy":
+        raise InputError(f"--out {out}: vectors are written as .npy. Name it {out.with_suffix('.npy')}.")
 
 
 def _layer(written: str, model: Model) -> int:

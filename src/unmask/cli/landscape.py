@@ -72,12 +72,10 @@ def landscape(
     from unmask.report.landscape_record import Directions
     from unmask.tune.fields import Choice
     from unmask.tune.job import read_job
-    from unmask.tune.output import Kind, usual_length
-    from unmask.tune.wish import Wish
+    from unmask.tune.output import usual_length
+    from unmask.tune.wish import Wish, kind_named
 
-    wished = _kind(kind, tuple(Kind))
-    texts = tuple(name.strip() for name in fields.split(",") if name.strip())
-    wish = Wish(kind=Kind(wished) if wished else None, choice=Choice(texts, label.strip()))
+    wish = Wish(kind=kind_named(kind), choice=Choice.named(fields, label))
     low, high = _span(span)
     view = View(low=low, high=high, grid=grid, rows=rows, map_rows=map_rows, directions=Directions(directions))
     job = read_job(task, dev, wish, seed)
@@ -94,15 +92,6 @@ def landscape(
     run = replace(run_here(device, precision), keep=1, trials=points)
     tuning = Tuning(job, opened.model, opened.tokenizer, how, opened.name)
     Landscaping(tuning, other, view, run, out).work()
-
-
-def _kind(word: str, known: tuple[str, ...]) -> str:
-    """The kind that was named; nothing where the file decides."""
-    from unmask.errors import InputError
-
-    if word not in ("auto", *known):
-        raise InputError(f"There is no --kind '{word}'. Choose one of: auto, {', '.join(known)}.")
-    return "" if word == "auto" else word
 
 
 def _span(written: str) -> tuple[float, float]:

@@ -121,15 +121,14 @@ def tune(
     from unmask.tune.fields import Choice
     from unmask.tune.job import read_job
     from unmask.tune.manner import Manner, Version
-    from unmask.tune.output import Kind, usual_length
+    from unmask.tune.output import usual_length
     from unmask.tune.policies.choose import choose_policy
-    from unmask.tune.wish import Wish, check_options
+    from unmask.tune.wish import Wish, check_options, kind_named
     from unmask.use.beam_choice import Beam
 
-    texts = tuple(name.strip() for name in fields.split(",") if name.strip())
     wish = Wish(
-        kind=None if kind == "auto" else Kind(kind),
-        choice=Choice(texts, label.strip()),
+        kind=kind_named(kind),
+        choice=Choice.named(fields, label),
         read=ReadOut(read or "first"),
         crf=crf,
         legal=legal,

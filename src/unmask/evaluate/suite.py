@@ -14,17 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unmask.errors import InputError
+from unmask.codec import override_all
+from unmask.errors import InputError, RecipeError
 from unmask.evaluate.suite_file import SETTINGS, SuiteTask
-from unmask.nets.reading import ReadOut
 from unmask.shards.files import digest_of
 from unmask.train.folder import finished
 from unmask.tune.fields import Choice
 from unmask.tune.job import read_job
-from unmask.tune.output import Kind
 from unmask.tune.saved import read_task
 from unmask.tune.start import Origin
-from unmask.tune.wish import Wish
+from unmask.tune.wish import Wish, kind_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +51,18 @@ class Attempt:
 def check_readable(tasks: Iterable[SuiteTask]) -> None:
     """Read every task as a tune would, so that a mistake in a file shows before anything is trained."""
     for task in tasks:
-        said = task.options
-        kind, read, texts = said.get("kind", "auto"), said.get("read", "first"), said.get("fields", "")
-        for name, value, known in (("kind", kind, ("auto", *Kind)), ("read", read, tuple(ReadOut))):
-            if value not in known:
-                raise InputError(f"{SETTINGS}: [{task.name}] has no {name} '{value}'. Choose of: {', '.join(known)}.")
+        read_job(task.train, task.dev, _wish(task.name, task.options))
+
+
+def _wish(name: str, said: Mapping[str, str]) -> Wish:
+    """What the settings of a suite say about a task beyond its files."""
+    try:
         wish = Wish(
-            kind=None if kind == "auto" else Kind(kind),
-            choice=Choice(tuple(name.strip() for name in texts.split(",") if name.strip()), said.get("label", "")),
-            read=ReadOut(read),
-            crf=said.get("crf") == "True",
+            kind=kind_named(said.get("kind", "")), choice=Choice.named(said.get("fields", ""), said.get("label", ""))
         )
-        read_job(task.train, task.dev, wish)
+        return override_all(wish, [(key, said[key]) for key in ("read", "crf") if key in said])
+    except (InputError, RecipeError) as error:
+        raise InputError(f"{SETTINGS}: [{name}]: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

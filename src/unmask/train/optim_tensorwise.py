@@ -91,14 +91,15 @@ class TensorwiseAdam(Optimizer):
         first, second = [state["exp_avg"] for state in states], [state["exp_avg_sq"] for state in states]
         _near(first, gradients, (1 - beta_m) * keep)
         _near(second, torch._foreach_mul(gradients, gradients), (1 - beta_v) * keep)
-        torch._foreach_add_([state["step"] for state in states], keep)
+        ages = [state["step"] for state in states]
+        # As a list: a single tensor for all of them would be read back on CUDA.
+        torch._foreach_add_(ages, [keep] * len(ages))  # type: ignore[list-item]
         roots = torch._foreach_sqrt(second)
-        age_N = torch.stack([state["step"] for state in states])
         if self.correct_bias:
-            torch._foreach_div_(roots, _seen(age_N, beta_v).sqrt().unbind())
+            torch._foreach_div_(roots, _seen(torch.stack(ages), beta_v).sqrt().unbind())
         updates = torch._foreach_div(first, torch._foreach_add(roots, group["eps"]))
         if self.correct_bias:
-            torch._foreach_div_(updates, _seen(age_N, beta_m).unbind())
+            torch._foreach_div_(updates, _seen(torch.stack(ages), beta_m).unbind())
         if group["weight_decay"]:
             torch._foreach_add_(updates, weights, alpha=group["weight_decay"])
         return Moves(weights, gradients, roots, updates, group["eps"], group["sized"])

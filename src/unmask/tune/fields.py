@@ -49,6 +49,12 @@ class Choice:
         if self.numbered and self.label and not self.label.isdecimal():
             raise InputError(f"--fields gives column numbers, so --label needs one too; found {self.label!r}.")
 
+    @staticmethod
+    def named(texts: str | Sequence[str], label: str) -> Choice:
+        """What a user wrote: the fields of the text with commas between them, or as a list."""
+        names = texts.split(",") if isinstance(texts, str) else texts
+        return Choice(tuple(name.strip() for name in names if name.strip()), label.strip())
+
     def __str__(self) -> str:
         return f"text from {' and '.join(map(repr, self.texts))}, label from {self.label!r}"
 

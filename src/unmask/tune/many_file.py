@@ -29,8 +29,7 @@ from unmask.codec import override, override_all
 from unmask.errors import InputError, RecipeError
 from unmask.tune.fields import Choice
 from unmask.tune.job import Job, read_job
-from unmask.tune.output import Kind
-from unmask.tune.wish import Wish
+from unmask.tune.wish import Wish, kind_named
 
 OPTIONS = ("read", "most", "bounded", "crf", "legal")
 """Wishes about some kinds of tasks."""
@@ -111,7 +110,7 @@ def _task(path: Path, name: str, said: Mapping[str, Any], seed: int) -> Task:
 
 def _wish(said: Mapping[str, Any]) -> Wish:
     """What is said about a task beyond its files."""
-    wish = Wish(kind=_kind(said), choice=Choice(_fields(said), _text(said, "label")))
+    wish = Wish(kind=kind_named(_text(said, "kind")), choice=Choice.named(_fields(said), _text(said, "label")))
     return override_all(wish, [(key, str(said[key])) for key in OPTIONS if key in said])
 
 
@@ -120,23 +119,12 @@ def _named(job: Job, name: str) -> Job:
     return replace(job, output=override(job.output, "name", name))
 
 
-def _kind(said: Mapping[str, Any]) -> Kind | None:
-    """What is asked, or nothing where the file decides."""
-    word = _text(said, "kind")
-    if word in ("", "auto"):
-        return None
-    if word not in set(Kind):
-        raise InputError(f"there is no kind {word!r}; known are auto, {', '.join(Kind)}")
-    return Kind(word)
-
-
-def _fields(said: Mapping[str, Any]) -> tuple[str, ...]:
+def _fields(said: Mapping[str, Any]) -> str | list[str]:
     """Names of fields: a list, or one text with commas."""
-    given = said.get("fields", ())
-    names = given.split(",") if isinstance(given, str) else given
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+    given: str | list[str] = said.get("fields", "")
+    if not isinstance(given, str | list) or not all(isinstance(name, str) for name in given):
         raise InputError('`fields` should be a text or a list of texts, such as "premise,hypothesis"')
-    return tuple(name.strip() for name in names if name.strip())
+    return given
 
 
 def _text(said: Mapping[str, Any], key: str) -> str:

@@ -41,6 +41,8 @@ class Wish:
 
 
 NO_WISH = Wish()
+AUTO = "auto"
+"""What a user writes where the file shall decide."""
 _ROWS = (Kind.CLASSIFY, Kind.LABELS, Kind.REGRESS, Kind.CHOOSE, Kind.RANK)
 _FITS: Mapping[str, tuple[Kind, ...]] = MappingProxyType(
     {
@@ -55,6 +57,13 @@ _FITS: Mapping[str, tuple[Kind, ...]] = MappingProxyType(
     }
 )
 """Which kinds of questions an option says something to."""
+
+
+def kind_named(word: str) -> Kind | None:
+    """The kind that a user wrote; nothing where the file decides."""
+    if word not in ("", AUTO, *Kind):
+        raise InputError(f"There is no kind '{word}'. Choose one of: {AUTO}, {', '.join(Kind)}.")
+    return None if word in ("", AUTO) else Kind(word)
 
 
 def check_options(kind: Kind, given: Mapping[str, bool]) -> None:

@@ -188,11 +188,17 @@ def test_a_mistake_in_a_task_shows_before_anything_is_made(command, prepared):
     assert not Path("lab").exists()
 
 
-@pytest.mark.parametrize(("name", "value"), [("kind", "sorting"), ("read", "last")])
-def test_a_suite_that_wishes_for_what_nobody_knows_is_refused(name, value):
+@pytest.mark.parametrize(
+    ("wished", "said"),
+    [
+        ('kind = "sorting"', "There is no kind 'sorting'. Choose one of: auto, classify"),
+        ('read = "last"', "Wish.read needs one of first, mean, attention, found 'last'"),
+    ],
+)
+def test_a_suite_that_wishes_for_what_nobody_knows_is_refused(wished, said):
     Path("odd").mkdir()
     for part in ("train", "dev"):
         Path(f"odd/mood.{part}.csv").write_text("text,label\n很好,1\n不来了,0\n", encoding="utf-8")
-    Path("odd/suite.toml").write_text(f'[mood]\n{name} = "{value}"\n', encoding="utf-8")
+    Path("odd/suite.toml").write_text(f"[mood]\n{wished}\n", encoding="utf-8")
     done = CliRunner().invoke(app, ["evaluate", "nowhere", "--suite", "odd", "--out", "lab"])
-    assert f"[mood] has no {name} '{value}'" in str(done.exception)
+    assert f"suite.toml: [mood]: {said}" in str(done.exception)

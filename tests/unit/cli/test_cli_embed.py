@@ -65,3 +65,11 @@ def test_a_folder_cannot_be_the_file(source, tmp_path):
     result = run("embed", source, tmp_path / "a.txt", "--out", tmp_path)
     assert isinstance(result.exception, InputError)
     assert "is a folder" in str(result.exception)
+
+
+def test_vectors_are_not_written_under_the_name_of_a_text(source, tmp_path):
+    (tmp_path / "a.txt").write_text("天气")
+    result = run("embed", source, tmp_path / "a.txt", "--out", tmp_path / "a.txt")
+    assert isinstance(result.exception, InputError)
+    assert "a.npy" in str(result.exception)
+    assert (tmp_path / "a.txt").read_text() == "天气"

@@ -149,7 +149,7 @@ def test_a_second_file_that_asks_something_else_moves_the_trunk_alone():
         (["--grid", "2"], "--grid of at least 3"),
         (["--second", "0"], "another seed than --seed 0"),
         (["--second", "nowhere.jsonl"], "there is no file nowhere.jsonl"),
-        (["--kind", "guess"], "There is no --kind 'guess'"),
+        (["--kind", "guess"], "There is no kind 'guess'"),
         (["--rate", "-1"], "positive number for --rate"),
     ],
 )
