@@ -53,7 +53,7 @@ MOOD = '[tasks.mood]\ntrain = "mood.train.jsonl"\n'
         (MOOD + "[other]\n", "'other' stands outside"),
         ("[tasks.mood]\nkind = 'classify'\n", "task 'mood': the file to learn from is missing"),
         (MOOD + "epochs = 3\n", "task 'mood': there is no key 'epochs'; known are train, dev, kind"),
-        (MOOD + "kind = 'sort'\n", "task 'mood': There is no kind 'sort'. Choose one of: auto, classify"),
+        (MOOD + "kind = 'sort'\n", "task 'mood': There is no kind 'sort'. Choose one of: auto, classify, pair"),
         (MOOD + "kind = 'pair'\n", "task 'mood': .*mood.train.jsonl: a pair needs two texts"),
         (MOOD + "weight = 0\n", "task 'mood': `weight` should be a positive number, found 0"),
         (MOOD + "weight = true\n", "task 'mood': `weight` should be a positive number, found True"),
