@@ -48,6 +48,8 @@ class How:
     """Whether matrix products are in bfloat16."""
     compiled: bool = False
     attention_dropout: float = 0.1
+    graphs: bool = False
+    """Whether our steps are recorded and repeated as a whole, as `unmask pretrain` does on a GPU."""
 
     @property
     def trunk(self) -> Trunk:
@@ -65,7 +67,8 @@ class How:
     def run(self) -> Run:
         """The same as our training takes it."""
         precision = Precision.BFLOAT16 if self.half else Precision.FLOAT32
-        return Run(device=self.device, precision=precision, compile=self.compiled, queue=choose_queue(self.device))
+        queue = max(choose_queue(self.device), int(self.graphs))
+        return Run(device=self.device, precision=precision, compile=self.compiled, graphs=self.graphs, queue=queue)
 
     def learner(self) -> Learner:
         """The network with newly drawn weights, always the same."""

@@ -114,7 +114,7 @@ def main() -> None:
         for name, join in ROWS.items():
             print(f"\n{name}\n{HEAD}")
             for length in wish.lengths:
-                rows = Rows(_feed(corpus, length, join), length, _collator(data), clock)
+                rows = Rows(_feed(corpus, length, join), length, collator_of(data), clock)
                 for size in wish.sizes:
                     how = How(size, vocabulary, torch.device("cpu"))
                     times = measure(how, rows, wish.steps, wish.rounds)
@@ -171,7 +171,8 @@ def _feed(corpus: Corpus, length: int, join: Join) -> Feed:
     return Feed.plan_for(task, corpus, length, EveryVisit(), seed=1)
 
 
-def _collator(data: Path) -> DataCollatorForLanguageModeling:
+def collator_of(data: Path) -> DataCollatorForLanguageModeling:
+    """Their collator with the tokenizer of a prepared corpus."""
     path = data / "tokenizer.json"
     roles = Tokenizer.load(path).roles
     fast = PreTrainedTokenizerFast(

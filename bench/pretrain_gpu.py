@@ -33,7 +33,7 @@ import torch
 from both_sides import LEARNS, How, Ours, Theirs
 from kernels import tell
 from pretrain_members import measure_members
-from timing import WARM, Timed, Turns, clean, gib, learn, matmul_rate, settle
+from timing import RECORDS, WARM, Timed, Turns, clean, gib, learn, matmul_rate, settle
 from torch import Tensor
 
 from unmask.corrupt.mask_out import MaskOut
@@ -142,8 +142,9 @@ def operations(how: How, length: int) -> float:
 
 def _time_ours(how: How, make: Callable[[int], Instance], length: int, wish: argparse.Namespace) -> Timed:
     """Rows are made, masked and sent by the loader, while the step before is computed."""
-    ours = Ours.of(how)
-    timed = learn(ours.worker, Turns(make, Lesson((), LEARNS, False, "cloze", length)), wish.steps)
+    ours = Ours.of(replace(how, graphs=wish.graphs))
+    warm = RECORDS if wish.graphs else WARM
+    timed = learn(ours.worker, Turns(make, Lesson((), LEARNS, False, "cloze", length)), wish.steps, warm)
     if wish.profile:
         loaded = ours.load(make(0), length)
         print("\n".join(tell(lambda: ours.step(loaded), how.device)))
@@ -218,7 +219,7 @@ def _wishes() -> argparse.Namespace:
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help="also compiled")
     parser.add_argument("--members", action="store_true", help="every member of the family; needs --data")
     parser.add_argument("--even", action="store_true", help="with --members: batches evened out to few shapes")
-    parser.add_argument("--graphs", action="store_true", help="with --members: also with steps as CUDA graphs")
+    parser.add_argument("--graphs", action="store_true", help="our steps as CUDA graphs (--members: also)")
     parser.add_argument("--profile", action="store_true", help="also the kernels and the gaps of one step of ours")
     parser.add_argument("--peak", type=float, default=0.0, help="TFLOP/s that count as 100 %%; measured if not given")
     parser.add_argument("--out", type=Path, help="a JSON file for the figures")

@@ -15,7 +15,7 @@ from itertools import product
 
 import torch
 from kernels import tell
-from timing import WARM, Timed, clean, learn
+from timing import RECORDS, WARM, Timed, clean, learn
 
 from unmask.errors import UserError
 from unmask.family import member, members, sizes
@@ -31,8 +31,6 @@ from unmask.train.step import Loaded, Worker
 from unmask.train.worker import make_worker
 
 SEED = 1
-_RECORDS = 24
-"""Steps before the clock starts where steps are recorded: by then batches have come in their usual shapes."""
 HEAD = (
     f"{'member':>10} {'size':>6} {'rows':>8} {'how':18} {'tokens/s':>11} {'ms/step':>8} {'waited':>7} {'GiB':>6} "
     f"{'TFLOP/s':>8} {'of peak':>8} {'loss':>7}"
@@ -105,7 +103,7 @@ def _each_way(recipe: Recipe, course: Lessons, size: str, wish: argparse.Namespa
             queue=max(choose_queue(device), int(recorded)),
         )
         worker = _worker(recipe, course, vocabulary, run)
-        found = _found(recipe, learn(worker, course, wish.steps, _RECORDS if recorded else WARM), meter, peak)
+        found = _found(recipe, learn(worker, course, wish.steps, RECORDS if recorded else WARM), meter, peak)
         how = ("compiled" if compiled else "eager") + (", recorded" if recorded else "")
         yield replace(found, size=size, how=how)
         if wish.profile:

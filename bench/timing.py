@@ -25,6 +25,8 @@ from unmask.train.step import Worker
 
 WARM = 4
 """Steps before the clock starts: they compile, choose kernels and fill caches."""
+RECORDS = 24
+"""The same where steps are recorded: by then batches have come in their usual shapes."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,174 @@
+"""Real documents on one device: real tokens a second of ours, and of `transformers` in its two ways to make rows.
+
+    python bench/documents.py --data FOLDER --size base --out documents.json
+    python bench/documents.py --data FOLDER --size tiny --tokens 2048 --steps 2 --device cpu --no-compile     (a check)
+
+What arrives: a prepared corpus. What leaves: one table, with the ratio of ours to each of theirs, eager and compiled
+named apart. Real tokens are text and special tokens; padding is computed by who pads, and counted by nobody.
+Ours fills rows with several documents that do not see each other, and has its real loader on the clock. Theirs either
+has a piece of one document in a row, padded to the full length by its collator, or text that runs on across documents,
+which then see each other; its batches lie ready, so that it waits for nothing.
+What never happens here: a difference in the network. Both have the same weights, fused AdamW, clipping and bfloat16.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from both_sides import LEARNS, How, Ours, Theirs
+from joined import joined
+from pretrain_cpu import collator_of
+from timing import RECORDS, WARM, Turns, clean, learn, settle
+from torch import Tensor
+
+from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.select import Tokens
+from unmask.examples.packed import Join, Packed
+from unmask.examples.visits import EveryVisit
+from unmask.feed import Feed
+from unmask.objectives.mlm import MLM
+from unmask.records import Ids
+from unmask.shards.corpus import Corpus
+from unmask.tasks import Task
+from unmask.train.course import Lesson
+from unmask.views import DOCUMENTS, ENCODER
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was measured of one side."""
+
+    side: str
+    how: str
+    real_per_second: float
+    ms_per_step: float
+    filled: float
+    """The share of computed places that are real tokens."""
+    waited: float = 0.0
+    ours_beside: float = 1.0
+    """How many times as fast ours is, in its best way."""
+
+    def line(self) -> str:
+        """One line of the table."""
+        return (
+            f"{self.side:20} {self.how:9} {self.real_per_second:>11,.0f} {self.ms_per_step:>9.1f} "
+            f"{100 * self.filled:>6.1f}% {100 * self.waited:>6.2f}% {self.ours_beside:>7.2f}x"
+        )
+
+
+def main() -> None:
+    wish = _wishes()
+    warnings.filterwarnings("ignore")
+    torch.set_float32_matmul_precision("high")
+    corpus = Corpus.open(wish.data)
+    how = How(wish.size, corpus.vocab.size, torch.device(wish.device), half=True, attention_dropout=wish.dropout)
+    counts = corpus.manifest.counts
+    print(
+        f"{counts.documents:,} documents, {counts.tokens:,} tokens; {wish.size}, rows of {wish.length}, {wish.tokens:,}"
+    )
+    print(f"places in a step, attention dropout {wish.dropout:g}, torch {torch.__version__}")
+    print(f"{'side':20} {'how':9} {'real tok/s':>11} {'ms/step':>9} {'filled':>7} {'waited':>7} {'ours':>8}")
+    found = list(_measured(how, corpus, wish))
+    best = max(one.real_per_second for one in found if one.side == "ours")
+    found = [replace(one, ours_beside=best / one.real_per_second) for one in found]
+    print("\n".join(one.line() for one in found))
+    if wish.out:
+        wish.out.write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n", encoding="utf-8")
+
+
+def _measured(how: How, corpus: Corpus, wish: argparse.Namespace) -> Iterator[Found]:
+    theirs = {"padded": _padded(corpus, wish), "joined": _joined(corpus, wish)}
+    for compiled in (False, True) if wish.compile else (False,):
+        said = "compiled" if compiled else "eager"
+        clean(how.device)
+        yield _ours(replace(how, compiled=compiled), corpus, wish, said)
+        for name, batches in theirs.items():
+            clean(how.device)
+            yield _theirs(replace(how, compiled=compiled), batches, wish, f"theirs, {name}", said)
+
+
+def _ours(how: How, corpus: Corpus, wish: argparse.Namespace, said: str) -> Found:
+    feed, rows = _feed(corpus, wish.length, Join.BORDERS), wish.tokens // wish.length
+    like = Lesson((), LEARNS, False, "cloze", wish.length)
+    how = replace(how, graphs=how.device.type == "cuda")
+    warm = RECORDS if how.graphs else WARM
+    timed = learn(Ours.of(how).worker, Turns(lambda step: feed(step, rows), like), wish.steps, warm)
+    return Found("ours", said, timed.tokens / timed.seconds, 1000 * timed.seconds, 1.0, timed.stalled)
+
+
+def _theirs(how: How, batches: list[dict[str, Tensor]], wish: argparse.Namespace, side: str, said: str) -> Found:
+    theirs, rows = Theirs.of(how), wish.tokens // wish.length
+    for turn in range(WARM + wish.steps):
+        if turn == WARM:
+            settle(how.device)
+            began = time.perf_counter()
+        theirs.step(theirs.load(batches[turn % len(batches)]))
+    settle(how.device)
+    seconds = (time.perf_counter() - began) / wish.steps
+    real = [_real(batch) for batch in batches]
+    tokens = float(np.mean([real[turn % len(real)] for turn in range(WARM, WARM + wish.steps)]))
+    return Found(side, said, tokens / seconds, 1000 * seconds, tokens / (rows * wish.length))
+
+
+def _padded(corpus: Corpus, wish: argparse.Namespace) -> list[dict[str, Tensor]]:
+    """A piece of one document in a row, in a random order, padded to the full length."""
+    feed, rows = _feed(corpus, wish.length, Join.NEVER), wish.tokens // wish.length
+    examples = [feed.example(feed.visits(turn * rows + np.arange(rows))[0]) for turn in range(wish.batches)]
+    return [_masked(np.split(one.ids, one.rows[1:-1]), wish) for one in examples]
+
+
+def _joined(corpus: Corpus, wish: argparse.Namespace) -> list[dict[str, Tensor]]:
+    """Text that runs on across documents, in a random order of rows."""
+    made, rows = joined(corpus, wish.length), wish.tokens // wish.length
+    order = np.random.default_rng(1).permutation(len(made))[: wish.batches * rows].reshape(wish.batches, -1)
+    return [_masked(list(made[some]), wish) for some in order]
+
+
+def _masked(rows: list[Ids], wish: argparse.Namespace) -> dict[str, Tensor]:
+    """What their collator makes of some rows; without a mask where nothing is padded, which is faster."""
+    collator = collator_of(wish.data)
+    lists = [{"input_ids": ids.tolist()} for ids in rows]
+    padded = collator.tokenizer.pad(lists, padding="max_length", max_length=wish.length)
+    made = collator([{"input_ids": ids, "attention_mask": mask} for ids, mask in zip(*padded.values(), strict=True)])
+    grids: dict[str, Tensor] = dict(made)
+    if bool(grids["attention_mask"].all()):
+        del grids["attention_mask"]
+    return grids
+
+
+def _real(batch: dict[str, Tensor]) -> int:
+    mask = batch.get("attention_mask")
+    return batch["input_ids"].numel() if mask is None else int(mask.sum())
+
+
+def _feed(corpus: Corpus, length: int, join: Join) -> Feed:
+    view = DOCUMENTS if join is Join.BORDERS else ENCODER
+    task = Task(name="cloze", examples=Packed(join), corrupt=MaskOut(Tokens()), learns=(MLM(),), view=view)
+    return Feed.plan_for(task, corpus, length, EveryVisit(), seed=1)
+
+
+def _wishes() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--data", type=Path, required=True, help="a prepared corpus")
+    parser.add_argument("--size", default="base")
+    parser.add_argument("--length", type=int, default=512)
+    parser.add_argument("--tokens", type=int, default=65_536, help="places in a step")
+    parser.add_argument("--dropout", type=float, default=0.1, help="attention dropout, on both sides")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--batches", type=int, default=8, help="different batches on their side")
+    parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help="also compiled")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--out", type=Path, help="a JSON file for the figures")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

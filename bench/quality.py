@@ -1,0 +1,135 @@
+"""Time to quality: how soon `unmask pretrain` has the held-out loss that a compiled `transformers` loop ends with.
+
+    python bench/quality.py --data FOLDER --size base --out runs/quality
+    python bench/quality.py --data FOLDER --size tiny --their-minutes 1 --our-minutes 1 --no-compile --out q   (a check)
+
+What arrives: a prepared corpus. What leaves: `quality.json`, `quality.svg` (both curves) and a line with the ratio.
+First `unmask pretrain` runs as a user would type it: BERT's network, masked tokens alone, a document a row, the descent
+of `--short`. Then `BertForMaskedLM` learns from the same text in the way of its examples: rows filled across documents,
+`DataCollatorForLanguageModeling` in worker processes, AdamW with warm-up and linear decay, bfloat16, compiled;
+`--their-rate` is its best rate, to be found beforehand with shorter runs.
+What never happens here: two ways to judge. Both are judged on the same held-out rows with the same masks, and neither
+clock runs meanwhile, nor while programs start and code is compiled; only our recording of steps is on the clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from quality_theirs import Wish, learn
+
+from unmask.codec import decode
+from unmask.shards.corpus import Corpus
+from unmask.tasks import Recipe
+from unmask.train.folder import read_run
+from unmask.train.lessons import Lessons
+
+TASK = "--set=stages.*.tasks.0."
+WORDS = f"--short --set=renew=EveryVisit() {TASK}examples=Packed(join=never) {TASK}learns=MLM()"
+Curve = Sequence[tuple[float, float]]
+"""Seconds and held-out loss."""
+
+
+def main() -> None:
+    wish = _wishes()
+    wish.out.mkdir(parents=True, exist_ok=True)
+    ours = _ours(wish)
+    run = read_run(wish.out / "ours")
+    recipe = decode(run["recipe"], Recipe)
+    lessons = Lessons.of(recipe, Corpus.open(wish.data), run["seed"], run["held_out"])
+    theirs = learn(lessons, Wish.of(wish))
+    (wish.out / "quality.json").write_text(
+        json.dumps({"ours": ours, "theirs": theirs, "words": sys.argv[1:]}, indent=1)
+    )
+    (wish.out / "quality.svg").write_text(drawn({"unmask": ours, "transformers, compiled": theirs}), encoding="utf-8")
+    print(verdict(ours, theirs))
+
+
+def verdict(ours: Curve, theirs: Curve) -> str:
+    """What theirs has at its end, and when ours had it."""
+    end, goal = theirs[-1]
+    there = next((second for second, loss in ours if loss <= goal), None)
+    said = f"transformers: held-out loss {goal:.3f} after {end:.0f} s; "
+    if there is None:
+        return f"{said}ours had not reached it after {ours[-1][0]:.0f} s: {min(loss for _, loss in ours):.3f}"
+    return f"{said}ours reached it after {there:.0f} s, {end / there:.2f} times as fast"
+
+
+def _ours(wish: argparse.Namespace) -> list[tuple[float, float]]:
+    """Our curve; a run that was made already is read."""
+    out = wish.out / "ours"
+    words = (
+        f"pretrain bert --size {wish.size} --data {wish.data} --out {out} --hours {wish.our_minutes / 60:.6f} "
+        f"--trials {wish.trials} --device {wish.device} {WORDS} --set=stages.*.length={wish.length} "
+        f"--batch {wish.our_rows} {wish.our_words}"
+    )
+    print(f"$ unmask {words}", flush=True)
+    subprocess.run([sys.executable, "-m", "unmask", *shlex.split(words)], check=True)
+    lines = [json.loads(line) for line in (out / "record.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [(line["seconds"], line["loss"]["mlm"]) for line in lines if line["kind"] == "trial"]
+
+
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 340, 48, 20, 24, 42
+COLOURS = ("#0072b2", "#d55e00")
+
+
+def drawn(curves: dict[str, Curve]) -> str:
+    """Both curves over the seconds, as an SVG."""
+    most = max(x for curve in curves.values() for x, _ in curve)
+    low = min(y for curve in curves.values() for _, y in curve) - 0.2
+    high = max(y for curve in curves.values() for _, y in curve) + 0.2
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return (
+            round(LEFT + x / most * (WIDTH - LEFT - RIGHT), 1),
+            round(TOP + (high - y) / (high - low) * (HEIGHT - TOP - BOTTOM), 1),
+        )
+
+    parts = [f'<text x="{LEFT}" y="14">held-out loss of masked tokens, nats</text>']
+    parts.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 6}" text-anchor="middle">seconds of training</text>')
+    for level in range(int(low) + 1, int(high) + 1):
+        _, y = place(0, level)
+        parts.append(f'<line class="g" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>')
+        parts.append(f'<text x="{LEFT - 8}" y="{y + 4}" text-anchor="end">{level}</text>')
+    for number in range(6):
+        x, _ = place(most * number / 5, low)
+        parts.append(f'<text x="{x}" y="{HEIGHT - 24}" text-anchor="middle">{most * number / 5:.0f}</text>')
+    for turn, ((name, curve), colour) in enumerate(zip(curves.items(), COLOURS, strict=True)):
+        path = " ".join(f"{x},{y}" for x, y in (place(*point) for point in curve))
+        parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{path}"/>')
+        parts.append(f'<text x="{WIDTH - RIGHT}" y="{TOP + 16 * (turn + 1)}" text-anchor="end" style="fill:{colour}">')
+        parts.append(f"{name}: {curve[-1][1]:.3f} after {curve[-1][0]:.0f} s</text>")
+    style = "text{font:13px system-ui,sans-serif;fill:#667}.g{stroke:#99a3;stroke-width:1}"
+    body = "\n".join(parts)
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"><style>{style}</style>'
+    return f"{head}\n{body}\n</svg>\n"
+
+
+def _wishes() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--data", type=Path, required=True, help="a prepared corpus")
+    parser.add_argument("--size", default="base")
+    parser.add_argument("--length", type=int, default=128, help="most tokens in a row, on both sides")
+    parser.add_argument("--their-minutes", type=float, default=5.0)
+    parser.add_argument("--their-rate", type=float, default=3e-4)
+    parser.add_argument("--their-rows", type=int, default=512, help="rows in a step")
+    parser.add_argument("--their-loaders", type=int, default=4, help="processes that mask rows")
+    parser.add_argument("--our-minutes", type=float, default=2.0)
+    parser.add_argument("--our-rows", type=int, default=512, help="rows in a step")
+    parser.add_argument("--our-words", default="", help="more words for `unmask pretrain`")
+    parser.add_argument("--trials", type=int, default=20, help="how often both are judged")
+    parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--out", type=Path, required=True)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
