@@ -7,10 +7,12 @@ and clip at 1; theirs runs with SDPA, ours as `unmask pretrain` runs it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
+from timing import WARM, settle
 from torch import Tensor
 from transformers import BertConfig, BertForMaskedLM
 
@@ -128,7 +130,7 @@ class Theirs:
         assert not left.unexpected_keys, left.unexpected_keys
         model.to(how.device).train()
         called = torch.compile(model) if how.compiled else model
-        return Theirs(model, called, _their_adam(model), how.run)
+        return Theirs(model, called, their_adam(model), how.run)
 
     def load(self, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Tensors on the device."""
@@ -150,12 +152,24 @@ class Theirs:
         return loss.detach()
 
 
-def _their_adam(model: torch.nn.Module) -> torch.optim.Optimizer:
+def their_adam(model: torch.nn.Module) -> torch.optim.Optimizer:
     """The usual groups: norms and biases do not decay."""
     whole = [parameter for parameter in model.parameters() if parameter.dim() >= 2]
     vectors = [parameter for parameter in model.parameters() if parameter.dim() < 2]
     groups = [{"params": whole, "weight_decay": ADAM.decay}, {"params": vectors, "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=ADAM.rate, betas=ADAM.betas, eps=ADAM.epsilon, fused=True)
+
+
+def repeat(theirs: Theirs, batches: Sequence[Mapping[str, Tensor]], steps: int) -> tuple[float, float]:
+    """Seconds of a step of theirs on batches that lie ready, in turns, after some that warm up; and the last loss."""
+    loss = torch.zeros(())
+    for turn in range(WARM + steps):
+        if turn == WARM:
+            settle(theirs.run.device)
+            began = time.perf_counter()
+        loss = theirs.step(theirs.load(batches[turn % len(batches)]))
+    settle(theirs.run.device)
+    return (time.perf_counter() - began) / steps, float(loss)
 
 
 @torch.no_grad()

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
+import statistics
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -23,23 +23,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from both_sides import LEARNS, How, Ours, Theirs
-from joined import joined
-from pretrain_cpu import collator_of
-from timing import RECORDS, WARM, Turns, clean, learn, settle
+from both_sides import LEARNS, How, Ours, Theirs, repeat
+from rows import cloze_feed, collator_of, joined, unmasked
+from timing import RECORDS, WARM, Turns, clean, learn
 from torch import Tensor
 
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.select import Tokens
-from unmask.examples.packed import Join, Packed
-from unmask.examples.visits import EveryVisit
-from unmask.feed import Feed
-from unmask.objectives.mlm import MLM
+from unmask.examples.packed import Join
 from unmask.records import Ids
 from unmask.shards.corpus import Corpus
-from unmask.tasks import Task
 from unmask.train.course import Lesson
-from unmask.views import DOCUMENTS, ENCODER
 
 
 @dataclass(frozen=True)
@@ -96,7 +88,7 @@ def _measured(how: How, corpus: Corpus, wish: argparse.Namespace) -> Iterator[Fo
 
 
 def _ours(how: How, corpus: Corpus, wish: argparse.Namespace, said: str) -> Found:
-    feed, rows = _feed(corpus, wish.length, Join.BORDERS), wish.tokens // wish.length
+    feed, rows = cloze_feed(corpus, wish.length, Join.BORDERS), wish.tokens // wish.length
     like = Lesson((), LEARNS, False, "cloze", wish.length)
     how = replace(how, graphs=how.device.type == "cuda")
     warm = RECORDS if how.graphs else WARM
@@ -105,22 +97,15 @@ def _ours(how: How, corpus: Corpus, wish: argparse.Namespace, said: str) -> Foun
 
 
 def _theirs(how: How, batches: list[dict[str, Tensor]], wish: argparse.Namespace, side: str, said: str) -> Found:
-    theirs, rows = Theirs.of(how), wish.tokens // wish.length
-    for turn in range(WARM + wish.steps):
-        if turn == WARM:
-            settle(how.device)
-            began = time.perf_counter()
-        theirs.step(theirs.load(batches[turn % len(batches)]))
-    settle(how.device)
-    seconds = (time.perf_counter() - began) / wish.steps
-    real = [_real(batch) for batch in batches]
-    tokens = float(np.mean([real[turn % len(real)] for turn in range(WARM, WARM + wish.steps)]))
-    return Found(side, said, tokens / seconds, 1000 * seconds, tokens / (rows * wish.length))
+    seconds, _ = repeat(Theirs.of(how), batches, wish.steps)
+    real = [_real(batches[turn % len(batches)]) for turn in range(WARM, WARM + wish.steps)]
+    tokens, places = statistics.mean(real), batches[0]["input_ids"].numel()
+    return Found(side, said, tokens / seconds, 1000 * seconds, tokens / places)
 
 
 def _padded(corpus: Corpus, wish: argparse.Namespace) -> list[dict[str, Tensor]]:
     """A piece of one document in a row, in a random order, padded to the full length."""
-    feed, rows = _feed(corpus, wish.length, Join.NEVER), wish.tokens // wish.length
+    feed, rows = cloze_feed(corpus, wish.length, Join.NEVER), wish.tokens // wish.length
     examples = [feed.example(feed.visits(turn * rows + np.arange(rows))[0]) for turn in range(wish.batches)]
     return [_masked(np.split(one.ids, one.rows[1:-1]), wish) for one in examples]
 
@@ -133,26 +118,16 @@ def _joined(corpus: Corpus, wish: argparse.Namespace) -> list[dict[str, Tensor]]
 
 
 def _masked(rows: list[Ids], wish: argparse.Namespace) -> dict[str, Tensor]:
-    """What their collator makes of some rows; without a mask where nothing is padded, which is faster."""
+    """What their collator makes of some rows."""
     collator = collator_of(wish.data)
     lists = [{"input_ids": ids.tolist()} for ids in rows]
-    padded = collator.tokenizer.pad(lists, padding="max_length", max_length=wish.length)
-    made = collator([{"input_ids": ids, "attention_mask": mask} for ids, mask in zip(*padded.values(), strict=True)])
-    grids: dict[str, Tensor] = dict(made)
-    if bool(grids["attention_mask"].all()):
-        del grids["attention_mask"]
-    return grids
+    full = collator.tokenizer.pad(lists, padding="max_length", max_length=wish.length)
+    return unmasked(dict(collator([dict(zip(full, row, strict=True)) for row in zip(*full.values(), strict=True)])))
 
 
 def _real(batch: dict[str, Tensor]) -> int:
     mask = batch.get("attention_mask")
     return batch["input_ids"].numel() if mask is None else int(mask.sum())
-
-
-def _feed(corpus: Corpus, length: int, join: Join) -> Feed:
-    view = DOCUMENTS if join is Join.BORDERS else ENCODER
-    task = Task(name="cloze", examples=Packed(join), corrupt=MaskOut(Tokens()), learns=(MLM(),), view=view)
-    return Feed.plan_for(task, corpus, length, EveryVisit(), seed=1)
 
 
 def _wishes() -> argparse.Namespace:

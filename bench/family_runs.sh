@@ -30,10 +30,10 @@ case $what in
   tokens) python -m unmask compare "${members[@]}" "${common[@]}" --batch 64 --tokens 20000000 --seeds 2 --pretrain-at-once 16 ;;
   minutes) python -m unmask compare "${members[@]}" "${common[@]}" --batch 256 --hours "${HOURS:-0.0083}" --seeds 1 ;;
   claims)
-    claim() { python "$here/claims.py" "$@" "${tune[@]}"; }
+    claim() { python "$here/claims.py" "$1" "${tune[@]}" "${@:2}"; }
     claim sop
     claim masking
-    claim sharing --task "$(task lcqmc)"
+    claim sharing --task "$(task lcqmc)" --tune-words "--epochs 2 --rate 2e-4 --length 96"
     claim all-tokens --task "$(task lcqmc)" --task "$(task thucnews)"
     claim spans --task "$(task cmrc2018 '--epochs 2')" --task "$(task msra_ner)"
     claim formats --task "$(task lcqmc)"

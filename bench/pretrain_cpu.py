@@ -29,19 +29,13 @@ from typing import Any
 import numpy as np
 import torch
 from both_sides import How, Ours, Theirs, apart
-from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFast
+from rows import cloze_feed, collator_of
+from transformers import DataCollatorForLanguageModeling
 
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.select import Tokens
-from unmask.examples.packed import Join, Packed
-from unmask.examples.visits import EveryVisit
+from unmask.examples.packed import Join
 from unmask.feed import Feed, padded
-from unmask.objectives.mlm import MLM
 from unmask.records import Instance
 from unmask.shards.corpus import Corpus
-from unmask.tasks import Task
-from unmask.tokenize.tokenizer import Tokenizer
-from unmask.views import DOCUMENTS
 
 CHINESE_BERT = 21_128
 TOKENS = 4096
@@ -114,7 +108,7 @@ def main() -> None:
         for name, join in ROWS.items():
             print(f"\n{name}\n{HEAD}")
             for length in wish.lengths:
-                rows = Rows(_feed(corpus, length, join), length, collator_of(data), clock)
+                rows = Rows(cloze_feed(corpus, length, join), length, collator_of(data), clock)
                 for size in wish.sizes:
                     how = How(size, vocabulary, torch.device("cpu"))
                     times = measure(how, rows, wish.steps, wish.rounds)
@@ -164,26 +158,6 @@ def _check_equal(ours: Ours, theirs: Theirs, rows: Rows) -> None:
     difference = apart(ours, theirs, ours.load(instance, rows.length), batch)
     if difference > 1e-4:
         raise SystemExit(f"the two networks differ: their losses on the same rows are {difference:.2g} apart")
-
-
-def _feed(corpus: Corpus, length: int, join: Join) -> Feed:
-    task = Task(name="cloze", examples=Packed(join), corrupt=MaskOut(Tokens()), learns=(MLM(),), view=DOCUMENTS)
-    return Feed.plan_for(task, corpus, length, EveryVisit(), seed=1)
-
-
-def collator_of(data: Path) -> DataCollatorForLanguageModeling:
-    """Their collator with the tokenizer of a prepared corpus."""
-    path = data / "tokenizer.json"
-    roles = Tokenizer.load(path).roles
-    fast = PreTrainedTokenizerFast(
-        tokenizer_file=str(path),
-        cls_token=roles.cls,
-        sep_token=roles.sep,
-        mask_token=roles.mask,
-        pad_token=roles.pad,
-        unk_token=roles.unk,
-    )
-    return DataCollatorForLanguageModeling(tokenizer=fast, mlm=True)
 
 
 def _prepared(folder: Path) -> Path:

@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -30,25 +29,18 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from both_sides import LEARNS, How, Ours, Theirs
+from both_sides import LEARNS, How, Ours, Theirs, repeat
 from kernels import tell
 from pretrain_members import measure_members
-from timing import RECORDS, WARM, Timed, Turns, clean, gib, learn, matmul_rate, settle
-from torch import Tensor
+from rows import cloze_feed, grids
+from timing import RECORDS, WARM, Timed, Turns, clean, gib, learn, matmul_rate
 
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.select import Tokens
-from unmask.examples.packed import Join, Packed
-from unmask.examples.visits import EveryVisit
-from unmask.feed import Feed, padded
+from unmask.examples.packed import Join
 from unmask.nets.flops import STEP, token_head_cost, trunk_cost
-from unmask.objectives.mlm import MLM
 from unmask.ragged import within
 from unmask.records import Cloze, Inputs, Instance, Spans
 from unmask.shards.corpus import Corpus
-from unmask.tasks import Task
 from unmask.train.course import Lesson
-from unmask.views import DOCUMENTS
 
 PREDICTED = 0.15
 
@@ -155,25 +147,9 @@ def _time_theirs(how: How, make: Callable[[int], Instance], length: int, wish: a
     """Rows were made and masked before: theirs is not asked to wait for our data."""
     theirs = Theirs.of(how)
     instances = [make(turn) for turn in range(WARM)]
-    batches = [_grids(one) for one in instances]
-    loss = torch.zeros(())
-    for turn in range(WARM + wish.steps):
-        if turn == WARM:
-            settle(how.device)
-            began = time.perf_counter()
-        loss = theirs.step(theirs.load(batches[turn % len(batches)]))
-    settle(how.device)
-    seconds = (time.perf_counter() - began) / wish.steps
+    seconds, loss = repeat(theirs, [grids(one, 0) for one in instances], wish.steps)
     tokens = statistics.mean(len(instances[turn % WARM].inputs.ids) for turn in range(WARM, WARM + wish.steps))
-    return Timed(seconds, 0.0, tokens, float(loss), gib(how.device))
-
-
-def _grids(instance: Instance) -> dict[str, Tensor]:
-    """A batch as theirs takes it; without a mask where no place is padded, which is faster."""
-    grids = {name: torch.from_numpy(grid) for name, grid in padded(instance, 0).items()}
-    if bool(grids["attention_mask"].all()):
-        del grids["attention_mask"]
-    return grids
+    return Timed(seconds, 0.0, tokens, loss, gib(how.device))
 
 
 def _instances(data: Path | None, vocabulary: int, rows: int, length: int) -> Callable[[int], Instance]:
@@ -181,8 +157,7 @@ def _instances(data: Path | None, vocabulary: int, rows: int, length: int) -> Ca
     if data is None:
         drawn = [_random(vocabulary, rows, length, seed) for seed in range(WARM)]
         return lambda step: drawn[step % len(drawn)]
-    task = Task(name="cloze", examples=Packed(Join.BORDERS), corrupt=MaskOut(Tokens()), learns=(MLM(),), view=DOCUMENTS)
-    feed = Feed.plan_for(task, Corpus.open(data), length, EveryVisit(), seed=1)
+    feed = cloze_feed(Corpus.open(data), length, Join.BORDERS)
     return lambda step: feed(step, rows)
 
 

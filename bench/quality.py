@@ -8,8 +8,9 @@ First `unmask pretrain` runs as a user would type it: BERT's network, masked tok
 of `--short`. Then `BertForMaskedLM` learns from the same text in the way of its examples: rows filled across documents,
 `DataCollatorForLanguageModeling` in worker processes, AdamW with warm-up and linear decay, bfloat16, compiled;
 `--their-rate` is its best rate, to be found beforehand with shorter runs.
-What never happens here: two ways to judge. Both are judged on the same held-out rows with the same masks, and neither
-clock runs meanwhile, nor while programs start and code is compiled; only our recording of steps is on the clock.
+What never happens here: two ways to judge. Both are judged on the same held-out rows with the same masks. Their clock
+stands still while they are judged and while code is compiled; ours, the run's own, goes on while it is judged and while
+steps are recorded, and begins when the program has started.
 """
 
 from __future__ import annotations

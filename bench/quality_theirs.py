@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from both_sides import How, Theirs
-from joined import joined
-from pretrain_cpu import collator_of
+from both_sides import How, Theirs, their_adam
+from rows import collator_of, grids, joined
+from timing import settle
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from unmask.feed import Feed, padded
-from unmask.records import Ids, Instance
+from unmask.feed import Feed
+from unmask.records import Ids
 from unmask.train.lessons import Lessons
 
 WARM = 12
@@ -84,24 +84,21 @@ def learn(lessons: Lessons, wish: Wish) -> list[tuple[float, float]]:
     feed = next(iter(lessons.feeds.values()))
     how = How(wish.size, feed.corpus.vocab.size, wish.device, half=wish.device.type == "cuda", compiled=wish.compiled)
     theirs = Theirs.of(how)
-    trial = [_grids(lesson.instances[0], feed.corpus.vocab.pad) for lesson in lessons.trial()]
+    trial = [grids(lesson.instances[0], feed.corpus.vocab.pad) for lesson in lessons.trial()]
     batches = _batches(feed, wish)
-    each = _warm(theirs, batches, wish)
+    each = _warm(theirs, batches, wish.device)
     steps = max(int(60 * wish.minutes / each), 1)
     print(f"transformers: {1000 * each:.1f} ms a step, {steps:,} steps in {wish.minutes:g} minutes", flush=True)
-    theirs = _again(theirs, how)
+    theirs = _anew(theirs, how, wish.rate)
     rates = torch.optim.lr_scheduler.LambdaLR(theirs.optimizer, lambda step: _rate(step, steps))
-    found, spent, looks = (
-        [(0.0, _judged(theirs, trial))],
-        0.0,
-        {steps * k // wish.trials for k in range(1, wish.trials)},
-    )
-    settled, began = wish.device.type == "cuda", time.perf_counter()
+    looks = {steps * part // wish.trials for part in range(1, wish.trials + 1)}
+    found, spent = [(0.0, _judged(theirs, trial))], 0.0
+    began = time.perf_counter()
     for step in range(1, steps + 1):
         theirs.step(theirs.load(next(batches)))
         rates.step()
-        if step in looks or step == steps:
-            torch.cuda.synchronize() if settled else None
+        if step in looks:
+            settle(wish.device)
             spent += time.perf_counter() - began
             found.append((spent, _judged(theirs, trial)))
             print(f"transformers: {spent:5.0f} s, step {step:,}: {found[-1][1]:.3f}", flush=True)
@@ -124,34 +121,24 @@ def _batches(feed: Feed, wish: Wish) -> Iterator[Mapping[str, Tensor]]:
             yield {"input_ids": batch["input_ids"], "labels": batch["labels"]}  # rows are full, so no mask is needed
 
 
-def _warm(theirs: Theirs, batches: Iterator[Mapping[str, Tensor]], wish: Wish) -> float:
+def _warm(theirs: Theirs, batches: Iterator[Mapping[str, Tensor]], device: torch.device) -> float:
     """Seconds of a step when everything is compiled."""
-    _set_rate(theirs, wish.rate)
     for turn in range(WARM):
         if turn == WARM // 2:
-            torch.cuda.synchronize() if wish.device.type == "cuda" else None
+            settle(device)
             began = time.perf_counter()
         theirs.step(theirs.load(next(batches)))
-    torch.cuda.synchronize() if wish.device.type == "cuda" else None
+    settle(device)
     return (time.perf_counter() - began) / (WARM - WARM // 2)
 
 
-def _set_rate(theirs: Theirs, rate: float) -> None:
-    for group in theirs.optimizer.param_groups:
-        group["lr"] = group["initial_lr"] = rate
-
-
-def _again(theirs: Theirs, how: How) -> Theirs:
-    """The same compiled network with its first weights and a new optimiser."""
-    rate = theirs.optimizer.param_groups[0]["lr"]
-    fresh = Theirs.of(replace(how, compiled=False))
-    theirs.model.load_state_dict(fresh.model.state_dict())
-    made = Theirs(theirs.model, theirs.called, fresh.optimizer, theirs.run)
-    groups = [group["params"] for group in theirs.optimizer.param_groups]
-    for group, params in zip(made.optimizer.param_groups, groups, strict=True):
-        group["params"] = params
-    _set_rate(made, rate)
-    return made
+def _anew(theirs: Theirs, how: How, rate: float) -> Theirs:
+    """The same compiled network with its first weights and an optimiser that has seen nothing."""
+    theirs.model.load_state_dict(Theirs.of(replace(how, compiled=False)).model.state_dict())
+    optimizer = their_adam(theirs.model)
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    return replace(theirs, optimizer=optimizer)
 
 
 @torch.no_grad()
@@ -166,7 +153,3 @@ def _judged(theirs: Theirs, trial: list[dict[str, Tensor]]) -> float:
         count += asked
     theirs.model.train()
     return total / count
-
-
-def _grids(instance: Instance, pad: int) -> dict[str, Tensor]:
-    return {name: torch.from_numpy(grid) for name, grid in padded(instance, pad).items()}

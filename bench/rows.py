@@ -1,0 +1,74 @@
+"""The same text as rows for both sides: ours of a plain cloze, and those of `transformers` through its own collator.
+
+What arrives: a prepared corpus. What leaves: a feed of masked rows; rows joined as the examples of `transformers` join
+them; their collator; and padded tensors that their model takes.
+What never happens here: a difference in the text.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFast
+
+from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.select import Tokens
+from unmask.examples.packed import Join, Packed
+from unmask.examples.visits import EveryVisit
+from unmask.feed import Feed, padded
+from unmask.objectives.mlm import MLM
+from unmask.records import Ids, Instance
+from unmask.shards.corpus import Corpus, Shard
+from unmask.tasks import Task
+from unmask.tokenize.tokenizer import Tokenizer
+from unmask.tokenize.vocab import Vocab
+from unmask.views import DOCUMENTS
+
+
+def cloze_feed(corpus: Corpus, length: int, join: Join) -> Feed:
+    """Rows of masked tokens, nothing else; documents in a row do not see each other."""
+    task = Task(name="cloze", examples=Packed(join), corrupt=MaskOut(Tokens()), learns=(MLM(),), view=DOCUMENTS)
+    return Feed.plan_for(task, corpus, length, EveryVisit(), seed=1)
+
+
+def collator_of(data: Path) -> DataCollatorForLanguageModeling:
+    """Their collator with the tokenizer of a prepared corpus."""
+    path = data / "tokenizer.json"
+    roles = Tokenizer.load(path).roles
+    fast = PreTrainedTokenizerFast(
+        tokenizer_file=str(path),
+        cls_token=roles.cls,
+        sep_token=roles.sep,
+        mask_token=roles.mask,
+        pad_token=roles.pad,
+        unk_token=roles.unk,
+    )
+    return DataCollatorForLanguageModeling(tokenizer=fast, mlm=True)
+
+
+def grids(instance: Instance, pad: int) -> dict[str, Tensor]:
+    """Our masked rows as their model takes them."""
+    return unmasked({name: torch.from_numpy(grid) for name, grid in padded(instance, pad).items()})
+
+
+def unmasked(batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A batch for their model; without a mask where no place is padded, which is faster."""
+    full = bool(batch["attention_mask"].all())
+    return {name: grid for name, grid in batch.items() if not (full and name == "attention_mask")}
+
+
+def joined(corpus: Corpus, length: int) -> Ids:
+    """All text in full rows: every document between its two marks, in one line, cut evenly; the last piece is left."""
+    line = np.concatenate([_marked(shard, corpus.vocab) for shard in corpus.shards])
+    return line[: len(line) // length * length].reshape(-1, length)
+
+
+def _marked(shard: Shard, vocab: Vocab) -> Ids:
+    """The tokens of a shard with a mark behind and before every document: where two meet, the first one ends first."""
+    starts, ends = np.asarray(shard.documents[:-1]), np.asarray(shard.documents[1:])
+    marks = np.repeat(np.array([vocab.sep, vocab.cls], dtype=np.int32), len(starts))
+    ids: Ids = np.insert(np.asarray(shard.ids).astype(np.int32), np.concatenate([ends, starts]), marks)
+    return ids
