@@ -2,7 +2,8 @@
 # The runs of docs/family-results.md on one GPU; each line goes on where it was if it is started again.
 #
 #   bench/family_runs.sh tokens  DATA SUITE OUT [ernie:text]     eight members, 20 M tokens each, two seeds
-#   bench/family_runs.sh minutes DATA SUITE OUT [ernie:text]     eight members, half a minute each, one after another
+#   bench/family_runs.sh minutes DATA SUITE OUT [ernie:text]     eight members, half a minute each, one after another;
+#                                                                the card must have nothing else to do meanwhile
 #   bench/family_runs.sh claims  DATA TASKS OUT                  what papers claimed, seven times
 #
 # DATA is a prepared corpus (prepare --for ernie --vocabulary wordpiece; then unmask vectors), SUITE a folder of NAME.train.*

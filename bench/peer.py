@@ -21,21 +21,26 @@ from unmask.tokenize.vocab import Vocab
 _IGNORED = -100
 
 
+def their_tokenizer(tokenizer: Tokenizer, path: Path) -> PreTrainedTokenizerFast:
+    """Ours as theirs, from the file that holds it."""
+    roles = tokenizer.roles
+    return PreTrainedTokenizerFast(
+        tokenizer_file=str(path),
+        cls_token=roles.cls,
+        sep_token=roles.sep,
+        mask_token=roles.mask,
+        pad_token=roles.pad,
+        unk_token=roles.unk,
+    )
+
+
 class Peer:
     """`DataCollatorForLanguageModeling`, by token and by whole word."""
 
     def __init__(self, tokenizer: Tokenizer, path: Path) -> None:
         torch.set_num_threads(1)
         torch.manual_seed(0)
-        roles = tokenizer.roles
-        fast = PreTrainedTokenizerFast(
-            tokenizer_file=str(path),
-            cls_token=roles.cls,
-            sep_token=roles.sep,
-            mask_token=roles.mask,
-            pad_token=roles.pad,
-            unk_token=roles.unk,
-        )
+        fast = their_tokenizer(tokenizer, path)
         self._collators = {
             whole: DataCollatorForLanguageModeling(tokenizer=fast, mlm=True, whole_word_mask=whole)
             for whole in (False, True)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from peer import their_tokenizer
 from torch import Tensor
-from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFast
+from transformers import DataCollatorForLanguageModeling
 
 from unmask.corrupt.mask_out import MaskOut
 from unmask.corrupt.select import Tokens
@@ -37,16 +38,7 @@ def cloze_feed(corpus: Corpus, length: int, join: Join) -> Feed:
 def collator_of(data: Path) -> DataCollatorForLanguageModeling:
     """Their collator with the tokenizer of a prepared corpus."""
     path = data / "tokenizer.json"
-    roles = Tokenizer.load(path).roles
-    fast = PreTrainedTokenizerFast(
-        tokenizer_file=str(path),
-        cls_token=roles.cls,
-        sep_token=roles.sep,
-        mask_token=roles.mask,
-        pad_token=roles.pad,
-        unk_token=roles.unk,
-    )
-    return DataCollatorForLanguageModeling(tokenizer=fast, mlm=True)
+    return DataCollatorForLanguageModeling(tokenizer=their_tokenizer(Tokenizer.load(path), path), mlm=True)
 
 
 def grids(instance: Instance, pad: int) -> dict[str, Tensor]:
