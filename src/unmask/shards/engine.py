@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import signal
+import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -148,11 +149,19 @@ def _answer(call: Callable[..., Any], *arguments: object) -> tuple[bool, Any]:
 
 @contextlib.contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Processes that are started in this block never see Ctrl-C: it is for us to end them."""
+    """Processes that are started in this block never see Ctrl-C: it is for us to end them. Nor do we, until it ends."""
     # Starting the first process also starts a tracker, and that would let interrupts through again; so it comes first.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    # Another thread may still be interrupted, and then it is the main one that Python tells.
+    here = threading.current_thread() is threading.main_thread()
+    came: list[int] = []
+    usual = signal.signal(signal.SIGINT, lambda number, _: came.append(number)) if here else None
     try:
         yield
     finally:
+        if here:
+            signal.signal(signal.SIGINT, usual)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -11,7 +13,7 @@ from itertools import count, islice
 import pytest
 
 from unmask.errors import InputError, UserError
-from unmask.shards.engine import run
+from unmask.shards.engine import _interrupts_blocked, run
 
 
 class Square:
@@ -92,3 +94,23 @@ def test_workers_end_when_results_are_no_longer_wanted() -> None:
     results.close()  # type: ignore[attr-defined]
     with pytest.raises(ProcessLookupError):
         os.kill(home, 0)
+
+
+@pytest.mark.parametrize("idle", [False, True], ids=["alone", "beside a thread"])
+def test_an_interrupt_waits_until_processes_are_started(idle: bool) -> None:
+    """A thread that nobody shielded takes the signal, and Python would tell the main one at once."""
+    over, reached = threading.Event(), []
+    if idle:
+        threading.Thread(target=over.wait, daemon=True).start()
+
+    def start() -> None:
+        with _interrupts_blocked():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+            reached.append("the end")
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    over.set()
+    assert reached == ["the end"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
