@@ -11,10 +11,6 @@ at the back. Every draw is addressed by the sentence with which a row begins.
 
 from __future__ import annotations
 
-import itertools
-from array import array
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -23,15 +19,11 @@ from typing import ClassVar
 import numpy as np
 
 from unmask.errors import RecipeError
+from unmask.examples.pair_walk import TRUE, Chances, pairs_of
 from unmask.examples.plan import Frame, Plan
 from unmask.examples.stretches import sentences
-from unmask.keys import Key, Lane
-from unmask.records import Flag, Ints
+from unmask.keys import Key
 from unmask.shards.corpus import Corpus
-
-_DRAWS = 14
-_FRONT = 6
-_UNIT = float(2**64)
 
 
 class Negative(StrEnum):
@@ -55,7 +47,8 @@ class Grain(StrEnum):
 
 
 _FACT = {Negative.RANDOM: "next", Negative.SWAPPED: "order", Negative.BOTH: "pair"}
-_TRUE, _SWAP, _OTHER = 0, 1, 2
+_EDGES = {Negative.RANDOM: (1 / 2, 1 / 2), Negative.SWAPPED: (0.0, 1 / 2), Negative.BOTH: (1 / 3, 2 / 3)}
+"""Up to where a uniform number means text from another document, and up to where a swapped pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +85,11 @@ class Pairs:
                 "Separate documents by blank lines, or use swapped pairs (sentence order)."
             )
         room = Frame().room(length, 2)
-        walk = _Walk(self, corpus, room, key)
-        found = array("q")
-        for shard in range(len(corpus.shards)):
-            for pair in walk.shard(shard):
-                found.extend(pair)
-        table = np.frombuffer(found, dtype=np.int64).reshape(-1, 5) if found else np.zeros((0, 5), dtype=np.int64)
+        chances = Chances(*_EDGES[self.negative], self.short, self.grain is Grain.SENTENCE)
+        found = list(sentences(corpus, room))
+        table = np.concatenate([np.zeros((0, 5), dtype=np.int64), *pairs_of(corpus, found, room, chances, key)])
+        kind = table[:, 4]
+        fact = kind != TRUE if self.negative is Negative.RANDOM else kind
         count = len(table)
         return Plan(
             start=table[:, (0, 2)].reshape(-1),
@@ -105,122 +97,5 @@ class Pairs:
             segment=np.tile(np.array([0, 1], dtype=np.uint8), count),
             document=np.zeros(2 * count, dtype=np.uint16),
             rows=np.arange(0, 2 * count + 1, 2),
-            facts=MappingProxyType({_FACT[self.negative]: table[:, 4].astype(np.int8)}),
+            facts=MappingProxyType({_FACT[self.negative]: fact.astype(np.int8)}),
         )
-
-
-class _Walk:
-    """One pass over the sentences of all shards."""
-
-    def __init__(self, pairs: Pairs, corpus: Corpus, room: int, key: Key) -> None:
-        self.pairs, self.corpus, self.room, self.key = pairs, corpus, room, key
-        shards = list(sentences(corpus, room))
-        self.border = [_numbers(found.border) for found in shards]
-        self.document = [_numbers(found.document) for found in shards]
-        self.last = np.cumsum([len(document) - 1 for document in self.document]).tolist()
-
-    def shard(self, number: int) -> Iterator[tuple[int, int, int, int, int]]:
-        """The pairs of one shard: (start of A, length, start of B, length, fact)."""
-        border, document = self.border[number], self.document[number]
-        base = self.key.fold("pairs", number)
-        draws = base.fold(np.arange(len(border))).draws(Lane.PLAN, _DRAWS)
-        before = self.last[number] - (len(document) - 1)
-        for index, (first, last) in enumerate(itertools.pairwise(document)):
-            while first < last:
-                pair, first = self._pair(border, first, last, before + index, draws[first].tolist())
-                if pair is not None:
-                    yield pair
-
-    def _pair(
-        self, border: array[int], first: int, last: int, document: int, draw: list[int]
-    ) -> tuple[tuple[int, int, int, int, int] | None, int]:
-        """One row that begins with sentence `first`, and the sentence with which the next row begins."""
-        target = self.room
-        if draw[0] / _UNIT < self.pairs.short:
-            target = 2 + draw[1] * (self.room - 1) // 2**64
-        if self.pairs.grain is Grain.SENTENCE:
-            end = min(first + 2, last)
-        else:
-            end = min(max(bisect_left(border, border[first] + target), first + 1), last)
-        middle = first + 1 + draw[2] * (end - first - 1) // 2**64 if end - first > 1 else end
-        kind = self._kind(draw[3] / _UNIT, single=middle == end)
-        if kind == _OTHER:
-            other = self._other(document, target - (border[middle] - border[first]), draw)
-            return self._fit((border[first], border[middle]), other, self._fact(kind), draw), middle
-        if middle == end:
-            half = self._middle_word(border[first], border[end])
-            if half == border[first]:
-                return None, end
-            parts = (border[first], half), (half, border[end])
-        else:
-            parts = (border[first], border[middle]), (border[middle], border[end])
-        return self._fit(*(parts if kind == _TRUE else parts[::-1]), self._fact(kind), draw), end
-
-    def _kind(self, uniform: float, single: bool) -> int:
-        """What B is. A lone sentence has no continuation: under NSP its B is always random, as BERT does it."""
-        match self.pairs.negative:
-            case Negative.RANDOM:
-                return _OTHER if single or uniform < 0.5 else _TRUE
-            case Negative.SWAPPED:
-                return _SWAP if uniform < 0.5 else _TRUE
-            case Negative.BOTH:
-                return _OTHER if single or uniform < 1 / 3 else _SWAP if uniform < 2 / 3 else _TRUE
-
-    def _middle_word(self, start: int, end: int) -> int:
-        """Where the word begins that is nearest to the middle of a lone sentence; its start if it is one word."""
-        shard = self.corpus.shards[int(np.searchsorted(self.corpus.bases, start, side="right")) - 1]
-        words = start + np.flatnonzero(shard.units[start - shard.base : end - shard.base] & Flag.WORD)
-        later = words[words > start]
-        return int(later[np.abs(2 * later - start - end).argmin()]) if len(later) else start
-
-    def _fact(self, kind: int) -> int:
-        return int(kind != _TRUE) if self.pairs.negative is Negative.RANDOM else kind
-
-    def _other(self, document: int, wanted: int, draw: list[int]) -> tuple[int, int]:
-        """Text from another document, from a random sentence on: any document but this one, with equal chances."""
-        other = draw[4] * (self.last[-1] - 1) // 2**64
-        other += other >= document
-        shard = bisect_right(self.last, other)
-        local = other - (self.last[shard] - (len(self.document[shard]) - 1))
-        border = self.border[shard]
-        first, last = self.document[shard][local], self.document[shard][local + 1]
-        begin = first + draw[5] * (last - first) // 2**64
-        if self.pairs.grain is Grain.SENTENCE:
-            return border[begin], border[begin + 1]
-        end = bisect_left(border, border[begin] + max(wanted, 1), begin + 1, last + 1)
-        return border[begin], border[min(end, last)]
-
-    def _fit(
-        self, a: tuple[int, int], b: tuple[int, int], fact: int, draw: list[int]
-    ) -> tuple[int, int, int, int, int]:
-        """Cut both to the room: always from the longer one, each token from the front or the back by a coin."""
-        size_a, size_b = a[1] - a[0], b[1] - b[0]
-        excess = max(0, size_a + size_b - self.room)
-        cut_a, cut_b = _shares(size_a, size_b, excess)
-        front_a = _heads(draw[_FRONT : _FRONT + 4], cut_a)
-        front_b = _heads(draw[_FRONT + 4 :], cut_b)
-        return a[0] + front_a, size_a - cut_a, b[0] + front_b, size_b - cut_b, fact
-
-
-def _numbers(values: Ints) -> array[int]:
-    """Plain numbers in 8 bytes each: a list would take five times as much."""
-    numbers = array("q")
-    numbers.frombytes(values.astype(np.int64).tobytes())
-    return numbers
-
-
-def _shares(size_a: int, size_b: int, excess: int) -> tuple[int, int]:
-    """How many tokens each side loses when the longer side (B, if equal) loses one, `excess` times."""
-    level = max(0, min(excess, abs(size_a - size_b)))
-    rest = excess - level
-    longer = level + rest // 2
-    if size_a > size_b:
-        return longer, rest // 2 + rest % 2
-    return rest // 2, level + rest // 2 + rest % 2
-
-
-def _heads(words: list[int], coins: int) -> int:
-    """How many of so many coins show heads: the bits of random words. Beyond 256 coins, the expected number."""
-    known = min(coins, 64 * len(words))
-    bits = sum(word << (64 * i) for i, word in enumerate(words))
-    return (bits & ((1 << known) - 1)).bit_count() + (coins - known) // 2

@@ -35,16 +35,20 @@ def sentences(corpus: Corpus, limit: int) -> Iterator[Sentences]:
 def _cut(shard: Shard, limit: int) -> Ints:
     border = shard.sentences.astype(np.int64)
     long = np.flatnonzero(np.diff(border) > limit)
-    extra = [word_cuts(shard, int(border[i]), int(border[i + 1]), limit) for i in long]
-    return np.sort(np.concatenate([border, *extra])) if extra else border
+    if not len(long):
+        return border
+    words = np.flatnonzero(np.asarray(shard.units) & Flag.WORD)
+    return np.sort(np.concatenate([border, *word_cuts(words, border[long], border[long + 1], limit)]))
 
 
-def word_cuts(shard: Shard, start: int, end: int, limit: int) -> Ints:
-    """Where to cut a stretch so that no part exceeds the limit: each part as long as it can be, on word borders."""
-    words = start + np.flatnonzero(np.asarray(shard.units[start:end]) & Flag.WORD)
-    cuts = []
-    while end - start > limit:
+def word_cuts(words: Ints, start: Ints, end: Ints, limit: int) -> Iterator[Ints]:
+    """Where to cut stretches so that no part exceeds the limit, each part as long as it can be, where words begin.
+
+    First the first cuts of all that are too long, then the second ones of those that still are, and so on.
+    """
+    while len(start):
         last = words[np.searchsorted(words, start + limit, side="right") - 1]
-        start = int(last) if last > start else start + limit
-        cuts.append(start)
-    return np.array(cuts, dtype=np.int64)
+        start = np.where(last > start, last, start + limit)
+        yield start
+        long = end - start > limit
+        start, end = start[long], end[long]

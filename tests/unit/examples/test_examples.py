@@ -11,7 +11,8 @@ from small_corpus import TEXT, VOCAB, make_corpus
 from unmask.errors import RecipeError
 from unmask.examples.lanes import Lanes
 from unmask.examples.packed import Join, Packed
-from unmask.examples.pairs import Grain, Negative, Pairs, _shares
+from unmask.examples.pair_walk import heads, part, shares
+from unmask.examples.pairs import Grain, Negative, Pairs
 from unmask.examples.plan import build
 from unmask.examples.sentences import Single
 from unmask.examples.visits import Copies, EveryVisit, Visits
@@ -183,7 +184,20 @@ def test_the_longer_side_loses_one_token_at_a_time(a, b, room):
             left_a -= 1
         else:
             left_b -= 1
-    assert _shares(a, b, excess) == (a - left_a, b - left_b)
+    cut_a, cut_b = shares(np.array([a]), np.array([b]), np.array([excess]))
+    assert (cut_a.item(), cut_b.item()) == (a - left_a, b - left_b)
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), min_size=4, max_size=4), st.integers(0, 300))
+def test_coins_are_the_first_bits_of_random_words(words, coins):
+    bits = "".join(f"{word:064b}"[::-1] for word in words)
+    shown = heads(np.array([words], dtype=np.uint64), np.array([coins]))
+    assert shown.item() == bits[:coins].count("1") + max(coins - 256, 0) // 2
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(1, 2**31))
+def test_a_part_of_a_word_is_its_product_without_the_last_bits(word, bound):
+    assert part(np.array([word], dtype=np.uint64), bound).item() == word * bound // 2**64
 
 
 def test_one_document_cannot_have_a_random_partner():
