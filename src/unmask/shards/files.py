@@ -13,7 +13,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -74,6 +74,16 @@ def write_array(path: Path, array: npt.NDArray[Any]) -> str:
     return writing.state.hexdigest()
 
 
+def write_blocks(path: Path, blocks: Iterable[bytes | memoryview]) -> str:
+    """Write a file into a folder that is not yet in place, block by block, and return the digest of its bytes."""
+    with path.open("wb") as file:
+        writing = _Digesting(file)
+        for block in blocks:
+            writing.write(block)
+        _flush(file)
+    return writing.state.hexdigest()
+
+
 class _Digesting:
     """Passes bytes on and keeps their digest.
 
@@ -84,7 +94,7 @@ class _Digesting:
         self.file = file
         self.state = hashlib.blake2b(digest_size=16)
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes | memoryview) -> int:
         self.state.update(data)
         return self.file.write(data)
 

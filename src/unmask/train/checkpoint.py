@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors.torch import load
 from torch import Tensor
 
 from unmask.errors import InputError
-from unmask.shards.files import digest_of, digest_of_bytes, is_part, new_file, new_folder, part_of, write_json
+from unmask.shards.files import digest_of, digest_of_bytes, is_part, new_folder, part_of, write_blocks, write_json
 from unmask.train.budget import Progress
+from unmask.train.tensor_file import blocks_of
 
 CHECKPOINTS = "checkpoints"
 """What the folder that they lie in is called, inside the folder of a run."""
@@ -62,9 +63,7 @@ def write_checkpoint(final: Path, model: Mapping[str, Tensor], optimiser: Mappin
     with new_folder(final) as part:
         digests = {}
         for name, tensors in ((MODEL, model), (OPTIMISER, optimiser)):
-            with new_file(part / name) as file:
-                file.write(save({key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}))
-            digests[name] = digest_of(part / name)
+            digests[name] = write_blocks(part / name, blocks_of(tensors))
         content = {**state.describe(), "files": digests}
         write_json(part / STATE, {**content, "digest": _digest(content)})
 

@@ -25,16 +25,15 @@ from unmask.train.checkpoint import (
     State,
     checkpoints,
     discard,
-    prune,
     read_state,
     read_tensors,
-    save_checkpoint,
     sweep_checkpoints,
     write_checkpoint,
 )
 from unmask.train.optim_state import load_state_tensors, state_tensors
 from unmask.train.record import Line, Listener, Record
 from unmask.train.step import Loaded, Worker
+from unmask.train.writer import Writer
 
 _NEVER = -1
 """The step from which a record is kept when nothing is resumed: none of its lines stays."""
@@ -49,6 +48,7 @@ class Keeping:
     listeners: Sequence[Listener]
     records: Sequence[Record]
     """The record; empty for all processes but the first."""
+    writer: Writer
     state: State
     """Where the run stood when it was opened."""
     resumed: bool
@@ -67,7 +67,8 @@ class Keeping:
         with ExitStack() as stack:
             step = state.progress.step if found else _NEVER
             records = [stack.enter_context(Record(folder, step))] if leads else []
-            keeping = Keeping(folder, worker, listeners if leads else (), records, state, bool(found))
+            writer = stack.enter_context(Writer.into(folder / CHECKPOINTS, worker.run.keep))
+            keeping = Keeping(folder, worker, listeners if leads else (), records, writer, state, bool(found))
             keeping.add(_start(worker, state))
             yield keeping
 
@@ -79,21 +80,24 @@ class Keeping:
             listen(line)
 
     def save(self, state: State) -> None:
-        """A checkpoint, after the lines that led to it; older ones are removed."""
+        """A checkpoint, after the lines that led to it, is on its way to the disk; older ones will be removed."""
         for record in self.records:
             record.secure()
-            save_checkpoint(self.folder / CHECKPOINTS, *_tensors(self.worker), state)
-            prune(self.folder / CHECKPOINTS, self.worker.run.keep, state.best.step)
+            self.writer.write(*_tensors(self.worker), state)
         self.saved_at = time.monotonic()
 
     def is_late(self) -> bool:
-        """Whether the last checkpoint is older than the run allows, by the clock of the process that writes them."""
-        return bool(self.records) and time.monotonic() - self.saved_at > 60 * self.worker.run.save_minutes
+        """Whether the last checkpoint is older than the run allows, by the clock of the process that writes them; or
+        could not be written, which is told with the next one.
+        """
+        late = self.writer.failed or time.monotonic() - self.saved_at > 60 * self.worker.run.save_minutes
+        return bool(self.records) and late
 
     def keep_broken(self, state: State, loaded: Loaded) -> Path:
         """Keep the state before a step that failed, and its batch, for whoever looks for the reason."""
         where = self.folder / f"not-finite-{state.progress.step + 1}"
         if self.records:
+            self.writer.wait()
             if where.exists():
                 discard(where)
             write_checkpoint(where, *_tensors(self.worker), state)
@@ -138,6 +142,7 @@ def _start(worker: Worker, state: State) -> dict[str, object]:
         "compile": run.compile,
         "even": run.fixed,
         "graphs": run.graphs,
+        "fused": run.fused and not run.compile,
         "queue": worker.queue,
         "torch": torch.__version__,
         "time": datetime.now().astimezone().isoformat(timespec="seconds"),
