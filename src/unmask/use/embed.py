@@ -28,6 +28,8 @@ from unmask.use.rows import SPECIALS, device_of, flat, framed
 
 _WINDOW = 32
 """How many batches are sorted by length together."""
+_CACHED = 2048
+"""Tokens whose states a processor keeps at hand while it computes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +77,30 @@ def _window(model: Model, rows: Sequence[list[int]], pooling: Pooling, batch: in
     vectors_ND = np.empty((len(rows), model.shape.width), np.float32)
     model.eval()
     with torch.inference_mode():
-        for start in range(0, len(order), batch):
-            chosen = order[start : start + batch]
+        for chosen in parted(order, [len(row) for row in rows], batch, _room(device_of(model))):
             tokens = flat([rows[number] for number in chosen], device_of(model))
             states_TD = model.trunk(tokens).layers[pooling.layer]
             vectors_ND[chosen] = pooling(states_TD, tokens.borders).cpu().numpy()
     return vectors_ND
+
+
+def parted(order: Sequence[int], lengths: Sequence[int], batch: int, room: int) -> Iterator[list[int]]:
+    """Rows that are computed at once, in order: at most `batch`, and no more tokens than there is room for."""
+    chosen: list[int] = []
+    taken = 0
+    for number in order:
+        if chosen and (len(chosen) == batch or taken + lengths[number] > room):
+            yield chosen
+            chosen, taken = [], 0
+        chosen.append(number)
+        taken += lengths[number]
+    if chosen:
+        yield chosen
+
+
+def _room(device: torch.device) -> int:
+    """Tokens that are computed at once: on a CPU what stays in the cache."""
+    return _CACHED if device.type == "cpu" else 2**31
 
 
 def _pooled(pool: Pool, states_TD: Tensor, borders: Borders) -> Tensor:

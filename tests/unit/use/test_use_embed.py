@@ -7,7 +7,7 @@ from small_net import small_model, small_tokenizer
 
 from unmask.errors import InputError
 from unmask.use.choices import Pool
-from unmask.use.embed import Pooling, embed
+from unmask.use.embed import Pooling, embed, parted
 from unmask.use.rows import flat
 from unmask.use.vector_file import write_vectors
 
@@ -86,3 +86,10 @@ def test_no_blocks_are_an_empty_array_and_a_failure_leaves_nothing(tmp_path):
     with pytest.raises(InputError):
         write_vectors(tmp_path / "w.npy", broken(), 5)
     assert [path.name for path in tmp_path.iterdir()] == ["v.npy"]
+
+
+def test_rows_are_computed_together_up_to_a_number_and_up_to_a_room() -> None:
+    """Every row once, in order; a row that is longer than the room goes alone."""
+    lengths = [50, 9, 9, 9, 4, 4, 4, 4, 4, 1]
+    parts = list(parted(range(10), lengths, batch=4, room=20))
+    assert parts == [[0], [1, 2], [3, 4, 5], [6, 7, 8, 9]]
