@@ -1,4 +1,7 @@
-"""Property tests draw the same cases every time; set HYPOTHESIS_PROFILE=explore to look for new ones."""
+"""Property tests draw the same cases every time; set HYPOTHESIS_PROFILE=explore to look for new ones.
+
+Without a GPU kernels are interpreted, where Triton is installed; it looks at its switch when it is first imported.
+"""
 
 import contextlib
 import os
@@ -6,7 +9,11 @@ import signal
 import subprocess
 
 import pytest
+import torch
 from hypothesis import settings
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
 
 settings.register_profile("steady", derandomize=True, print_blob=True)
 settings.register_profile("explore", derandomize=False, print_blob=True)

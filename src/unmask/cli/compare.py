@@ -83,6 +83,10 @@ def compare(
         Literal["auto", "on", "off"],
         typer.Option(help="Whole steps as CUDA graphs; auto: on such a GPU.", rich_help_panel=_RUNS),
     ] = "auto",
+    plain: Annotated[
+        bool,
+        typer.Option("--plain", help="No kernels of our own on a GPU: torch's.", rich_help_panel=_RUNS),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what it would cost, and stop.", rich_help_panel=_RUNS)
     ] = False,
@@ -128,5 +132,6 @@ def compare(
         precision=precision,
         compile=compile_,
         graphs=graphs,
+        plain=plain,
     )
     Comparison(contest, out, at_once, pretrain_at_once).work(dry_run)

@@ -81,7 +81,7 @@ def show_forecast(contest: Contest, costs: Forecast, missing: Sequence[Entry], t
 
 def _measured(contest: Contest, arm: Arm) -> Estimate:
     parts = contest.parts(arm, 0)
-    how = _logistics(contest).here()
+    how = _logistics(contest).here(parts.recipe)
     found = estimate(parts.training, how, Processes(0, 1, how.device), parts.probes())
     del parts
     gc.collect()
@@ -98,6 +98,7 @@ def _logistics(contest: Contest) -> Logistics:
         micro=0,
         compile=False,
         graphs=contest.graphs,
+        plain=contest.plain,
         trials=1,
         keep=1,
         save_minutes=1.0,

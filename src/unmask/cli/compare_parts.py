@@ -61,6 +61,7 @@ class Contest:
     precision: Literal["auto", "float32", "bfloat16"]
     compile: bool
     graphs: Switch
+    plain: bool
 
     @cached_property
     def arms(self) -> tuple[Arm, ...]:
@@ -116,7 +117,8 @@ class Contest:
     @property
     def logistics(self) -> tuple[str, ...]:
         """Words about the machine, for every run."""
-        return ("--device", self.device, "--precision", self.precision, "--graphs", self.graphs)
+        plain = ("--plain",) if self.plain else ()
+        return ("--device", self.device, "--precision", self.precision, "--graphs", self.graphs, *plain)
 
     def pretrain_words(self) -> list[str]:
         """What every pre-training is told beyond its member and its folder."""

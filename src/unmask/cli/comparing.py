@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from unmask.cli.children import Child, Children
 from unmask.cli.compare_cost import Forecast, forecast, show_forecast
 from unmask.cli.compare_parts import Contest, check_alone
 from unmask.cli.compare_table import show, told_page
+from unmask.cli.pretraining import suited_micro
 from unmask.cli.progress import Tick, progress
 from unmask.cli.terminal import interruptible, say
 from unmask.evaluate.suite import check_readable
@@ -26,6 +27,7 @@ from unmask.report.compare_page import compare_page
 from unmask.shards.files import write_json, write_text
 from unmask.train.folder import begin, check, finished, hold
 from unmask.train.record import RECORD, read_record
+from unmask.train.run import run_here
 
 RESULTS, PAGE = "compare.json", "compare.html"
 
@@ -94,7 +96,17 @@ class Comparison:
         for entry in some:
             folder = self.out / entry.place / NETWORK
             if not finished(folder):
-                yield Child(tuple(entry.pretrain(self.out, self.contest.pretrain_words())), folder)
+                words = [*self.contest.pretrain_words(), *self._modest(entry)]
+                yield Child(tuple(entry.pretrain(self.out, words)), folder)
+
+    def _modest(self, entry: Entry) -> list[str]:
+        """Runs that share a device share its memory."""
+        if self.pretrain_at_once == 1:
+            return []
+        recipe = self.contest.parts(entry.arm, entry.seed).recipe
+        run = run_here(self.contest.device, self.contest.precision, self.contest.graphs, self.contest.plain)
+        run = replace(run, compile=self.contest.compile)
+        return ["--micro-tokens", str(suited_micro(recipe, run, self.pretrain_at_once))]
 
     def _keep_points(self, entry: Entry) -> None:
         places = [self.out / entry.point(number) for number in range(1, self.contest.points)]

@@ -42,6 +42,7 @@ def multitask(
     graphs: Annotated[
         Literal["auto", "on", "off"], typer.Option(help="Whole steps as CUDA graphs; auto: on such a GPU.")
     ] = "auto",
+    plain: Annotated[bool, typer.Option("--plain", help="No kernels of our own on a GPU: torch's.")] = False,
 ) -> None:
     """Tune one network for several tasks at once, as MT-DNN does. The same command goes on after a stop.
 
@@ -75,7 +76,7 @@ def multitask(
         seed=seed,
         start=Origin.SCRATCH if from_scratch else Origin.PRETRAINED,
     )
-    run = replace(run_here(device, precision, graphs), keep=1, trials=max(1, round(epochs)))
+    run = replace(run_here(device, precision, graphs, plain), keep=1, trials=max(1, round(epochs)))
     together = Together(declared, opened.model, opened.tokenizer, how, opened.name, Order(order), Mover(optimiser))
     with joined(run.device) as processes:
         work(together, then_each, run, processes, out)

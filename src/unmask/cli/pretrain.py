@@ -45,6 +45,7 @@ def pretrain(
     graphs: Annotated[
         Literal["auto", "on", "off"], typer.Option(help="Whole steps as CUDA graphs; auto: on such a GPU.")
     ] = "auto",
+    plain: Annotated[bool, typer.Option("--plain", help="No kernels of our own on a GPU: torch's.")] = False,
     trials: Annotated[int, typer.Option(min=1, help="How often to judge on held-out text.")] = 20,
     keep: Annotated[int, typer.Option(min=1, help="Checkpoints to keep, beside the best.")] = 2,
     save_minutes: Annotated[float, typer.Option(min=0, help="Longest time between two checkpoints.")] = 10.0,
@@ -92,6 +93,7 @@ def pretrain(
             micro=micro_tokens or 0,
             compile=compile_,
             graphs=graphs,
+            plain=plain,
             trials=trials,
             keep=keep,
             save_minutes=save_minutes,

@@ -15,14 +15,17 @@ from typing import Literal
 from unmask.cli.pretrain_parts import Pretraining, Wish
 from unmask.cli.terminal import interruptible, say
 from unmask.cli.watching import show_estimate, show_start, show_summary, watching
+from unmask.nets.held import held_bytes
+from unmask.objectives.guess import networks_of
 from unmask.shards.files import write_text
+from unmask.tasks import Recipe
 from unmask.train.checkpoint import CHECKPOINTS, checkpoints
 from unmask.train.estimate import estimate
 from unmask.train.folder import NEW, begin, check, finish, finished, hold
 from unmask.train.loop import train
 from unmask.train.processes import Processes, joined
 from unmask.train.record import Listener
-from unmask.train.run import Run, Switch, run_here
+from unmask.train.run import Precision, Run, Switch, choose_micro, run_here
 
 _FEW = 1000
 """Fewer steps than this get a hint. Published runs have a hundred thousand and more."""
@@ -40,18 +43,19 @@ class Logistics:
     """Most tokens in a micro-batch; 0: what suits the device."""
     compile: bool
     graphs: Switch
+    plain: bool
     trials: int
     keep: int
     save_minutes: float
     tensorboard: bool
     dry_run: bool
 
-    def here(self) -> Run:
+    def here(self, recipe: Recipe) -> Run:
         """The same with nothing left open, for the machine that is there."""
-        run = run_here(self.device, self.precision, self.graphs)
+        run = run_here(self.device, self.precision, self.graphs, self.plain)
         return replace(
             run,
-            micro=self.micro or run.micro,
+            micro=self.micro or suited_micro(recipe, replace(run, compile=self.compile)),
             compile=self.compile,
             keep=self.keep,
             save_minutes=self.save_minutes,
@@ -61,7 +65,8 @@ class Logistics:
 
 def run(wish: Wish, logistics: Logistics) -> None:
     """Pre-train, with an estimate before, progress all along and a summary at the end."""
-    parts, how, out = Pretraining(wish), logistics.here(), logistics.out
+    parts, out = Pretraining(wish), logistics.out
+    how = logistics.here(parts.recipe)
     if wish.start:
         say(f"reading the network in {wish.start} ...", beside=True)
     if not logistics.dry_run:
@@ -75,6 +80,17 @@ def run(wish: Wish, logistics: Logistics) -> None:
             return
         with hold(out) if processes.leads else nullcontext(), interruptible(out):
             _run(parts, how, processes, logistics)
+
+
+def suited_micro(recipe: Recipe, run: Run, sharing: int = 1) -> int:
+    """How many tokens are computed at once by each of so many runs that share a device.
+
+    Steps that are recorded have memory of their own, beside that of steps that come in a new shape.
+    """
+    fused = run.fused and not run.compile
+    held = sum(held_bytes(trunk, fused) for trunk in networks_of(recipe.trunk, recipe.objectives))
+    twice = (run.precision is Precision.FLOAT32, run.graphs)
+    return choose_micro(run.device, held * 2 ** sum(twice) * sharing)
 
 
 def _run(parts: Pretraining, how: Run, processes: Processes, logistics: Logistics) -> None:

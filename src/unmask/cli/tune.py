@@ -104,6 +104,10 @@ def tune(
         Literal["auto", "on", "off"],
         typer.Option(help="Whole steps as CUDA graphs; auto: on such a GPU.", rich_help_panel=_RUNS),
     ] = "auto",
+    plain: Annotated[
+        bool,
+        typer.Option("--plain", help="No kernels of our own on a GPU: torch's.", rich_help_panel=_RUNS),
+    ] = False,
 ) -> None:
     """Fine-tune a network on a task: classes, numbers, tags, spans, choices, orders or texts. Starting again goes on.
 
@@ -168,7 +172,7 @@ def tune(
         start=Origin.SCRATCH if from_scratch else Origin.PRETRAINED,
         beside=beside,
     )
-    run = replace(run_here(device, precision, graphs), keep=1, trials=max(1, round(epochs)))
+    run = replace(run_here(device, precision, graphs, plain), keep=1, trials=max(1, round(epochs)))
     model = opened.model if dropout is None else with_dropout(opened.model, dropout)
     tuning = Tuning(job, model, opened.tokenizer, how, opened.name, moves)
     with joined(run.device) as processes:

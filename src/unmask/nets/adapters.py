@@ -45,6 +45,7 @@ def add_adapters(trunk: Transformer, narrow: int, seed: int) -> None:
     """Put a bottleneck into every branch, the same for the same seed; a branch that blocks share gets one."""
     generator = torch.Generator().manual_seed(seed)
     for branch in [part for part in trunk.modules() if isinstance(part, Branch)]:
+        branch.fuse(False)  # its sum is no longer that of the work alone
         adapter = Bottleneck(trunk.trunk.width, narrow)
         adapter.draw(generator)
         branch.adapt = adapter

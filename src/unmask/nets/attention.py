@@ -10,41 +10,24 @@ Shapes: T tokens, S sequences, L the longest, D width, H heads, K width of a hea
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.nets.dropout import drop
+from unmask.nets.fused import Lowered
 from unmask.nets.kept import Kept
 from unmask.nets.layout import Borders, Sight, from_grid, to_grid
+from unmask.nets.lowering import Lowering, chosen
 from unmask.nets.near import near
 from unmask.nets.trunk import Trunk
 
-
-class Lowering(StrEnum):
-    """The ways in which attention can be computed; all give the same result."""
-
-    AUTO = "auto"
-    """Without attention dropout VARLEN on a GPU in half precision, unless a source is seen by all (PREFIX), which it
-    cannot say; with dropout EACH on a CPU, where SDPA has no kernel for it and would write everything out as well, with
-    padding; else SDPA. Under a NEAR sight EACH wherever VARLEN cannot be taken: a grid would cost the square of the
-    length."""
-    DENSE = "dense"
-    """Scores, softmax and sum written out: the reference."""
-    EACH = "each"
-    """The same written out for one sequence after another: no padding, no mask, and the scores stay in the cache. Under
-    a NEAR sight in blocks of queries, each against the keys within its reach alone (`near.py`)."""
-    SDPA = "sdpa"
-    """torch's fused attention on a padded grid."""
-    FLEX = "flex"
-    """FlexAttention with a document mask over the flat batch."""
-    VARLEN = "varlen"
-    """Variable-length flash attention over the flat batch, CUDA only."""
+__all__ = ["Attention", "Lowering", "attend", "chosen"]
 
 
-class Attention(nn.Module):
+class Attention(Lowered):
     """Multi-head self-attention with merged query, key and value projections."""
 
     def __init__(self, trunk: Trunk) -> None:
@@ -57,8 +40,7 @@ class Attention(nn.Module):
 
     def forward(self, x_TD: Tensor, around: Borders | Kept) -> Tensor:
         """Attend inside each sequence. What is kept of the tokens before is what the newest ones see of theirs."""
-        qkv_T3HK = self._project(x_TD)
-        y_THK = around.join(qkv_T3HK) if isinstance(around, Kept) else self._attend(qkv_T3HK, around)
+        y_THK = around.join(self._project(x_TD)) if isinstance(around, Kept) else self._attend(x_TD, around)
         out_TD: Tensor = self.out(y_THK.flatten(1))
         return out_TD
 
@@ -66,32 +48,47 @@ class Attention(nn.Module):
         """What others see of these states (T x 2 x H x K): to be kept while something is written after them."""
         return self._project(x_TD)[:, 1:]
 
-    def _project(self, x_TD: Tensor) -> Tensor:
-        qkv_T3HK: Tensor = self.qkv(x_TD).view(len(x_TD), 3, self.heads, -1)
-        return qkv_T3HK
+    def _project(self, x_TD: Tensor, owed_3D: Tensor | None = None) -> Tensor:
+        """Queries, keys and values; a bias that is owed its gradient is added without one."""
+        qkv_TE = self.qkv(x_TD) if owed_3D is None else F.linear(x_TD, self.qkv.weight, owed_3D.detach())
+        return qkv_TE.view(len(x_TD), 3, self.heads, -1)
 
-    def _attend(self, qkv_T3HK: Tensor, borders: Borders) -> Tensor:
+    def _attend(self, x_TD: Tensor, borders: Borders) -> Tensor:
         dropout, borders = self.dropout if self.training else 0.0, borders.plain()
-        lowering = chosen(self.lowering, qkv_T3HK, dropout, borders.sight)
-        return attend(lowering, qkv_T3HK, borders, dropout)
+        # The gradient of the bias is a sum that attention has in hand on its way back.
+        owed_3D = self.qkv.bias if self.fused and type(self.qkv) is nn.Linear else None
+        qkv_T3HK = self._project(x_TD, owed_3D)
+        lowering = chosen(self.lowering, qkv_T3HK, dropout, borders.sight, self.fused)
+        return attend(lowering, qkv_T3HK, borders, dropout, owed_3D)
 
 
-def attend(lowering: Lowering, qkv_T3HK: Tensor, borders: Borders, dropout: float = 0.0) -> Tensor:
-    """What every token hears, computed in one way; `AUTO` is none, `chosen` says which it stands for."""
-    return _KERNELS[lowering](qkv_T3HK, borders, dropout)
+def attend(
+    lowering: Lowering, qkv_T3HK: Tensor, borders: Borders, dropout: float = 0.0, owed_3D: Tensor | None = None
+) -> Tensor:
+    """What every token hears, computed in one way; `AUTO` is none, `chosen` says which it stands for.
+
+    `owed_3D`: a bias that is in the states already, and has yet to get its gradient.
+    """
+    if lowering is Lowering.KERNEL:
+        from unmask.nets.kernels_attention import attended
+
+        return attended(qkv_T3HK, borders, dropout, owed_3D)
+    if owed_3D is not None:
+        qkv_T3HK = _Owing.apply(qkv_T3HK, owed_3D)  # type: ignore[no-untyped-call]
+    return _LOWERINGS[lowering](qkv_T3HK, borders, dropout)
 
 
-def chosen(wish: Lowering, states: Tensor, dropout: float, sight: Sight = Sight.FULL) -> Lowering:
-    """The lowering that is taken for these states."""
-    if wish is not Lowering.AUTO:
-        return Lowering.SDPA if wish is Lowering.VARLEN and sight is Sight.PREFIX else wish
-    halves, even = states.dtype in (torch.bfloat16, torch.float16), states.shape[-1] % 8 == 0  # what flash can read
-    if states.is_cuda and halves and even and not dropout:
-        return Lowering.SDPA if sight is Sight.PREFIX else Lowering.VARLEN
-    if sight is Sight.NEAR:
-        return Lowering.EACH
-    # Compiled code would be made anew for every list of lengths.
-    return Lowering.EACH if states.is_cpu and dropout and not torch.compiler.is_compiling() else Lowering.SDPA
+class _Owing(torch.autograd.Function):
+    """States as they are, and the gradient that a bias in them is owed."""
+
+    @staticmethod
+    def forward(ctx: Any, qkv_T3HK: Tensor, owed_3D: Tensor) -> Tensor:  # noqa: ANN401
+        ctx.dtype = owed_3D.dtype
+        return qkv_T3HK.view_as(qkv_T3HK)
+
+    @staticmethod
+    def backward(ctx: Any, dqkv_T3HK: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ANN401
+        return dqkv_T3HK, dqkv_T3HK.sum(0).flatten().to(ctx.dtype)
 
 
 def _grids(qkv_T3HK: Tensor, borders: Borders) -> tuple[Tensor, ...]:
@@ -188,7 +185,7 @@ def _window(borders: Borders) -> tuple[int, int]:
     return -1, 0 if borders.sight is Sight.PAST else -1
 
 
-_KERNELS = {
+_LOWERINGS = {
     Lowering.DENSE: _dense,
     Lowering.EACH: _each,
     Lowering.SDPA: _sdpa,

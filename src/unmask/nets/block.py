@@ -15,12 +15,13 @@ from torch import Tensor, nn
 from unmask.nets.attention import Attention
 from unmask.nets.cross import Source
 from unmask.nets.dropout import drop
+from unmask.nets.fused import Lowered, Open, add_norm, bias_gelu, recast, served
 from unmask.nets.kept import Kept
 from unmask.nets.layout import Borders
 from unmask.nets.trunk import Activation, Norm, Sharing, Trunk
 
 
-class FeedForward(nn.Module):
+class FeedForward(Lowered):
     """Two linear layers with a non-linearity between them."""
 
     def __init__(self, trunk: Trunk) -> None:
@@ -31,8 +32,19 @@ class FeedForward(nn.Module):
 
     def forward(self, x_TD: Tensor) -> Tensor:
         """Up, bend, down."""
-        down_TD: Tensor = self.down(bend(self.up(x_TD), self.activation))
+        down_TD: Tensor = self.down(bent(self.up, x_TD, self.activation, self.fused))
         return down_TD
+
+
+_KERNELS = frozenset({Activation.GELU, Activation.GELU_TANH})
+"""The non-linearities that there are kernels for."""
+
+
+def bent(layer: nn.Linear, x_TD: Tensor, activation: Activation, fused: bool = False) -> Tensor:
+    """A linear layer and the non-linearity; in one pass over the product, where that is wished for and can be."""
+    if fused and type(layer) is nn.Linear and activation in _KERNELS and served(x_TD):
+        return bias_gelu(F.linear(x_TD, layer.weight), layer.bias, tanh=activation is Activation.GELU_TANH)
+    return bend(layer(x_TD), activation)
 
 
 def bend(x_TF: Tensor, activation: Activation) -> Tensor:
@@ -51,7 +63,7 @@ def bend(x_TF: Tensor, activation: Activation) -> Tensor:
             return F.gelu(gate_TF) * value_TF
 
 
-class Branch(nn.Module):
+class Branch(Lowered):
     """A piece of work with its residual, norm and dropout. Post-norm: LN(x + f(x)). Pre-norm: x + f(LN(x))."""
 
     def __init__(self, trunk: Trunk, work: nn.Module) -> None:
@@ -64,10 +76,24 @@ class Branch(nn.Module):
 
     def forward(self, x_TD: Tensor, *context: Borders | Kept | Source) -> Tensor:
         """Add what the work makes of the states."""
+        if self.fused:
+            rate = self.dropout if self.training else 0.0
+            return add_norm(x_TD, self.work(x_TD, *context), self._last.get_parameter("bias"), self.norm, rate)
         if self.order is Norm.POST:
             added_TD: Tensor = self.norm(x_TD + self._drop(self.adapt(self.work(x_TD, *context))))
             return added_TD
         return x_TD + self._drop(self.adapt(self.work(self.norm(x_TD), *context)))
+
+    def fuse(self, on: bool) -> None:
+        """Let the sum and the norm be one pass, which adds the bias of the last layer of the work as well.
+
+        Post-norm only, and only where nothing stands between that layer and the sum, nor beside it.
+        """
+        last = self._last
+        bare = isinstance(self.adapt, nn.Identity) and type(last) in (nn.Linear, Open)
+        self.fused = on and bare and self.order is Norm.POST
+        if isinstance(last, nn.Linear) and type(last) in (nn.Linear, Open):  # nothing that is more than these
+            setattr(self.work, self._name_of_last, recast(last, Open if self.fused else nn.Linear))
 
     def shown(self, x_TD: Tensor) -> Tensor:
         """What the work is shown of these states."""
@@ -75,6 +101,16 @@ class Branch(nn.Module):
             return x_TD
         normed_TD: Tensor = self.norm(x_TD)
         return normed_TD
+
+    @property
+    def _name_of_last(self) -> str:
+        return "down" if isinstance(self.work, FeedForward) else "out"
+
+    @property
+    def _last(self) -> nn.Module:
+        """The layer from which the work leaves."""
+        layer: nn.Module = getattr(self.work, self._name_of_last)
+        return layer
 
     def _drop(self, x_TD: Tensor) -> Tensor:
         return drop(x_TD, self.dropout, self.training)

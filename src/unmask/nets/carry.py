@@ -2,52 +2,74 @@
 
 What arrives: a batch on the host. What leaves: the same, field by field, where the network lives; or in the place of
 another batch there.
-What never happens here: a wait. On a GPU everything crosses from pinned memory.
+What never happens here: a wait. On a GPU everything crosses at once, from pinned memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, TypeVar
+from itertools import accumulate
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from unmask.nets.batch import Batch
-from unmask.nets.layout import ship
 
 P = TypeVar("P")
+_ROUND = 64
+"""Tensors of a piece begin at multiples of so many bytes, which is round enough for every kernel."""
 
 
 def on_device(batch: Batch, device: torch.device) -> Batch:
     """The batch on a device."""
-    if device.type == "cpu":
-        return batch
-    moved: Batch = _changed(batch, lambda tensor: ship(tensor, device) if len(tensor) else tensor.to(device))
-    return moved
+    return batch if device.type == "cpu" else in_one_piece(batch, device)
+
+
+def in_one_piece(batch: P, device: torch.device) -> P:
+    """The batch on a device, side by side in one piece of memory: a host takes as long for one copy as for another."""
+    tensors = list(tensors_of(batch))
+    starts = _starts(tensors)
+    piece = torch.empty(starts[-1], dtype=torch.uint8, pin_memory=device.type == "cuda")
+    for tensor, start in zip(tensors, starts, strict=False):
+        _view(piece, start, tensor).copy_(tensor)
+    # Only pinned memory is kept until a copy that nobody waits for is over.
+    return _laid(batch, piece.to(device, non_blocking=device.type == "cuda"))
 
 
 def tensors_of(part: object) -> Iterator[Tensor]:
     """Every tensor of a batch, or of a part of it."""
     if isinstance(part, Tensor):
         yield part
-    elif isinstance(part, tuple):
-        yield from (tensor for one in part for tensor in tensors_of(one))
-    elif is_dataclass(part):
-        yield from (tensor for field in fields(part) for tensor in tensors_of(getattr(part, field.name)))
+    for one in _parts(part):
+        yield from tensors_of(one)
+
+
+def pieces_of(part: object) -> list[Tensor]:
+    """Every piece of memory in which tensors of a batch lie, once."""
+    return list({piece.data_ptr(): piece for piece in map(_piece, tensors_of(part))}.values())
 
 
 def copied(part: P) -> P:
-    """A batch, or whatever holds some, with tensors of its own."""
-    made: P = _changed(part, torch.clone)
-    return made
+    """A batch, or whatever holds some, with tensors of its own; what lies in one piece does so again."""
+    piece = _whole(list(tensors_of(part)))
+    if piece is not None:
+        return _laid(part, piece.clone())
+    made: Any = part.clone() if isinstance(part, Tensor) else _rebuilt(part, copied)
+    return cast(P, made)
 
 
 def fill(into: P, out_of: P) -> None:
-    """Put the tensors of one batch in the places of another, which is alike."""
-    for place, tensor in zip(tensors_of(into), tensors_of(out_of), strict=True):
-        place.copy_(tensor, non_blocking=True)
+    """Put the tensors of one batch in the places of another, which is alike; what lies in one piece at once."""
+    piece, new = _whole(list(tensors_of(into))), _whole(list(tensors_of(out_of)))
+    if piece is not None and new is not None:
+        piece.copy_(new, non_blocking=True)
+    elif isinstance(into, Tensor) and isinstance(out_of, Tensor):
+        into.copy_(out_of, non_blocking=True)
+    else:
+        for place, one in zip(_parts(into), _parts(out_of), strict=True):
+            fill(place, one)
 
 
 def alike(part: object) -> Hashable:
@@ -62,12 +84,54 @@ def alike(part: object) -> Hashable:
     return part
 
 
-def _changed(part: Any, change: Callable[[Tensor], Tensor]) -> Any:  # noqa: ANN401
-    """A copy of a frozen part with all its tensors changed; what is on the host for good stays as it is."""
-    if isinstance(part, Tensor):
-        return change(part)
+def _parts(part: object) -> tuple[Any, ...]:
+    """What a part consists of; nothing, if it is none."""
     if isinstance(part, tuple):
-        return tuple(_changed(one, change) for one in part)
+        return part
+    return tuple(getattr(part, field.name) for field in fields(part)) if is_dataclass(part) else ()
+
+
+def _rebuilt(part: Any, change: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+    """A part whose own parts are changed; what has none stays as it is."""
+    if isinstance(part, tuple):
+        return tuple(map(change, part))
     if is_dataclass(part) and not isinstance(part, type):
-        return replace(part, **{field.name: _changed(getattr(part, field.name), change) for field in fields(part)})
+        return replace(part, **{field.name: change(getattr(part, field.name)) for field in fields(part)})
     return part
+
+
+def _laid(part: P, piece: Tensor) -> P:
+    """The part with its tensors in a piece of memory, which holds their numbers."""
+    starts = iter(_starts(list(tensors_of(part))))
+
+    def lay(one: Any) -> Any:  # noqa: ANN401
+        return _view(piece, next(starts), one) if isinstance(one, Tensor) else _rebuilt(one, lay)
+
+    made: P = lay(part)
+    return made
+
+
+def _whole(tensors: Sequence[Tensor]) -> Tensor | None:
+    """The piece of memory that holds these tensors as `in_one_piece` lays them, and nothing else."""
+    if len(tensors) < 2:
+        return None
+    base, starts = tensors[0].untyped_storage(), _starts(tensors)
+    for tensor, start in zip(tensors, starts, strict=False):
+        if not tensor.is_contiguous() or (tensor.nbytes and tensor.data_ptr() != base.data_ptr() + start):
+            return None
+    return _piece(tensors[0]) if base.nbytes() == starts[-1] else None
+
+
+def _starts(tensors: Sequence[Tensor]) -> list[int]:
+    """Where tensors lie in one piece of memory, and where it ends."""
+    return [0, *accumulate(-(-tensor.nbytes // _ROUND) * _ROUND for tensor in tensors)]
+
+
+def _piece(tensor: Tensor) -> Tensor:
+    """All bytes of the memory in which a tensor lies."""
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
+
+
+def _view(piece: Tensor, start: int, like: Tensor) -> Tensor:
+    """A part of a piece of memory, as a tensor of this type and shape."""
+    return piece[start : start + like.nbytes].view(like.dtype).view(like.shape)

@@ -14,10 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from unmask.nets.dropout import drop
+from unmask.nets.fused import Lowered, embed_norm, served
 from unmask.nets.trunk import Norm, Positions, Trunk
 
 
-class Embed(nn.Module):
+class Embed(Lowered):
     """The sum of token, position, segment and task embeddings.
 
     `positions` is how many can be used: a table whose first position is not 0 has that many rows more (RoBERTa).
@@ -37,14 +38,27 @@ class Embed(nn.Module):
 
     def forward(self, ids_T: Tensor, position_T: Tensor, segment_T: Tensor, task: int = 0) -> Tensor:
         """The first states."""
-        x_TE: Tensor = self.token(ids_T) + self.position(position_T + self.first if self.first else position_T)
+        x_TE = self._sum(ids_T, position_T, segment_T, task)
+        return x_TE if self.project is None else self.project(x_TE)
+
+    def _sum(self, ids_T: Tensor, position_T: Tensor, segment_T: Tensor, task: int) -> Tensor:
+        """What is known of each token, normed and dropped out."""
+        place_T = position_T + self.first if self.first else position_T
+        if self.fused and self._covered() and served(self.token.weight):
+            tables = self.token, self.position, self.segment
+            return embed_norm((ids_T, place_T, segment_T), tables, self.norm, self.dropout if self.training else 0.0)
+        x_TE: Tensor = self.token(ids_T) + self.position(place_T)
         if self.segment is not None:
             alike = self.segment.num_embeddings == 1  # a pair is then told by its separator alone (RoBERTa)
             x_TE = x_TE + (self.segment.weight[0] if alike else self.segment(segment_T))
         if self.task is not None:
             x_TE = x_TE + self.task.weight[task]
-        x_TE = drop(self.norm(x_TE), self.dropout, self.training)
-        return x_TE if self.project is None else self.project(x_TE)
+        return drop(self.norm(x_TE), self.dropout, self.training)
+
+    def _covered(self) -> bool:
+        """Whether there is a kernel for these tables: learned positions, two segments at most, a norm after them."""
+        few = self.task is None and (self.segment is None or self.segment.num_embeddings <= 2)
+        return few and isinstance(self.position, nn.Embedding) and isinstance(self.norm, nn.LayerNorm)
 
     @property
     def positions(self) -> int:

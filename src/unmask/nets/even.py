@@ -42,6 +42,8 @@ _TOKENS, _ANSWERS, _SEQUENCES, _LONGEST = 64, 16, 8, 4
 """How fine numbers are: a number is rounded up to so many parts of the next power of two."""
 _FEW = 32
 """Numbers are rounded up to a multiple of so many tokens or answers at least: a GPU does not notice fewer."""
+_MANY = 1024
+"""And of so many tokens at most: a step of 64 thousand would notice more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,8 @@ class Room:
 def room_for(batches: Sequence[Batch], longest: int) -> Room:
     """A room for all of these, rounded up a little, so that batches that are much alike get the same one."""
     rows = max(len(batch.first_B) for batch in batches) + 1
-    tokens = _rounded(max(len(batch.tokens.ids_T) + rows - len(batch.first_B) for batch in batches), _TOKENS, _FEW)
+    needed = max(len(batch.tokens.ids_T) + rows - len(batch.first_B) for batch in batches)
+    tokens = _rounded(needed, _TOKENS, _FEW, _MANY)
     found = max(batch.tokens.borders.longest for batch in batches)
     longest = max(min(longest, _rounded(found, _LONGEST, _FEW)), found)
     asked = [len(one.positions_P) for batch in batches for one in batch.answers if isinstance(one, _AT_TOKENS)]
@@ -177,9 +180,9 @@ def _filled(x_N: Tensor, size: int, value: float) -> Tensor:
     return torch.cat([x_N, x_N.new_full((size - len(x_N),), value)])
 
 
-def _rounded(number: int, parts: int, least: int = 1) -> int:
-    """Up to the next of so many parts of the next power of two, or to a multiple of the least that counts."""
-    part = max((1 << (number - 1).bit_length()) // parts, least)
+def _rounded(number: int, parts: int, least: int = 1, most: int = 1 << 40) -> int:
+    """Up to the next of so many parts of the next power of two, or to a multiple of the least or most that is added."""
+    part = min(max((1 << (number - 1).bit_length()) // parts, least), most)
     return -(-number // part) * part
 
 

@@ -12,11 +12,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.block import bend
+from unmask.nets.block import bend, bent
+from unmask.nets.fused import Lowered
 from unmask.nets.trunk import Activation, Trunk
 
 
-class TokenHead(nn.Module):
+class TokenHead(Lowered):
     """Logits over the vocabulary: a layer with activation and norm, then the token embedding itself, and a bias."""
 
     def __init__(self, trunk: Trunk, token: nn.Embedding) -> None:
@@ -29,11 +30,15 @@ class TokenHead(nn.Module):
 
     def forward(self, x_PD: Tensor) -> Tensor:
         """Logits for the given states."""
-        x_PE = self.norm(bend(self.dense(x_PD), self.activation))
-        return F.linear(x_PE, self.token.weight, self.bias)
+        return F.linear(self.before(x_PD), self.token.weight, self.bias)
+
+    def before(self, x_PD: Tensor) -> Tensor:
+        """What the token embedding is multiplied with."""
+        x_PE: Tensor = self.norm(bent(self.dense, x_PD, self.activation, self.fused))
+        return x_PE
 
 
-class ReplacedHead(nn.Module):
+class ReplacedHead(Lowered):
     """One number for each token: above 0 where it seems to have been replaced (Clark et al., 2020)."""
 
     def __init__(self, trunk: Trunk) -> None:
@@ -44,7 +49,7 @@ class ReplacedHead(nn.Module):
 
     def forward(self, x_TD: Tensor) -> Tensor:
         """Logits for the given states."""
-        logits_T1: Tensor = self.classify(bend(self.dense(x_TD), self.activation))
+        logits_T1: Tensor = self.classify(bent(self.dense, x_TD, self.activation, self.fused))
         return logits_T1.squeeze(-1)
 
 

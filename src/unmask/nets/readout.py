@@ -22,7 +22,7 @@ class First(nn.Module):
 
     def forward(self, x_TD: Tensor, first_B: Tensor) -> Tensor:
         """The first state of each row."""
-        return x_TD[first_B]
+        return x_TD.index_select(0, first_B)
 
 
 class Mean(nn.Module):

@@ -34,7 +34,7 @@ class SayReplaced(nn.Module):
         (answers,) = (some for some in batch.answers if isinstance(some, ReplacedAnswers))
         x_TD, truth_T, real_T = states.last_TD, answers.replaced_T, real(batch)
         if self.where is Where.CHOSEN:
-            x_TD, truth_T, real_T = (some[answers.chosen_P] for some in (x_TD, truth_T, real_T))
+            x_TD, truth_T, real_T = (some.index_select(0, answers.chosen_P) for some in (x_TD, truth_T, real_T))
         logits_T = self.replaced(x_TD).float()
         total = F.binary_cross_entropy_with_logits(logits_T, truth_T.float(), real_T.float(), reduction="sum")
         spare = batch.spare if self.where is Where.ALL else cloze_of(batch).spare

@@ -7,13 +7,14 @@ What never happens here: a gradient through a draw. The generator learns to gues
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
 from unmask.errors import RecipeError
 from unmask.nets.flops import Cost, token_head_cost, trunk_cost
-from unmask.objectives.part import Question, chosen, ranked
+from unmask.objectives.part import Objective, Question, chosen, ranked
 from unmask.records import Cloze, Instance, Target
 from unmask.views import Layout, in_place
 
@@ -104,3 +105,8 @@ class Guess:
         """A network of its own, which reads every row once more, with a head for tokens."""
         shape = self.shape(trunk)
         return trunk_cost(shape) + token_head_cost(shape, vocabulary)
+
+
+def networks_of(trunk: Trunk, objectives: Iterable[Objective]) -> tuple[Trunk, ...]:
+    """The trunk, and the generators ahead of it."""
+    return (trunk, *(one.shape(trunk) for one in objectives if isinstance(one, Guess)))

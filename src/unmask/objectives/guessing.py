@@ -16,11 +16,12 @@ from torch import Tensor, nn
 
 from unmask.nets.answers import ReplacedAnswers
 from unmask.nets.batch import Batch, cloze_of
+from unmask.nets.fused import served
 from unmask.nets.heads import TokenHead
 from unmask.nets.transformer import Transformer
 from unmask.nets.trunk import Trunk
 from unmask.objectives.guess import Tie
-from unmask.objectives.heads import Term, take
+from unmask.objectives.heads import Term, say_with
 
 _TIED = ("token", "position", "segment", "task", "norm")
 """What is shared of the embeddings: all but the projection, whose width is the generator's own."""
@@ -37,8 +38,9 @@ class Guessing(nn.Module):
     def forward(self, batch: Batch) -> tuple[Term, Batch]:
         """How well the holes were guessed, and the batch with the guesses in them."""
         cloze = cloze_of(batch)
-        logits_PV: Tensor = self.tokens(self.network(batch.tokens).last_TD[cloze.positions_P])
-        return take(logits_PV, cloze.answers_P, cloze.spare), written(batch, drawn(logits_PV, cloze.chance_P))
+        x_PD = self.network(batch.tokens).last_TD.index_select(0, cloze.positions_P)
+        term, logits_PV = say_with(self.tokens, x_PD, cloze.answers_P, cloze.spare)
+        return term, written(batch, drawn(logits_PV, cloze.chance_P, self.tokens.fused))
 
 
 def generator(trunk: Transformer, shape: Trunk, tie: Tie) -> Transformer:
@@ -54,11 +56,15 @@ def generator(trunk: Transformer, shape: Trunk, tie: Tie) -> Transformer:
 
 
 @torch.no_grad()
-def drawn(logits_PV: Tensor, chance_P: Tensor) -> Tensor:
+def drawn(logits_PV: Tensor, chance_P: Tensor, fused: bool = False) -> Tensor:
     """A token for each place, in proportion to its probability: where the running sum passes the place's draw.
 
     It is the law of the paper's Gumbel noise, at one random number a place instead of one for every word.
     """
+    if fused and served(logits_PV):
+        from unmask.nets.fused_tokens import draw
+
+        return draw(logits_PV, chance_P)
     upto_PV = logits_PV.float().softmax(-1).cumsum(-1)
     # The sum may end a little beside 1; measured by its own end, no draw falls behind the last word.
     reached_P1 = chance_P[:, None] * upto_PV[:, -1:]

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from unmask.errors import UserError
 from unmask.nets.answers import IGNORED, AmountAnswers, FactAnswers
 from unmask.nets.batch import Batch, cloze_of
+from unmask.nets.fused import served
 from unmask.nets.heads import RowHead, TokenHead
 from unmask.nets.reading import ReadOut
 from unmask.nets.readout import read_out, row_head
@@ -50,6 +51,24 @@ def take(logits_NC: Tensor, answers_N: Tensor, spare: int = 0) -> Term:
     return Term(total, (logits_NC.argmax(-1) == answers_N).sum(), len(answers_N) - spare)
 
 
+def say(
+    x_PE: Tensor, token: nn.Embedding, bias_V: Tensor, answers_P: Tensor, spare: int = 0, fused: bool = False
+) -> tuple[Term, Tensor]:
+    """Tokens through their own embedding: the loss, and logits that hold until its gradient is taken."""
+    if fused and served(x_PE):
+        from unmask.nets import fused_tokens
+
+        total, right, logits_PV = fused_tokens.say(x_PE, token.weight, bias_V, answers_P)
+        return Term(total, right, len(answers_P) - spare), logits_PV
+    logits_PV = F.linear(x_PE, token.weight, bias_V)
+    return take(logits_PV, answers_P, spare), logits_PV
+
+
+def say_with(head: TokenHead, x_PD: Tensor, answers_P: Tensor, spare: int = 0) -> tuple[Term, Tensor]:
+    """The same by a head, from states."""
+    return say(head.before(x_PD), head.token, head.bias, answers_P, spare, head.fused)
+
+
 class SayTokens(nn.Module):
     """The token at each chosen position; logits are computed at these positions only."""
 
@@ -60,7 +79,9 @@ class SayTokens(nn.Module):
     def forward(self, states: States, batch: Batch) -> Term:
         """The loss of a cloze."""
         cloze = cloze_of(batch)
-        return take(self.tokens(states.last_TD[cloze.positions_P]), cloze.answers_P, cloze.spare)
+        x_PD = states.last_TD.index_select(0, cloze.positions_P)
+        term, _ = say_with(self.tokens, x_PD, cloze.answers_P, cloze.spare)
+        return term
 
 
 class SayFact(nn.Module):

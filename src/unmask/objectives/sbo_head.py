@@ -16,15 +16,16 @@ from torch import Tensor, nn
 
 from unmask.nets.answers import SpanAnswers
 from unmask.nets.batch import Batch, cloze_of
+from unmask.nets.fused import Lowered
 from unmask.nets.transformer import States
 from unmask.nets.trunk import Trunk
-from unmask.objectives.heads import Term, take
+from unmask.objectives.heads import Term, say
 
 if TYPE_CHECKING:
     from unmask.objectives.sbo import SBO
 
 
-class SaySpans(nn.Module):
+class SaySpans(Lowered):
     """The tokens of each span, from the states just outside it and the place of the token in it.
 
     Both layers are as wide as the trunk. Where token embeddings are narrower, the second one leads down to them.
@@ -42,14 +43,16 @@ class SaySpans(nn.Module):
         """The loss of all tokens that have borders."""
         cloze, x_TD = cloze_of(batch), states.last_TD
         (around,) = (answers for answers in batch.answers if isinstance(answers, SpanAnswers))
-        said_QV = self.logits(x_TD[around.left_Q], x_TD[around.right_Q], around.place_Q)
-        return take(said_QV, cloze.answers_P[around.answer_Q], around.spare)
+        y_QE = self.before(x_TD[around.left_Q], x_TD[around.right_Q], around.place_Q)
+        answers_Q = cloze.answers_P[around.answer_Q]
+        term, _ = say(y_QE, self.token, self.bias, answers_Q, around.spare, self.fused)
+        return term
 
-    def logits(self, left_QD: Tensor, right_QD: Tensor, place_Q: Tensor) -> Tensor:
-        """What is said of the tokens at these places between these borders."""
+    def before(self, left_QD: Tensor, right_QD: Tensor, place_Q: Tensor) -> Tensor:
+        """What the token embedding is multiplied with, at these places between these borders."""
         place_QK = self.place(place_Q).to(left_QD.dtype)
-        y_QE = self.second(self.first(torch.cat([left_QD, right_QD, place_QK], dim=-1)))
-        return F.linear(y_QE, self.token.weight, self.bias)
+        y_QE: Tensor = self.second(self.first(torch.cat([left_QD, right_QD, place_QK], dim=-1)))
+        return y_QE
 
 
 class Layer(nn.Module):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import torch
 
-from unmask.nets.carry import tensors_of
+from unmask.nets.carry import pieces_of
 from unmask.train.course import Course, Crew, Moment
 from unmask.train.run import Run
 from unmask.train.step import Loaded
@@ -68,8 +68,8 @@ class Lane:
         for stream in self.streams:
             kernels = torch.cuda.current_stream(self.device)
             kernels.wait_stream(stream)
-            for tensor in (tensor for batch in loaded.batches for tensor in tensors_of(batch)):
-                tensor.record_stream(kernels)
+            for piece in pieces_of(loaded.batches):
+                piece.record_stream(kernels)
 
 
 @dataclass(frozen=True, slots=True)

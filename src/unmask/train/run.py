@@ -7,6 +7,7 @@ What never happens here: a number of the recipe.
 from __future__ import annotations
 
 import os
+import warnings
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,6 +16,7 @@ from typing import Literal, TypeAlias
 import torch
 
 from unmask.errors import UserError
+from unmask.nets.fused import kernels_there, why_no_kernels
 
 
 class Precision(StrEnum):
@@ -39,6 +41,9 @@ class Run:
     """Whether batches are evened out to few different shapes, so that compiled code fits all of them."""
     graphs: bool = False
     """Whether steps are recorded, and repeated as a whole (CUDA graphs), wherever they can be."""
+    fused: bool = False
+    """Whether attention and the work around matrix products are done by kernels of our own, where there are some;
+    compiled, it is torch that fuses."""
     queue: int = 0
     """How many steps may be queued on the device before the numbers of one are looked at; 0 looks at once."""
     keep: int = 2
@@ -78,10 +83,12 @@ def run_here(
     device: str = "auto",
     precision: Literal["auto", "float32", "bfloat16"] = "auto",
     graphs: Switch = "auto",
+    plain: bool = False,
 ) -> Run:
     """A run with nothing left open, as suits the machine that is there; `replace` changes the rest.
 
-    Steps are recorded where a device is given kernels one by one, and can be given all of them at once.
+    Steps are recorded where a device is given kernels one by one, and can be given all of them at once. `plain` does
+    without kernels of our own.
     """
     where = choose_device(device)
     record = where.type == "cuda" if graphs == "auto" else graphs == "on"
@@ -90,6 +97,7 @@ def run_here(
         precision=choose_precision(where, precision),
         micro=choose_micro(where),
         graphs=record,
+        fused=not plain and choose_fused(where),
         queue=max(choose_queue(where), int(record)),
     )
 
@@ -117,9 +125,31 @@ def choose_precision(device: torch.device, wish: Literal["auto", "float32", "bfl
     return Precision.BFLOAT16 if able else Precision.FLOAT32
 
 
-def choose_micro(device: torch.device) -> int:
-    """How many tokens are computed at once: on a CPU what stays near the cache, on a GPU what fills it."""
-    return 16_384 if device.type in ("cuda", "xpu") else 4096
+_ROOM = 0.7
+"""The share of a GPU's memory that a micro-batch may hold; weights, logits and what comes and goes want the rest."""
+_FEWEST, _MANY, _MOST = 4096, 16_384, 131_072
+"""Tokens in a micro-batch: what a CPU's cache is near to, what a GPU is busy with, and where no more is gained."""
+
+
+def choose_micro(device: torch.device, held: int = 0) -> int:
+    """How many tokens are computed at once: on a CPU what stays near the cache, on a GPU what fills it.
+
+    `held`: bytes that are held of each token, if that is known: then as many as fit into a part of the GPU's memory.
+    """
+    if device.type != "cuda" or not held:
+        return _MANY if device.type in ("cuda", "xpu") else _FEWEST
+    fits = int(_ROOM * torch.cuda.get_device_properties(device).total_memory / held)
+    return min(max(1 << max(fits.bit_length() - 1, 0), _FEWEST), _MOST)
+
+
+def choose_fused(device: torch.device) -> bool:
+    """Whether kernels of our own are taken: on a CUDA device, where Triton is there and able to compile one."""
+    if device.type != "cuda" or not kernels_there():
+        return False
+    reason = why_no_kernels(device)
+    if reason:
+        warnings.warn(f"Kernels of our own cannot be compiled here ({reason}); plain code is taken.", stacklevel=2)
+    return not reason
 
 
 def choose_queue(device: torch.device) -> int:

@@ -11,6 +11,7 @@ from dataclasses import replace
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
+from unmask.nets.fused import use_kernels
 from unmask.optimising import Descent
 from unmask.train.learner import Learner
 from unmask.train.optim import build, can_skip, rates_on_device, skip_when
@@ -31,7 +32,7 @@ def make_worker(
     processes: Processes,
     paces: Paces = full_pace,
 ) -> Worker:
-    """Move the learner to the device, compile its blocks if that is wished for, and share it among processes.
+    """Move the learner to the device, compile its blocks or take kernels as is wished for, share it among processes.
 
     `mixed`: whether lessons differ in what they ask, so that processes must not wait for the heads that rest.
     """
@@ -40,6 +41,7 @@ def make_worker(
     waiting = late(learner, paces)
     groups = group_parameters(learner, learner.blocks(), lambda name: paces(name).scale)
     optimizer = build(descent.optimiser, groups)
+    use_kernels(learner, run.fused and not run.compile)
     if run.compile:
         learner.compile_blocks()
     module: Learner | DistributedDataParallel = learner

@@ -120,6 +120,7 @@ def test_a_round_has_every_member_and_as_many_seeds_as_are_trained_at_once():
         held_out=0.1,
         compile=False,
         graphs="off",
+        plain=False,
     )
     told = {at: [[(one.arm.name, one.seed) for one in some] for some in contest.rounds(at)] for at in (1, 3, 4)}
     assert told[1] == told[3] == [[("bert", seed), ("wwm", seed)] for seed in range(3)]

@@ -1,5 +1,7 @@
 """The logistics of a run: the device, the precision, and what may be asked for."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -29,10 +31,22 @@ def test_what_is_left_open_fits_the_machine(monkeypatch):
     assert choose_precision(CPU) is Precision.FLOAT32
     assert choose_precision(CPU, "bfloat16") is Precision.BFLOAT16
     assert choose_micro(CPU) == 4096
+    assert choose_micro(CPU, held=1000) == 4096
     assert choose_queue(CPU) == 0
     assert choose_queue(torch.device("cuda")) > 0
     assert run_here("cpu") == Run(device=CPU)
     assert run_here("cpu", graphs="on") == Run(device=CPU, graphs=True, queue=1)
+
+
+@pytest.mark.parametrize(
+    ("gigabytes", "held", "tokens"),
+    [(140, 294_912, 131_072), (80, 2 * 786_432, 32_768), (12, 2 * 294_912, 8192), (1, 1 << 40, 4096)],
+)
+def test_a_gpu_computes_as_many_tokens_at_once_as_it_can_hold(monkeypatch, gigabytes, held, tokens):
+    about = SimpleNamespace(total_memory=gigabytes * 10**9)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: about)
+    assert choose_micro(torch.device("cuda"), held) == tokens
+    assert choose_micro(torch.device("cuda")) == 16_384
 
 
 @pytest.mark.parametrize("wrong", [{"micro": 0}, {"keep": 0}, {"trials": 0}, {"save_minutes": -1.0}, {"queue": -1}])

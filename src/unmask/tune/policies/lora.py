@@ -66,7 +66,10 @@ class Lora:
         from peft import LoraConfig, inject_adapter_in_model
         from torch import nn
 
+        from unmask.nets.fused import use_kernels
+
         blocks = learner.trunk.layers
+        use_kernels(blocks, False)  # whatever an update stands beside is no longer a product alone
         linear = [name for name, part in blocks.named_modules() if isinstance(part, nn.Linear)]
         config = LoraConfig(r=self.rank, lora_alpha=self.scale, lora_dropout=self.dropout, target_modules=linear)
         with torch.random.fork_rng():  # peft draws from torch's own generator

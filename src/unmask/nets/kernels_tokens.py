@@ -1,0 +1,108 @@
+"""Kernels over a vocabulary: the cross-entropy of logits with its gradient, and a token drawn from each row of them.
+
+What arrives: pointers to logits in their own numbers. What leaves: a loss for each row; the gradient, in the place of
+the logits; drawn ids. What never happens here: probabilities in memory.
+
+Rows may be longer than the vocabulary (STRIDE and VOCABULARY): what stands behind it does not count, and its gradient
+is 0. It is loaded nevertheless, so that a length which nothing divides does not part the loads.
+
+Shapes: P rows, V a block of the vocabulary (BLOCK).
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from unmask.nets.kernels_sums import no_sums, with_block
+
+
+@triton.jit
+def entropy_forward(
+    logits_ptr, answers_ptr, loss_ptr, right_ptr, whole_ptr,
+    VOCABULARY: tl.constexpr, STRIDE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One row a program: its loss, whether the answer is the likeliest (the first of equals), the log of the sum."""
+    row = tl.program_id(0)
+    row_ptr = logits_ptr + row.to(tl.int64) * STRIDE
+    answer = tl.load(answers_ptr + row)
+    asked = answer >= 0
+    wanted = tl.load(row_ptr + answer, mask=asked, other=0.0).to(tl.float32)
+    top = wanted * 0.0 - 1e30  # below every logit, yet a number: the difference of two of them is 0
+    sum_V = tl.zeros([BLOCK], tl.float32)
+    beaten_V = tl.zeros([BLOCK], tl.int32)
+    for start in range(0, VOCABULARY, BLOCK):
+        at_V = start + tl.arange(0, BLOCK)
+        x_V = _held(row_ptr, at_V, VOCABULARY, STRIDE)
+        top, sum_V = _summed(top, sum_V, x_V)
+        beaten_V |= ((x_V > wanted) | ((x_V == wanted) & (at_V < answer))).to(tl.int32)
+    whole = top + tl.log(tl.sum(sum_V, 0))
+    tl.store(whole_ptr + row, whole)
+    tl.store(loss_ptr + row, tl.where(asked, whole - wanted, 0.0))
+    tl.store(right_ptr + row, (asked & (tl.max(beaten_V, 0) == 0)).to(tl.int8))
+
+
+@triton.jit(do_not_specialize=["rows"])
+def entropy_backward(
+    logits_ptr, answers_ptr, whole_ptr, scale_ptr, sums_ptr, rows,
+    VOCABULARY: tl.constexpr, STRIDE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """The gradient of the sum of all losses times a scale, over the logits; sums of its columns, for a bias."""
+    at_V = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    scale = tl.load(scale_ptr).to(tl.float32)
+    sums = no_sums(ROWS, BLOCK)
+    for start in range(tl.program_id(0) * ROWS, rows, tl.num_programs(0) * ROWS):
+        row_R = start + tl.arange(0, ROWS)
+        at_RV = row_R.to(tl.int64)[:, None] * STRIDE + at_V[None, :]
+        answer_R = tl.load(answers_ptr + row_R, mask=row_R < rows, other=-1)
+        whole_R = tl.load(whole_ptr + row_R, mask=row_R < rows, other=0.0)
+        held_RV = (row_R < rows)[:, None] & (at_V < STRIDE)[None, :]
+        x_RV = tl.load(logits_ptr + at_RV, mask=held_RV, other=0.0).to(tl.float32)
+        chance_RV = tl.where((at_V < VOCABULARY)[None, :], tl.exp(x_RV - whole_R[:, None]), 0.0)
+        off_RV = tl.where(at_V[None, :] == answer_R[:, None], chance_RV - 1.0, chance_RV)
+        grad_RV = tl.where((answer_R >= 0)[:, None], off_RV * scale, 0.0)
+        tl.store(logits_ptr + at_RV, grad_RV, mask=held_RV)
+        sums = with_block(sums, grad_RV)
+    tl.store(sums_ptr + tl.program_id(0) * VOCABULARY + at_V, tl.sum(sums, 0), mask=at_V < VOCABULARY)
+
+
+@triton.jit
+def draw_tokens(
+    logits_ptr, chance_ptr, drawn_ptr,
+    VOCABULARY: tl.constexpr, STRIDE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One row a program: the first token at which the running sum of probabilities passes the row's draw."""
+    row = tl.program_id(0)
+    row_ptr = logits_ptr + row.to(tl.int64) * STRIDE
+    chance = tl.load(chance_ptr + row).to(tl.float32)
+    top = chance * 0.0 - 1e30
+    sum_V = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, VOCABULARY, BLOCK):
+        at_V = start + tl.arange(0, BLOCK)
+        x_V = _held(row_ptr, at_V, VOCABULARY, STRIDE)
+        top, sum_V = _summed(top, sum_V, x_V)
+    reached = chance * tl.sum(sum_V, 0)
+    passed = chance * 0.0
+    before_V = tl.zeros([BLOCK], tl.int32)
+    for start in range(0, VOCABULARY, BLOCK):
+        at_V = start + tl.arange(0, BLOCK)
+        x_V = _held(row_ptr, at_V, VOCABULARY, STRIDE)
+        part_V = tl.exp(x_V - top)
+        before_V += ((passed + tl.cumsum(part_V, 0) <= reached) & (at_V < VOCABULARY)).to(tl.int32)
+        passed += tl.sum(part_V, 0)
+    # Two sums in another order may end a little apart; no draw falls behind the last word.
+    tl.store(drawn_ptr + row, tl.minimum(tl.sum(before_V, 0), VOCABULARY - 1).to(tl.int64))
+
+
+@triton.jit
+def _summed(top, sum_V, x_V):
+    """The highest logit so far and the sums of a running softmax, with one more part of the row."""
+    higher = tl.maximum(top, tl.max(x_V, 0))
+    return higher, sum_V * tl.exp(top - higher) + tl.exp(x_V - higher)
+
+
+@triton.jit
+def _held(row_ptr, at_V, VOCABULARY: tl.constexpr, STRIDE: tl.constexpr):
+    """A part of a row; behind the vocabulary nothing is likely at all."""
+    x_V = tl.load(row_ptr + at_V, mask=at_V < STRIDE, other=0.0).to(tl.float32)
+    return tl.where(at_V < VOCABULARY, x_V, -float("inf"))

@@ -1,0 +1,99 @@
+"""How a kernel is laid over a matrix: the block that a program holds at once, and how many programs there are.
+
+What arrives: the size of a matrix, and the device where it lies. What leaves: a few powers of two.
+What never happens here: a trial. The numbers follow from shape and device, so that a recorded step and a resumed run
+get the same sums in the same order.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from torch import Tensor
+
+_HELD = 2048
+"""Numbers of one matrix that a program holds at once: two loads of sixteen bytes in each of its 128 threads."""
+_BY_A_WARP = 1024
+"""Numbers of one matrix that a program of one warp holds at once."""
+_AHEAD = 3
+"""Blocks that are on their way to such a warp at once."""
+_WIDEST = 1024
+"""Columns that a program takes where columns do not depend on each other."""
+_WARPS = 4
+MANY = 32
+"""Programs for each multiprocessor where none leaves sums behind: enough that all end at about the same time. Where
+they leave sums, there are only about as many as run at once, each with a longer way."""
+_FEW = 3
+"""Programs on a CPU, where kernels are only tried out: enough for each to take several blocks, and for a rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """Blocks of `rows` x `block`, taken by `across` x `down` programs of so many `warps`, `stages` at once."""
+
+    rows: int
+    block: int
+    across: int
+    down: int
+    warps: int = _WARPS
+    stages: int = 1
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """The programs: first those that share out the rows, then those that share out the columns."""
+        return self.down, self.across
+
+
+def by_rows(rows: int, width: int, device: torch.device, per_core: int = MANY) -> Tiles:
+    """Every program holds whole rows."""
+    block = power_of_two(width)
+    high = max(1, _HELD // block)
+    return Tiles(high, block, 1, _down(rows, high, _programs(device, per_core)), min(16, max(_WARPS, block // 512)))
+
+
+def by_warps(rows: int, width: int, device: torch.device, per_core: int = MANY) -> Tiles:
+    """The same with one warp for a row that is not too wide: its sums along the row need no other, so nobody waits."""
+    block = power_of_two(width)
+    high = max(1, _BY_A_WARP // block)
+    down = _down(rows, high, _programs(device, per_core))
+    return Tiles(high, block, 1, down, min(16, max(1, block // _BY_A_WARP)), _AHEAD)
+
+
+def by_columns(rows: int, width: int, device: torch.device, per_core: int = MANY) -> Tiles:
+    """Every program keeps to some columns."""
+    block = min(power_of_two(width), _WIDEST)
+    across, high = -(-width // block), max(1, _HELD // block)
+    return Tiles(high, block, across, _down(rows, high, _programs(device, per_core) // across))
+
+
+def power_of_two(number: int) -> int:
+    """The next power of two, 16 at least."""
+    return max(16, 1 << (number - 1).bit_length())
+
+
+def partial_sums(x: Tensor, tiles: Tiles, *shape: int) -> Tensor:
+    """Where each program that takes rows leaves its sums: float32, to be summed up once more."""
+    return torch.empty(tiles.down, *shape, dtype=torch.float32, device=x.device)
+
+
+def beside(x: Tensor) -> AbstractContextManager[object]:
+    """Launch where a tensor lies: Triton takes the current device."""
+    return torch.cuda.device_of(x)  # type: ignore[no-untyped-call]
+
+
+def _down(rows: int, high: int, programs: int) -> int:
+    """Programs that share out the rows: no more than there are blocks."""
+    return max(1, min(programs, -(-rows // high)))
+
+
+def _programs(device: torch.device, per_core: int) -> int:
+    return per_core * _cores(device) if device.type == "cuda" else _FEW
+
+
+@cache
+def _cores(device: torch.device) -> int:
+    found: int = torch.cuda.get_device_properties(device).multi_processor_count
+    return found

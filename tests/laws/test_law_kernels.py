@@ -1,0 +1,141 @@
+"""Law 7, Run-blindness, about kernels: with those of our own every member learns what it learns without them.
+
+Here they are interpreted on a CPU; where Triton is not installed, there is nothing to hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import interpreted
+import pytest
+import torch
+from law_nets import curve, dry, fast, losses, run_of, trained_members, training, uneven, worker_for
+from torch import Tensor
+
+from unmask.nets.adapters import add_adapters
+from unmask.nets.block import Branch, FeedForward
+from unmask.nets.fused import Open, use_kernels
+from unmask.nets.layout import Borders
+from unmask.nets.transformer import Tokens
+from unmask.nets.trunk import Norm, Positions
+from unmask.tasks import Recipe
+from unmask.train.course import Crew
+from unmask.train.run import Precision
+from unmask.train.step import Loaded
+from unmask.tune.policies.lora import Lora
+
+MEMBERS = [dry(recipe) for recipe in trained_members()]
+every_member = pytest.mark.parametrize("recipe", MEMBERS, ids=lambda recipe: recipe.name)
+SAME = 2e-5
+"""Of the largest number in a gradient."""
+NEAR = 0.02
+"""bfloat16 keeps three digits."""
+pytestmark = pytest.mark.skipif(interpreted.DEVICE != "cpu", reason="on a GPU the kernels have tests of their own")
+
+
+def gradients(
+    recipe: Recipe, fused: bool, precision: Precision = Precision.FLOAT32
+) -> tuple[Tensor, Mapping[str, Tensor]]:
+    """The sums of a step and its gradients."""
+    made = training(recipe, 1)
+    worker = worker_for(made, run_of(fused=fused, precision=precision))
+    loaded = Loaded.of(made.course.lesson(uneven(made.course), Crew()), torch.device("cpu"), evened=True)
+    sums = worker.backward(loaded, loaded.lesson.asked(), 0)
+    return sums, {name: p.grad for name, p in made.learner.named_parameters() if p.grad is not None}
+
+
+@pytest.mark.parametrize("recipe", [one for one in MEMBERS if one.name in ("bert", "albert", "electra", "spanbert")])
+def test_states_are_halves_between_products(recipe: Recipe) -> None:
+    """Under autocast kernels read and write bfloat16; losses and gradients stay near those of float32."""
+    (sums, mine), (expected, theirs) = gradients(recipe, True, Precision.BFLOAT16), gradients(recipe, False)
+    torch.testing.assert_close(sums[0], expected[0], rtol=NEAR, atol=0)
+    assert {gradient.dtype for gradient in mine.values()} == {torch.float32}
+    flat, true = (torch.cat([some[name].flatten() for name in theirs]) for some in (mine, theirs))
+    assert torch.cosine_similarity(flat, true, dim=0) > 0.99
+    learner = training(recipe, 1).learner
+    use_kernels(learner)
+    with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
+        tokens = torch.arange(4)
+        states = learner.trunk(Tokens(tokens, tokens, tokens % 2, Borders.of([0, 4])))
+    assert {layer.dtype for layer in states.layers} == {torch.bfloat16}
+
+
+def check(recipe: Recipe) -> None:
+    (sums, mine), (expected, theirs) = gradients(recipe, True), gradients(recipe, False)
+    torch.testing.assert_close(sums, expected, rtol=SAME, atol=SAME)
+    assert mine.keys() == theirs.keys()
+    for name, gradient in theirs.items():
+        apart = (mine[name] - gradient).abs().max()
+        assert apart <= SAME * gradient.abs().max().clamp_min(1e-3), name
+
+
+@every_member
+def test_loss_and_gradients_are_those_of_the_plain_code(recipe: Recipe) -> None:
+    check(recipe)
+
+
+def test_what_no_kernel_covers_goes_its_plain_way() -> None:
+    """A norm before each branch; positions that are waves."""
+    trunk = MEMBERS[0].trunk
+    check(replace(MEMBERS[0], trunk=replace(trunk, norm=Norm.PRE)))
+    check(replace(MEMBERS[0], trunk=replace(trunk, positions=Positions.SINUSOIDAL)))
+
+
+@pytest.mark.parametrize("name", ["bert", "electra"])
+def test_a_run_with_dropout_is_another_draw_of_the_same_law(name: str, tmp_path: Path) -> None:
+    (recipe,) = (fast(one, 1e-3) for one in trained_members() if one.name == name)
+    plain = losses(curve(recipe, 3, tmp_path / "plain"))
+    mine = losses(curve(recipe, 3, tmp_path / "mine", fused=True))
+    again = losses(curve(recipe, 3, tmp_path / "again", fused=True))
+    recorded = losses(curve(recipe, 3, tmp_path / "recorded", fused=True, graphs=True, queue=1))
+    bare = losses(curve(dry(recipe), 3, tmp_path / "bare", fused=True))
+    assert mine == again
+    assert mine != pytest.approx(bare, rel=3e-4), "nothing was left out"
+    assert mine == pytest.approx(plain, rel=0.05)
+    assert recorded == pytest.approx(plain, rel=0.05)
+
+
+def test_adapters_take_their_branch_back() -> None:
+    """A sum with an adapter in it is no longer that of the work alone, whichever came first."""
+    for order in ("kernels first", "adapters first"):
+        learner = training(MEMBERS[0], 1).learner
+        if order == "kernels first":
+            use_kernels(learner)
+        add_adapters(learner.trunk, 4, seed=1)
+        if order == "adapters first":
+            use_kernels(learner)
+        branches = [part for part in learner.modules() if isinstance(part, Branch)]
+        assert branches
+        assert not any(branch.fused for branch in branches)
+        assert not any(isinstance(part, Open) for part in learner.modules())
+
+
+def test_a_layer_with_something_beside_it_is_not_passed_over() -> None:
+    """Updates of low rank wrap every linear layer of a block; kernels would read the weights inside them alone."""
+    pytest.importorskip("peft")
+    learner = training(MEMBERS[0], 1).learner
+    use_kernels(learner)
+    Lora(rank=2).equip(learner, seed=1)
+    use_kernels(learner)
+    assert not any(part.fused for part in learner.modules() if isinstance(part, Branch))
+    feed = next(part for part in learner.modules() if isinstance(part, FeedForward))
+    x_TD = torch.randn(5, learner.trunk.trunk.width)
+    before = feed(x_TD)
+    with torch.no_grad():
+        for name, parameter in feed.up.named_parameters():
+            if "lora_B" in name:
+                parameter.fill_(1.0)
+    assert not torch.allclose(feed(x_TD), before)
+
+
+def test_names_of_parameters_do_not_change() -> None:
+    learner = training(MEMBERS[0], 1).learner
+    names = list(learner.state_dict())
+    use_kernels(learner)
+    assert list(learner.state_dict()) == names
+    assert any(isinstance(part, Open) for part in learner.modules())
+    use_kernels(learner, False)
+    assert not any(isinstance(part, Open) for part in learner.modules())

@@ -1,0 +1,299 @@
+"""Attention in kernels of our own: the dense reference in outputs and gradients, and the same dropout on both ways.
+
+Without a GPU the kernels run in Triton's interpreter.
+"""
+
+from functools import partial
+from itertools import accumulate
+from math import prod
+from types import SimpleNamespace
+
+import interpreted
+import pytest
+import torch
+
+from unmask.nets import attention, fused
+from unmask.nets import kernels_attention as made
+from unmask.nets.attention import Lowering, attend, chosen
+from unmask.nets.kernels_attention import AttentionTiles, Tile, attended, tiles_for
+from unmask.nets.layout import Borders, Sight
+from unmask.nets.trunk import Trunk
+
+DEVICE = interpreted.DEVICE
+gpu = pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU")
+SIGHTS = [(Sight.FULL, 0), (Sight.PAST, 0), (Sight.NEAR, 0), (Sight.NEAR, 5), (Sight.NEAR, 40)]
+MIXED = [33, 1, 0, 50, 16]
+"""Lengths: one, none, a tile, more than one, some of them full."""
+LONG = AttentionTiles(Tile(32, 16, 4, 1), Tile(16, 32, 4, 1), Tile(32, 16, 4, 1))
+OTHER = AttentionTiles(Tile(16, 32, 4, 1), Tile(32, 16, 4, 1), Tile(16, 16, 4, 1))
+SHORT = AttentionTiles(Tile(32, 64, 4, 1, turns=2), Tile(64, 64, 4, 1, turns=2))
+every_sight = pytest.mark.parametrize(("sight", "reach"), SIGHTS)
+
+
+def borders(lengths, sight=Sight.FULL, reach=0):
+    return Borders.of([0, *accumulate(lengths)], DEVICE, sight, reach=reach)
+
+
+def states(lengths, heads=2, width=16, dtype=torch.float32):
+    shape = sum(lengths), 3, heads, width
+    return torch.randn(shape, generator=torch.Generator().manual_seed(1)).to(DEVICE, dtype)
+
+
+def both(way, qkv):
+    """Outputs, and gradients of a sum in which every output has a weight of its own."""
+    leaf = qkv.detach().requires_grad_()
+    y = way(leaf)
+    weights = torch.randn(y.shape, generator=torch.Generator().manual_seed(2)).to(y)
+    (grad,) = torch.autograd.grad((y * weights).sum(), leaf)
+    return y.detach(), grad
+
+
+def close(found, exact, tolerance=1e-5):
+    return all(
+        (one.float() - two.float()).abs().max() <= tolerance * two.abs().max()
+        for one, two in zip(found, exact, strict=True)
+    )
+
+
+@every_sight
+@pytest.mark.parametrize("tiles", [LONG, OTHER, SHORT, None], ids=["long", "other", "short", "table"])
+def test_outputs_and_gradients_are_those_of_the_dense_reference(sight, reach, tiles):
+    qkv, around = states(MIXED), borders(MIXED, sight, reach)
+    found = both(lambda x: attended(x, around, 0.0, tiles=tiles), qkv)
+    assert close(found, both(lambda x: attend(Lowering.DENSE, x, around), qkv))
+
+
+@pytest.mark.parametrize("width", [16, 32, 64, 128])
+@pytest.mark.parametrize("lengths", [[1, 1], [3, 16], [20, 32, 5], [70, 3]])
+def test_every_width_of_heads_and_every_size_of_tiles(width, lengths):
+    qkv, around = states(lengths, heads=3, width=width), borders(lengths)
+    found = both(lambda x: attend(Lowering.KERNEL, x, around), qkv)
+    assert close(found, both(lambda x: attend(Lowering.DENSE, x, around), qkv))
+
+
+@pytest.mark.parametrize("shared", [1 << 20, 100_000], ids=["large card", "small card"])
+@pytest.mark.parametrize(("width", "lengths"), [(64, [100, 1, 0, 128]), (64, [129, 3, 200]), (128, [90, 128])])
+def test_the_tiles_that_a_gpu_takes(width, lengths, shared):
+    """In halves, for which those of the tables are; the interpreter has no bfloat16."""
+    qkv, around = states(lengths, heads=4, width=width, dtype=torch.float16), borders(lengths)
+    tiles = tiles_for(width, max(lengths), torch.float16, shared)
+    exact = both(lambda x: attend(Lowering.DENSE, x, around), qkv.float())
+    assert close(both(lambda x: attended(x, around, 0.0, tiles=tiles), qkv), exact, 5e-3)
+
+
+def test_a_small_card_gets_tiles_that_share_less():
+    large, small = (tiles_for(64, 128, torch.bfloat16, shared) for shared in (1 << 20, 101_376))
+    assert small.back.stages == 1 < large.back.stages
+    assert tiles_for(128, 128, torch.bfloat16, 101_376).queries is not None
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in exp2")  # of pairs that are hidden a moment later
+def test_large_scores_stay_numbers():
+    qkv, around = states(MIXED) * 20, borders(MIXED, Sight.PAST)
+    for tiles in (LONG, SHORT):
+        found = both(lambda x, tiles=tiles: attended(x, around, 0.0, tiles=tiles), qkv)
+        assert close(found, both(lambda x: attend(Lowering.DENSE, x, around), qkv), 1e-3)
+
+
+def test_gradients_are_slopes():
+    lengths, step = [5, 3], 1e-2
+    qkv, around = states(lengths, heads=1), borders(lengths, Sight.PAST)
+    towards = torch.randn(qkv.shape, generator=torch.Generator().manual_seed(3)).to(qkv)
+
+    def total(x):
+        torch.manual_seed(5)
+        return attended(x, around, 0.3, tiles=LONG).double().sin().sum()
+
+    leaf = qkv.clone().requires_grad_()
+    total(leaf).backward()
+    slope = (total(qkv + step * towards) - total(qkv - step * towards)) / (2 * step)
+    assert (leaf.grad * towards).sum().item() == pytest.approx(slope.item(), rel=1e-3)
+
+
+def test_the_gradient_of_a_broadcast_is_taken():
+    qkv, around = states([9, 4]).requires_grad_(), borders([9, 4])
+    attended(qkv, around).sum().backward()
+    (exact,) = torch.autograd.grad(attend(Lowering.DENSE, qkv, around).sum(), qkv)
+    assert close([qkv.grad], [exact])
+
+
+@every_sight
+@pytest.mark.parametrize("tiles", [LONG, OTHER, SHORT], ids=["long", "other", "short"])
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_a_bias_is_paid_the_gradient_of_the_states_summed_over_tokens(sight, reach, tiles, rate):
+    qkv, around = states(MIXED).requires_grad_(), borders(MIXED, sight, reach)
+    bias = torch.zeros(qkv[0].numel(), device=DEVICE, requires_grad=True)
+    y = attended(qkv, around, rate, bias, tiles)
+    weights = torch.randn(y.shape, generator=torch.Generator().manual_seed(2)).to(y)
+    each, paid = torch.autograd.grad((y * weights).sum(), (qkv, bias))
+    assert close([paid], [each.sum(0).flatten()])
+
+
+@pytest.mark.parametrize("lowering", [Lowering.KERNEL, Lowering.DENSE])
+def test_every_lowering_pays_a_bias_that_is_owed(lowering):
+    qkv, around = states(MIXED).requires_grad_(), borders(MIXED)
+    bias = torch.zeros(qkv[0].numel(), device=DEVICE, requires_grad=True)
+    each, paid = torch.autograd.grad(attend(lowering, qkv, around, owed_3D=bias).sin().sum(), (qkv, bias))
+    assert close([paid], [each.sum(0).flatten()])
+    frozen = bias.detach()
+    (again,) = torch.autograd.grad(attend(lowering, qkv, around, owed_3D=frozen).sin().sum(), qkv)
+    assert torch.equal(again, each)
+
+
+def left_in(draws, lengths, heads, rate):
+    """Which pairs are left in: head, query and key of each sequence."""
+    total = sum(lengths)
+    numbers = draws.long()[: (heads + 1) * total].view(heads + 1, total)
+    query, key = numbers[:-1].split(lengths, 1), numbers[-1].split(lengths)
+    return [(q[..., None] * k & 0xFFFFFFFF) >= rate * 2.0**32 for q, k in zip(query, key, strict=True)]
+
+
+def written_out(qkv, around, lengths, masks, rate):
+    """Attention with these masks, one sequence after another."""
+    y = []
+    for one, mask, length in zip(qkv.split(lengths), masks, lengths, strict=True):
+        q, k, v = one.permute(1, 2, 0, 3)
+        place = torch.arange(length, device=DEVICE)
+        apart = place[:, None] - place
+        hidden = apart < 0 if around.sight is Sight.PAST else apart.abs() > around.reach
+        scores = q @ k.transpose(1, 2) * q.shape[-1] ** -0.5
+        scores = scores if around.sight is Sight.FULL else scores.masked_fill(hidden, -torch.inf)
+        y.append((scores.softmax(-1) * mask / (1 - rate) @ v).transpose(0, 1))
+    return torch.cat(y)
+
+
+@pytest.mark.parametrize(("sight", "reach"), [(Sight.FULL, 0), (Sight.PAST, 0), (Sight.NEAR, 5)])
+@pytest.mark.parametrize("tiles", [LONG, SHORT], ids=["long", "short"])
+def test_both_ways_leave_out_the_same_pairs(sight, reach, tiles):
+    rate, qkv, around = 0.3, states(MIXED), borders(MIXED, sight, reach)
+    torch.manual_seed(7)
+    masks = left_in(made._draws(qkv), MIXED, 2, rate)
+    share = torch.cat([mask.flatten() for mask in masks]).float().mean()
+    assert abs(share - 0.7) < 0.02
+    torch.manual_seed(7)
+    found = both(lambda x: attended(x, around, rate, tiles=tiles), qkv)
+    assert close(found, both(lambda x: written_out(x, around, MIXED, masks, rate), qkv))
+
+
+def test_tiles_do_not_matter_to_dropout():
+    qkv, around = states(MIXED), borders(MIXED)
+    found = []
+    for tiles in (LONG, SHORT, OTHER):
+        torch.manual_seed(3)
+        found.append(both(lambda x, tiles=tiles: attended(x, around, 0.1, tiles=tiles), qkv))
+    assert close(found[1], found[0])
+    assert close(found[2], found[0])
+
+
+def test_the_mean_over_many_draws_is_attention_without_dropout():
+    draws, length = 300, 6
+    qkv = states([length], heads=1)
+    torch.manual_seed(0)
+    y = attended(qkv.repeat(draws, 1, 1, 1), borders([length] * draws), 0.4).view(draws, length, -1)
+    exact = attend(Lowering.DENSE, qkv, borders([length])).view(length, -1)
+    assert ((y.mean(0) - exact).abs() < 6 * y.std(0) / draws**0.5).all()
+    assert (y[0] != y[1]).any()
+
+
+def test_the_seed_decides():
+    def run(seed):
+        torch.manual_seed(seed)
+        return attended(states([20]), borders([20]), 0.1)
+
+    assert torch.equal(run(3), run(3))
+    assert not torch.equal(run(3), run(4))
+
+
+def test_tiles_fit_sequences():
+    half = torch.bfloat16
+    assert tiles_for(64, 129, half).queries is not None
+    for longest in (1, 16, 17, 64, 100, 128):
+        tiles = tiles_for(64, longest, half)
+        assert tiles.queries is None
+        assert tiles.forward.keys >= longest
+        assert tiles.back.queries == tiles.back.keys >= longest
+        assert tiles.back.keys < max(2 * longest, 17)
+
+
+def fake(dtype=torch.bfloat16, width=64, cuda=True, shape=None):
+    shape = shape or (8, 3, 2, width)
+    sizes = {"shape": shape, "dim": lambda: len(shape), "numel": lambda: prod(shape)}
+    return SimpleNamespace(is_cuda=cuda, is_cpu=not cuda, dtype=dtype, **sizes)
+
+
+def test_the_kernel_is_taken_on_a_gpu_and_never_where_it_cannot_be_had(monkeypatch):
+    monkeypatch.setattr(fused, "_interpreted", lambda: False)
+    kernel, auto = Lowering.KERNEL, partial(chosen, Lowering.AUTO, fused=True)
+    assert auto(fake(), 0.1) is kernel
+    assert auto(fake(), 0.1, sight=Sight.NEAR) is kernel
+    assert auto(fake(), 0.1, fused=False) is Lowering.SDPA
+    assert auto(fake(), 0.0) is kernel
+    assert auto(fake(), 0.0, fused=False) is Lowering.VARLEN
+    assert auto(fake(width=48), 0.0) is Lowering.VARLEN
+    assert auto(fake(), 0.1, sight=Sight.PREFIX) is Lowering.SDPA
+    assert auto(fake(torch.float32), 0.1) is Lowering.SDPA
+    assert auto(fake(width=48), 0.1) is Lowering.SDPA
+    assert auto(fake(shape=(8, 2, 64)), 0.1) is Lowering.SDPA, "queries alone, as a look at a source has them"
+    assert auto(fake(cuda=False), 0.1) is Lowering.EACH
+    assert chosen(kernel, fake(torch.float32), 0.0) is kernel
+    assert chosen(kernel, fake(), 0.0, Sight.PREFIX) is Lowering.SDPA
+    assert chosen(kernel, fake(cuda=False), 0.0) is Lowering.SDPA
+
+
+@gpu
+@every_sight
+@pytest.mark.parametrize("lengths", [[128] * 3, [512] * 2, [100, 1, 128, 77], [512, 3, 300, 129]])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_on_a_gpu_halves_come_near_the_reference(sight, reach, lengths, dtype):
+    qkv, around = states(lengths, 12, 64, dtype), borders(lengths, sight, reach)
+    exact = both(lambda x: attend(Lowering.DENSE, x, around), qkv.float())
+    assert close(both(lambda x: attend(Lowering.KERNEL, x, around), qkv), exact, 2e-2)
+
+
+@gpu
+@pytest.mark.parametrize("lengths", [[128] * 3, [512, 3, 300, 129]])
+def test_on_a_gpu_dropout_in_halves_leaves_out_the_same_pairs_on_both_ways(lengths):
+    rate, qkv, around = 0.1, states(lengths, 2, 64, torch.bfloat16), borders(lengths)
+    torch.manual_seed(7)
+    masks = left_in(made._draws(qkv), lengths, 2, rate)
+    torch.manual_seed(7)
+    found = both(lambda x: attended(x, around, rate), qkv)
+    assert close(found, both(lambda x: written_out(x, around, lengths, masks, rate), qkv.float()), 2e-2)
+
+
+@gpu
+@pytest.mark.parametrize("lengths", [[128, 90], [300, 20]])
+def test_a_recording_draws_anew_each_time_it_is_repeated(lengths):
+    qkv, around = states(lengths, 2, 64, torch.bfloat16).requires_grad_(), borders(lengths)
+
+    def step():
+        y = attended(qkv, around, 0.1)
+        return y, torch.autograd.grad(y.float().sum(), qkv)[0]
+
+    step()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y, grad = step()
+    found = []
+    for _ in range(2):
+        graph.replay()
+        found.append((y.clone(), grad.clone()))
+    assert all(not torch.equal(one, two) for one, two in zip(*found, strict=True))
+    assert all(one.isfinite().all() for pair in found for one in pair)
+
+
+class Other(torch.nn.Linear):
+    """A projection with something beside it, as an adapter has."""
+
+
+@pytest.mark.parametrize("kind", [torch.nn.Linear, Other])
+def test_whatever_projects_attention_may_take_kernels(kind, monkeypatch):
+    asked = []
+    monkeypatch.setattr(attention, "chosen", lambda *words: asked.append(words[-1]) or Lowering.DENSE)
+    layer = attention.Attention(Trunk(depth=1, width=32, heads=2, inner=32)).to(DEVICE)
+    layer.qkv = kind(32, 96, device=DEVICE)
+    fused.use_kernels(layer)
+    layer(torch.randn(5, 32, device=DEVICE), borders([5])).sum().backward()
+    assert asked == [True]
+    assert layer.qkv.bias.grad is not None
