@@ -1,20 +1,23 @@
 """Every way to compute attention, forward and backward, on the shapes that pre-training has: a table.
 
-    python bench/attention.py [--data FOLDER] [--lengths 128,512] [--tokens 65536]
+    python bench/attention.py [--data FOLDER] [--lengths 128,256,512,1024] [--tokens 65536] [--dropout 0.1]
+    python bench/attention.py --sweep [--dropout 0]                                    (tiles of our own kernels)
     python bench/attention.py --device cpu --tokens 2048 --lengths 128 --heads 2        (a check)
 
 Three kinds of rows: all of one length (`full`), nine tenths of that length on average (`ragged`), and, with --data,
 rows of real documents that do not see each other (`documents`). Each way is first held against the written-out one in
-float32; TFLOP/s count what the rows need, not what padding costs. `cudnn varlen` calls torch's operator by its name.
+float32, unless it drops; TFLOP/s count what the rows need, not what padding costs, and the gradient of the output is
+given, not computed. `cudnn varlen` calls torch's operator by its name; `kernel` is our own.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
+from timeit import timeit
 from typing import Any
 
 import numpy as np
@@ -34,34 +37,48 @@ from unmask.shards.corpus import Corpus
 
 Way = Callable[[Tensor, Borders], Tensor]
 REPEATS = 20
+RESTS = 60_000_000
+"""Ticks of a GPU's clock, some 30 ms: longer than the host takes to ask for all repeats."""
 
 
 def main() -> None:
     wish = _wishes()
     device = torch.device(wish.device)
+    if wish.sweep:
+        from attention_tiles import sweep
+
+        sweep(wish, device, partial(seconds, device=device, repeats=REPEATS))
+        return
     chip = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
     print(f"{chip}, torch {torch.__version__}; {wish.tokens:,} tokens, {wish.heads} heads of {wish.head}\n")
     print(f"{'rows':22}{'way':18}{'ms':>9}{'TFLOP/s':>10}{'error':>10}")
     shapes = list(_shapes(wish, device))
-    for name, way in _ways(device).items():  # cuDNN last: what it breaks stays broken
+    for name, way in _ways(device, wish.dropout).items():  # cuDNN last: what it breaks stays broken
         for kind, borders in shapes:
-            print(f"{kind:22}{name:18}{_line(way, borders, wish, device)}", flush=True)
+            print(f"{kind:22}{name:18}{_line(way, borders, wish, device, 'drop' in name)}", flush=True)
 
 
-def _ways(device: torch.device) -> dict[str, Way]:
+def _ways(device: torch.device, rate: float) -> dict[str, Way]:
+    """By name; one that drops says so."""
     ways: dict[str, Way] = {"dense": partial(attend, Lowering.DENSE), "sdpa": partial(attend, Lowering.SDPA)}
-    if device.type == "cuda":
-        backends = {"sdpa flash": SDPBackend.FLASH_ATTENTION, "sdpa cudnn": SDPBackend.CUDNN_ATTENTION}
-        ways |= {name: partial(_by_backend, backend) for name, backend in backends.items()}
-        ways |= {"varlen": partial(attend, Lowering.VARLEN), "cudnn varlen": _cudnn}
-    return ways
+    if device.type != "cuda":
+        return ways
+    if find_spec("triton"):
+        from unmask.nets.kernels_attention import attended
+
+        ways |= {"kernel": attended, "kernel drop": partial(attended, dropout=rate)}
+    ways |= {"sdpa drop": partial(attend, Lowering.SDPA, dropout=rate), "varlen": partial(attend, Lowering.VARLEN)}
+    for name, backend in (("flash", SDPBackend.FLASH_ATTENTION), ("cudnn", SDPBackend.CUDNN_ATTENTION)):
+        ways[f"sdpa {name}"] = partial(_by_backend, backend, 0.0)
+        ways[f"sdpa {name} drop"] = partial(_by_backend, backend, rate)
+    return ways | {"cudnn varlen": _cudnn}
 
 
-def _by_backend(backend: SDPBackend, qkv_T3HK: Tensor, borders: Borders) -> Tensor:
+def _by_backend(backend: SDPBackend, rate: float, qkv_T3HK: Tensor, borders: Borders) -> Tensor:
     with sdpa_kernel(backend):
         q, k, v = to_grid(qkv_T3HK, borders).permute(2, 0, 3, 1, 4).unbind(0)
         mask = None if borders.equal else borders.seen_SLL()[:, None]
-        return from_grid(F.scaled_dot_product_attention(q, k, v, mask).transpose(1, 2), borders)
+        return from_grid(F.scaled_dot_product_attention(q, k, v, mask, rate).transpose(1, 2), borders)
 
 
 class _Cudnn(torch.autograd.Function):
@@ -91,19 +108,19 @@ def _cudnn(qkv_T3HK: Tensor, borders: Borders) -> Tensor:
     return out
 
 
-def _line(way: Way, borders: Borders, wish: argparse.Namespace, device: torch.device) -> str:
+def _line(way: Way, borders: Borders, wish: argparse.Namespace, device: torch.device, drops: bool) -> str:
     """Milliseconds, TFLOP/s and the largest error of outputs and gradients; or why it cannot be done."""
     torch.manual_seed(0)
     total = int(borders.offsets_S1[-1])
     qkv = torch.randn(total, 3, wish.heads, wish.head, device=device)
     try:
-        error = _error(way, qkv, borders)
-        seconds = _timed(way, qkv, borders, device)
+        error = "-" if drops else f"{_error(way, qkv, borders):.4f}"
+        took = _timed(way, qkv, borders, device)
     except (RuntimeError, IndexError) as reason:  # torch is not always sure which of them it is
-        return f"  cannot: {str(reason).splitlines()[0][:60]}"
+        return f"  cannot: {str(reason).splitlines()[0][:30]}"
     pairs = float((borders.offsets_S1.diff().double() ** 2).sum())
     flops = 3.5 * 4 * pairs * wish.heads * wish.head
-    return f"{1000 * seconds:9.2f}{flops / seconds / 1e12:10.1f}{error:10.4f}"
+    return f"{1000 * took:9.2f}{flops / took / 1e12:10.1f}{error:>10}"
 
 
 def _error(way: Way, qkv: Tensor, borders: Borders) -> float:
@@ -126,16 +143,29 @@ def _both(way: Way, qkv: Tensor, borders: Borders) -> tuple[Tensor, Tensor]:
 
 
 def _timed(way: Way, qkv: Tensor, borders: Borders, device: torch.device) -> float:
-    half = qkv.bfloat16()
-    repeats = REPEATS if device.type == "cuda" else 1
-    for _ in range(2):
-        _both(way, half, borders)
+    leaf = qkv.bfloat16().requires_grad_()
+    given = torch.randn_like(leaf[:, 0], memory_format=torch.contiguous_format)
+
+    def turn() -> None:
+        torch.autograd.grad(way(leaf, borders), leaf, given)
+
+    return seconds(turn, device, REPEATS if device.type == "cuda" else 1)
+
+
+def seconds(turn: Callable[[], object], device: torch.device, repeats: int) -> float:
+    """What one turn takes, after some that warm up. A GPU rests first, so that no kernel waits for the host."""
+    for _ in range(3):
+        turn()
     settle(device)
-    began = time.perf_counter()
-    for _ in range(repeats):
-        _both(way, half, borders)
+    if device.type != "cuda":
+        return timeit(turn, number=repeats) / repeats
+    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda._sleep(RESTS)
+    first.record()
+    timeit(turn, number=repeats)
+    last.record()
     settle(device)
-    return (time.perf_counter() - began) / repeats
+    return first.elapsed_time(last) / repeats / 1000
 
 
 def _shapes(wish: argparse.Namespace, device: torch.device) -> Iterator[tuple[str, Borders]]:
@@ -156,9 +186,11 @@ def _wishes() -> argparse.Namespace:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--data", type=Path, help="a prepared folder, for rows of real documents")
     parser.add_argument("--tokens", type=int, default=65_536)
-    parser.add_argument("--lengths", default="128,512")
+    parser.add_argument("--lengths", default="128,256,512,1024")
     parser.add_argument("--heads", type=int, default=12)
     parser.add_argument("--head", type=int, default=64)
+    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--sweep", action="store_true", help="time tiles of our own kernels")
     return parser.parse_args()
 
 

@@ -29,7 +29,7 @@ from unmask.records import Instance
 from unmask.train.course import Lesson
 from unmask.train.learner import Learner
 from unmask.train.processes import Processes
-from unmask.train.run import Precision, Run, choose_queue
+from unmask.train.run import Precision, Run, choose_fused, choose_queue
 from unmask.train.step import Loaded, Worker
 from unmask.train.worker import make_worker
 
@@ -49,7 +49,10 @@ class How:
     half: bool = False
     """Whether matrix products are in bfloat16."""
     compiled: bool = False
+    dropout: float = 0.1
     attention_dropout: float = 0.1
+    fused: bool = True
+    """Whether ours takes kernels of its own, where there are some."""
     graphs: bool = False
     """Whether our steps are recorded and repeated as a whole, as `unmask pretrain` does on a GPU."""
 
@@ -62,6 +65,7 @@ class How:
             width=size.width,
             heads=size.heads,
             inner=size.inner,
+            dropout=self.dropout,
             attention_dropout=self.attention_dropout,
         )
 
@@ -69,8 +73,14 @@ class How:
     def run(self) -> Run:
         """The same as our training takes it."""
         precision = Precision.BFLOAT16 if self.half else Precision.FLOAT32
-        queue = max(choose_queue(self.device), int(self.graphs))
-        return Run(device=self.device, precision=precision, compile=self.compiled, graphs=self.graphs, queue=queue)
+        return Run(
+            device=self.device,
+            precision=precision,
+            compile=self.compiled,
+            fused=self.fused and choose_fused(self.device),
+            graphs=self.graphs,
+            queue=max(choose_queue(self.device), int(self.graphs)),
+        )
 
     def learner(self) -> Learner:
         """The network with newly drawn weights, always the same."""
@@ -92,9 +102,10 @@ class Ours:
         alone = Processes(0, 1, how.device)
         return Ours(make_worker(how.learner(), Descent(ADAM, Constant()), False, SEED, how.run, alone))
 
-    def load(self, instance: Instance, length: int) -> Loaded:
+    def load(self, instance: Instance, length: int, apart: bool = False) -> Loaded:
         """Tensors on the device."""
-        return Loaded.of(Lesson((instance,), LEARNS, False, "cloze", length), self.worker.run.device)
+        run = self.worker.run
+        return Loaded.of(Lesson((instance,), LEARNS, apart, "cloze", length), run.device, run.fixed)
 
     def step(self, loaded: Loaded) -> Tensor:
         """One step; the mean loss stays on the device."""

@@ -18,7 +18,7 @@ import torch
 from timing import settle
 from torch.profiler import ProfilerActivity, profile
 
-SHOWN = 15
+SHOWN, GAPS = 40, 8
 _KINDS = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 
 
@@ -91,5 +91,5 @@ def told(pieces: Sequence[Piece]) -> Iterator[str]:
     for name, spent in time.most_common(SHOWN):
         yield f"{spent / 1000:>10.2f} ms {100 * spent / span:>5.1f} % {calls[name]:>6} x  {name[:90]}"
     yield f"the longest of {len(gaps):,} gaps:"
-    for gap in gaps[:SHOWN]:
+    for gap in gaps[:GAPS]:
         yield f"{gap.microseconds:>10.0f} us  {gap.after[:45]} -> {gap.before[:45]}"

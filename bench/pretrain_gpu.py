@@ -2,14 +2,16 @@
 
     python bench/pretrain_gpu.py --out gpu.json
     python bench/pretrain_gpu.py --members --data FOLDER --sizes small base --out members.json
+    python bench/pretrain_gpu.py --members electra --data FOLDER --sizes small --profile --no-compile
     python bench/pretrain_gpu.py --device cpu --sizes tiny --lengths 128 --rows 2 --steps 1 --no-compile     (a check)
 
 What arrives: a prepared corpus (`--data`), or nothing: then rows are full and their ids uniformly random, because only
 time is measured here. What leaves: one table, and the same as JSON. With `--members` every member of the family instead
 (`pretrain_members.py`); with `--profile` also the kernels and the gaps of one step of ours (`kernels.py`).
 What never happens here: a difference in the work. Both sides begin with the same weights and see the same masked rows,
-in bfloat16 (autocast), with dropout 0.1, fused AdamW and clipping; theirs with SDPA. Both run as they are and compiled;
-with attention dropout 0.1 (BERT) and 0 (as recent recipes do), which lets ours use variable-length flash attention.
+in bfloat16 (autocast), with fused AdamW and clipping; theirs with SDPA, as it is and compiled. Dropout is 0.1, in
+attention too (BERT), and none at all (as recent recipes have it). Rows of a corpus are packed with documents, which see
+each other on both sides; then ours once more with documents apart, as `unmask pretrain` has them: that is less work.
 
 MFU counts what a token needs, forward and backward, with logits at the chosen positions only (`unmask.nets.flops`). It
 is given against the rate of a product of 8192 x 8192 matrices that is measured first, or against `--peak`. Both sides
@@ -23,7 +25,7 @@ import argparse
 import json
 import statistics
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -36,6 +38,7 @@ from rows import cloze_feed, grids
 from timing import RECORDS, WARM, Timed, Turns, clean, gib, learn, matmul_rate
 
 from unmask.examples.packed import Join
+from unmask.lab.flops import load_of
 from unmask.nets.flops import STEP, token_head_cost, trunk_cost
 from unmask.ragged import within
 from unmask.records import Cloze, Inputs, Instance, Spans
@@ -51,25 +54,26 @@ class Found:
 
     size: str
     rows: str
-    attention_dropout: float
+    dropout: str
+    """Of states, and of attention."""
     side: str
-    compiled: bool
+    how: str
     tokens_per_second: float
     ms_per_step: float
     gib: float
     mfu: float
     waited: float
     loss: float
-    ratio: float = 1.0
-    """Of tokens a second, to those of `transformers` computed in the same way."""
+    ratios: tuple[float, ...] = ()
+    """Of tokens a second, to those of `transformers` as it is, and compiled."""
 
     def line(self) -> str:
         """One line of the table."""
-        how = "compiled" if self.compiled else "eager"
+        ratios = "".join(f"{ratio:>6.2f}x" for ratio in self.ratios)
         return (
-            f"{self.size:>6} {self.rows:>8} {self.attention_dropout:>5.1f}  {self.side:12} {how:8} "
+            f"{self.size:>6} {self.rows:>8} {self.dropout:>7}  {self.side:12} {self.how:8} "
             f"{self.tokens_per_second:>10,.0f} {self.ms_per_step:>8.1f} {self.gib:>6.1f} {100 * self.mfu:>6.1f} "
-            f"{100 * self.waited:>6.2f}% {self.ratio:>6.2f}x {self.loss:>7.3f}"
+            f"{100 * self.waited:>6.2f}% {self.loss:>7.3f}{ratios}"
         )
 
 
@@ -82,7 +86,7 @@ def main() -> None:
     wish.peak = wish.peak or matmul_rate(device)
     print(f"{name}, torch {torch.__version__}; {'random ids in full rows' if not wish.data else wish.data}")
     print(f"100 % are {wish.peak:.2f} TFLOP/s")
-    found = list(_members(wish, device) if wish.members else _pairs(wish, device))
+    found = list(_members(wish, device) if wish.members is not None else _pairs(wish, device))
     if wish.out:
         about = {"device": name, "torch": torch.__version__, "peak": wish.peak, "data": str(wish.data or "random")}
         wish.out.write_text(json.dumps(about | {"found": found}, indent=1) + "\n", "utf-8")
@@ -96,54 +100,68 @@ def _members(wish: argparse.Namespace, device: torch.device) -> Iterator[dict[st
 
 def _pairs(wish: argparse.Namespace, device: torch.device) -> Iterator[dict[str, object]]:
     print(
-        f"{'size':>6} {'rows':>8} {'att.d':>5}  {'side':12} {'how':8} {'tokens/s':>10} {'ms/step':>8} {'GiB':>6} "
-        f"{'MFU %':>6} {'waited':>7} {'ratio':>7} {'loss':>7}"
+        f"{'size':>6} {'rows':>8} {'dropout':>7}  {'side':12} {'how':8} {'tokens/s':>10} {'ms/step':>8} {'GiB':>6} "
+        f"{'MFU %':>6} {'waited':>7} {'loss':>7} {'x eager':>7}{' x comp.' if wish.compile else ''}"
     )
     for size in wish.sizes:
         for length in wish.lengths:
-            for dropout in wish.attention_dropout:
-                how = How(size, wish.vocabulary, device, half=True, attention_dropout=dropout)
+            for dropout, attention_dropout in wish.dropout:
+                how = How(size, wish.vocabulary, device, half=True, fused=not wish.plain)
+                how = replace(how, dropout=dropout, attention_dropout=attention_dropout)
                 yield from (asdict(one) for one in compare(how, length, wish))
 
 
 def compare(how: How, length: int, wish: argparse.Namespace) -> list[Found]:
-    """Both sides, eager and compiled, one after the other: each has the device for itself."""
+    """Theirs, as it is and compiled, then ours: each has the device for itself."""
     count = wish.rows or wish.tokens // length
     make = _instances(wish.data, how.vocabulary, count, length)
+    some = [make(turn) for turn in range(WARM)]
+    sides = [
+        "transformers",
+        *(["transformers"] if wish.compile else []),
+        "ours",
+        *(["ours, apart"] if wish.data else []),
+    ]
     held: list[Found] = []
-    for compiled in (False, True) if wish.compile else (False,):
-        pair: list[Found] = []
-        for side, measure in (("transformers", _time_theirs), ("ours", _time_ours)):
-            clean(how.device)
-            timed = measure(replace(how, compiled=compiled), make, length, wish)
-            speed = timed.tokens / timed.seconds
-            mfu = speed * operations(how, length) / wish.peak / 1e12
-            mine = (side, compiled, speed, 1000 * timed.seconds, timed.gib, mfu, timed.stalled, timed.loss)
-            pair.append(Found(how.size, f"{count}x{length}", how.attention_dropout, *mine))
-            pair[-1] = replace(pair[-1], ratio=pair[-1].tokens_per_second / pair[0].tokens_per_second)
-            print(pair[-1].line(), flush=True)
-        held += pair
+    for number, side in enumerate(sides):
+        clean(how.device)
+        apart, theirs = side == "ours, apart", side == "transformers"
+        way = ("eager", "compiled")[number] if theirs else "recorded" if wish.graphs else "eager"
+        like = Lesson((), LEARNS, apart, "cloze", length)
+        timed = (
+            _time_theirs(replace(how, compiled=number == 1), make, wish)
+            if theirs
+            else _time_ours(how, make, like, wish)
+        )
+        speed = timed.tokens / timed.seconds
+        mfu = speed * operations(how, some, apart) / wish.peak / 1e12
+        mine = (side, way, speed, 1000 * timed.seconds, timed.gib, mfu, timed.stalled, timed.loss)
+        ratios = () if theirs else tuple(speed / one.tokens_per_second for one in held if one.side == "transformers")
+        held.append(Found(how.size, f"{count}x{length}", f"{how.dropout:g}/{how.attention_dropout:g}", *mine, ratios))
+        print(held[-1].line(), flush=True)
     return held
 
 
-def operations(how: How, length: int) -> float:
-    """Floating-point operations that learning from one token of a full row takes, forward and backward."""
+def operations(how: How, instances: Sequence[Instance], apart: bool) -> float:
+    """Floating-point operations that learning from one token of these rows takes, forward and backward."""
     cost = trunk_cost(how.trunk) + token_head_cost(how.trunk, how.vocabulary)
-    return STEP * cost.forward(1, length, PREDICTED)
+    loads = [load_of(one, LEARNS, apart) for one in instances]
+    total = sum(cost.forward(load.tokens, load.pairs, sum(load.asked.values())) for load in loads)
+    return STEP * total / sum(load.tokens for load in loads)
 
 
-def _time_ours(how: How, make: Callable[[int], Instance], length: int, wish: argparse.Namespace) -> Timed:
+def _time_ours(how: How, make: Callable[[int], Instance], like: Lesson, wish: argparse.Namespace) -> Timed:
     """Rows are made, masked and sent by the loader, while the step before is computed."""
     ours = Ours.of(replace(how, graphs=wish.graphs))
     warm = RECORDS if wish.graphs else WARM
-    timed = learn(ours.worker, Turns(make, Lesson((), LEARNS, False, "cloze", length)), wish.steps, warm)
+    timed = learn(ours.worker, Turns(make, like), wish.steps, warm)
     if wish.profile:
-        loaded = ours.load(make(0), length)
+        loaded = ours.load(make(0), like.length, like.apart)
         print("\n".join(tell(lambda: ours.step(loaded), how.device)))
     return timed
 
 
-def _time_theirs(how: How, make: Callable[[int], Instance], length: int, wish: argparse.Namespace) -> Timed:
+def _time_theirs(how: How, make: Callable[[int], Instance], wish: argparse.Namespace) -> Timed:
     """Rows were made and masked before: theirs is not asked to wait for our data."""
     theirs = Theirs.of(how)
     instances = [make(turn) for turn in range(WARM)]
@@ -178,13 +196,21 @@ def _random(vocabulary: int, rows: int, length: int, seed: int) -> Instance:
     return Instance(inputs, (Cloze(chosen, ids[chosen], Spans(chosen, chosen + 1)),))
 
 
+def _rates(text: str) -> tuple[float, float]:
+    """Dropout of states and of attention."""
+    states, _, attention = text.partition("/")
+    return float(states), float(attention or states)
+
+
 def _wishes() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--data", type=Path, help="a prepared corpus; without it random rows")
     parser.add_argument("--sizes", nargs="+", default=["small", "base"])
     parser.add_argument("--lengths", nargs="+", type=int, default=[128, 512])
-    parser.add_argument("--attention-dropout", nargs="+", type=float, default=[0.1, 0.0])
+    parser.add_argument(
+        "--dropout", nargs="+", type=_rates, default=[(0.1, 0.1), (0.0, 0.0)], help="of states/of attention, e.g. 0.1/0"
+    )
     parser.add_argument("--vocabulary", type=int, default=21_128)
     parser.add_argument(
         "--tokens", type=int, default=32_768, help="places in a micro-batch: 256 rows of 128, 64 of 512"
@@ -192,14 +218,15 @@ def _wishes() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=0, help="rows in a micro-batch, instead of that")
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help="also compiled")
-    parser.add_argument("--members", action="store_true", help="every member of the family; needs --data")
+    parser.add_argument("--members", nargs="*", help="members instead, by name or all of them; needs --data")
     parser.add_argument("--even", action="store_true", help="with --members: batches evened out to few shapes")
-    parser.add_argument("--graphs", action="store_true", help="our steps as CUDA graphs (--members: also)")
+    parser.add_argument("--plain", action="store_true", help="ours without kernels of our own")
+    parser.add_argument("--graphs", action="store_true", help="our steps as CUDA graphs")
     parser.add_argument("--profile", action="store_true", help="also the kernels and the gaps of one step of ours")
     parser.add_argument("--peak", type=float, default=0.0, help="TFLOP/s that count as 100 %%; measured if not given")
     parser.add_argument("--out", type=Path, help="a JSON file for the figures")
     wish = parser.parse_args()
-    if wish.members and not wish.data:
+    if wish.members is not None and not wish.data:
         parser.error("--members reads real text: give a corpus that `unmask prepare` has made with --data")
     return wish
 

@@ -9,31 +9,34 @@ optimiser and dropout, in the size that was asked for. A member that the corpus 
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import pairwise
 
 import torch
+from ceiling import least_seconds
 from kernels import tell
-from timing import RECORDS, WARM, Timed, clean, learn
+from timing import RECORDS, WARM, Timed, clean, learn, settle
 
 from unmask.errors import UserError
 from unmask.family import member, members, sizes
 from unmask.lab.flops import Meter, load_of
+from unmask.nets.carry import on_device
 from unmask.shards.corpus import Corpus
 from unmask.tasks import Recipe
 from unmask.train.course import Crew, Moment
 from unmask.train.learner import Learner
 from unmask.train.lessons import Lessons, learnable
 from unmask.train.processes import Processes
-from unmask.train.run import Precision, Run, choose_queue
+from unmask.train.run import Precision, Run, choose_fused, choose_queue
 from unmask.train.step import Loaded, Worker
 from unmask.train.worker import make_worker
 
 SEED = 1
 HEAD = (
     f"{'member':>10} {'size':>6} {'rows':>8} {'how':18} {'tokens/s':>11} {'ms/step':>8} {'waited':>7} {'GiB':>6} "
-    f"{'TFLOP/s':>8} {'of peak':>8} {'loss':>7}"
+    f"{'TFLOP/s':>8} {'of peak':>8} {'ceiling':>11} {'of it':>8} {'loss':>7}"
 )
 
 
@@ -52,6 +55,8 @@ class Found:
     gib: float
     tflops: float
     of_peak: float
+    ceiling: float
+    """Tokens a second that the device could learn from at most (`ceiling.py`)."""
     loss: float
 
     def line(self) -> str:
@@ -59,15 +64,16 @@ class Found:
         return (
             f"{self.member:>10} {self.size:>6} {self.rows:>8} {self.how:18} {self.tokens_per_second:>11,.0f} "
             f"{self.ms_per_step:>8.1f} {100 * self.waited:>6.2f}% {self.gib:>6.1f} {self.tflops:>8.2f} "
-            f"{100 * self.of_peak:>7.1f}% {self.loss:>7.3f}"
+            f"{100 * self.of_peak:>7.1f}% {self.ceiling:>11,.0f} {100 * self.tokens_per_second / self.ceiling:>7.1f}% "
+            f"{self.loss:>7.3f}"
         )
 
 
 def measure_members(wish: argparse.Namespace, device: torch.device, peak: float) -> Iterator[Found]:
-    """All members, one after the other."""
+    """All members, or those that were asked for, one after the other."""
     corpus = Corpus.open(wish.data)
     print(HEAD)
-    for name in (recipe.name for recipe in members()):
+    for name in wish.members or [recipe.name for recipe in members()]:
         for size in (one for one in wish.sizes if one in sizes(name)):
             for length in wish.lengths:
                 recipe = one_stage(member(name, size), length, wish.rows or max(wish.tokens // length, 1))
@@ -86,12 +92,12 @@ def one_stage(recipe: Recipe, length: int, batch: int) -> Recipe:
 
 
 def _each_way(recipe: Recipe, course: Lessons, size: str, wish: argparse.Namespace, peak: float) -> Iterator[Found]:
-    """As it is, compiled, and both with steps that are recorded and repeated."""
+    """As it is and compiled; both with steps that are recorded and repeated, if that is wished for."""
     device = torch.device(wish.device)
     vocabulary = next(iter(course.feeds.values())).corpus.vocab.size
     meter = Meter.of(course, vocabulary)
-    ways = product((False, True) if wish.compile else (False,), (False, True) if wish.graphs else (False,))
-    for compiled, recorded in ways:
+    recorded = wish.graphs
+    for compiled in (False, True) if wish.compile else (False,):
         clean(device)
         run = Run(
             device=device,
@@ -100,10 +106,13 @@ def _each_way(recipe: Recipe, course: Lessons, size: str, wish: argparse.Namespa
             compile=compiled,
             even=wish.even,
             graphs=recorded,
+            fused=choose_fused(device) and not wish.plain,
             queue=max(choose_queue(device), int(recorded)),
         )
         worker = _worker(recipe, course, vocabulary, run)
-        found = _found(recipe, learn(worker, course, wish.steps, RECORDS if recorded else WARM), meter, peak)
+        found = _found(
+            recipe, learn(worker, course, wish.steps, RECORDS if recorded else WARM), meter, vocabulary, peak
+        )
         how = ("compiled" if compiled else "eager") + (", recorded" if recorded else "")
         yield replace(found, size=size, how=how)
         if wish.profile:
@@ -111,9 +120,26 @@ def _each_way(recipe: Recipe, course: Lessons, size: str, wish: argparse.Namespa
 
 
 def _profiled(worker: Worker, course: Lessons) -> Iterator[str]:
-    """Where the time of one step goes."""
+    """Where the time of one step goes, on the host and on the device."""
+    yield _made(worker, course)
     loaded = Loaded.of(course.lesson(Moment(0, 0.0), Crew()), worker.run.device, worker.run.fixed)
-    return tell(lambda: worker.move(worker.backward(loaded, loaded.lesson.asked(), 0)), worker.run.device)
+    yield from tell(lambda: worker.move(worker.backward(loaded, loaded.lesson.asked(), 0)), worker.run.device)
+
+
+def _made(worker: Worker, course: Lessons, count: int = 10) -> str:
+    """How long the loader takes for a lesson while nobody else asks for the host."""
+    run, at = worker.run, [time.perf_counter()]
+    lessons = [course.lesson(Moment(step, 0.0), Crew()) for step in range(count)]
+    at.append(time.perf_counter())
+    host = [Loaded.of(lesson, torch.device("cpu"), run.fixed) for lesson in lessons]
+    at.append(time.perf_counter())
+    for loaded in host:
+        for batch in loaded.batches:
+            on_device(batch, run.device)
+    settle(run.device)
+    at.append(time.perf_counter())
+    rows, tensors, sending = (1000 * (end - start) / count for start, end in pairwise(at))
+    return f"a lesson takes {rows:.2f} ms for its rows, {tensors:.2f} for its tensors and {sending:.2f} to be sent"
 
 
 def _worker(recipe: Recipe, course: Lessons, vocabulary: int, run: Run) -> Worker:
@@ -122,11 +148,12 @@ def _worker(recipe: Recipe, course: Lessons, vocabulary: int, run: Run) -> Worke
     return make_worker(learner, recipe.descent, course.mixed, SEED, run, Processes(0, 1, run.device))
 
 
-def _found(recipe: Recipe, timed: Timed, meter: Meter, peak: float) -> Found:
+def _found(recipe: Recipe, timed: Timed, meter: Meter, vocabulary: int, peak: float) -> Found:
     """Operations are counted for the very rows that were computed."""
     stage = recipe.stages[0]
-    loads = (load_of(one.instances[0], one.objectives, one.apart) for one in timed.lessons)
+    loads = [load_of(one.instances[0], one.objectives, one.apart) for one in timed.lessons]
     tflops = sum(map(meter.step, loads)) / len(timed.lessons) / timed.seconds / 1e12
+    least = sum(least_seconds(recipe, vocabulary, load) for load in loads) / len(loads)
     return Found(
         member=recipe.name,
         size="",
@@ -138,5 +165,6 @@ def _found(recipe: Recipe, timed: Timed, meter: Meter, peak: float) -> Found:
         gib=timed.gib,
         tflops=tflops,
         of_peak=tflops / peak,
+        ceiling=timed.tokens / least,
         loss=timed.loss,
     )

@@ -1,0 +1,73 @@
+"""The most that one H200 could learn from in a second, by arithmetic: what `pretrain_gpu.py --members` is held against.
+
+What arrives: a recipe, and how much there is to compute in a step. What leaves: seconds.
+What never happens here: a measurement. The rates below are those that products, copies and published kernels of
+attention reach on the device; a ceiling is the time of everything that a step cannot do without, one after another:
+
+- linear layers, each at the rate of large products or as fast as its numbers can be read and written;
+- attention at the rate of kernels for heads of 64, which short rows do not reach;
+- what stands between: 81 bytes for each token, layer and unit of width, if nothing is read or written twice;
+- heads, and 12 bytes for each logit.
+
+Loading, the move of the weights and launches are left out, so nobody reaches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from unmask.lab.flops import Load
+from unmask.nets.flops import BACKWARD, STEP, product, trunk_cost
+from unmask.nets.trunk import Activation, Trunk
+from unmask.objectives.guess import networks_of
+from unmask.objectives.part import Counted, Objective
+from unmask.tasks import Recipe
+
+PRODUCTS = 790e12
+BYTES = 4.3e12
+LENGTHS, AHEAD, BACK = (128, 512), (180e12, 330e12), (130e12, 250e12)
+"""Rates of attention, by how many tokens a token looks at."""
+BETWEEN, LOGIT = 81, 12
+HALF = 2
+"""Bytes of a number."""
+
+
+def least_seconds(recipe: Recipe, vocabulary: int, load: Load) -> float:
+    """What a step with so much to compute takes at least."""
+    networks = networks_of(recipe.trunk, recipe.objectives)
+    heads = (_head(one, recipe.trunk, vocabulary) * load.asked.get(one.name, 0) for one in recipe.objectives)
+    return sum(_network(trunk, load) for trunk in networks) + sum(heads)
+
+
+def _network(trunk: Trunk, load: Load) -> float:
+    seen = load.pairs / load.tokens
+    ahead, back = (float(np.interp(seen, LENGTHS, rates)) for rates in (AHEAD, BACK))
+    attention = trunk_cost(trunk).pair * load.pairs * (1 / ahead + BACKWARD / back)
+    between = BETWEEN * trunk.width * trunk.depth / BYTES
+    return attention + load.tokens * (between + sum(_linear(*sizes) for sizes in _linears(trunk)))
+
+
+def _linears(trunk: Trunk) -> Iterator[tuple[int, int]]:
+    """The sizes of all linear layers."""
+    gates = 2 if trunk.activation is Activation.GATED else 1
+    for _ in range(trunk.depth):
+        yield from ((trunk.width, 3 * trunk.width), (trunk.width, trunk.width))
+        yield from ((trunk.width, gates * trunk.inner), (trunk.inner, trunk.width))
+    if trunk.token_width != trunk.width:
+        yield trunk.token_width, trunk.width
+
+
+def _linear(inputs: int, outputs: int) -> float:
+    """Seconds for one row, both ways: computed, or read and written, whichever takes longer."""
+    return STEP * max(product(inputs, outputs) / PRODUCTS, HALF * (inputs + outputs) / BYTES)
+
+
+def _head(objective: Objective, trunk: Trunk, vocabulary: int) -> float:
+    """Seconds for one answer, both ways."""
+    if not isinstance(objective, Counted):
+        raise TypeError(f"{type(objective).__name__} does not say what it costs.")
+    answer, more = (objective.cost(trunk, size).answer for size in (vocabulary, vocabulary + 1))
+    says_tokens = more > answer
+    return STEP * answer / PRODUCTS + (LOGIT * vocabulary / BYTES if says_tokens else 0.0)

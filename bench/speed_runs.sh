@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# What is known of the speed on one GPU, in the order in which it should be asked: are the kernels right, which tiles are
+# fastest, what does a step take, and where does its time go.
+#
+#   bench/speed_runs.sh right|tiles|where|step|members|documents|first DATA OUT        DATA: a prepared corpus
+#
+# WORKERS=8 spreads `right` over processes (pytest-xdist): most of its time goes into compiling some hundred kernels.
+set -euo pipefail
+
+what=$1 data=$2 out=$3
+here=$(dirname "$0")
+mkdir -p "$out"
+base=(--vocabulary 30522 --sizes base --data "$data")
+full=(--lengths 512 --rows 256) # 128 thousand places
+short=(--lengths 128 --rows 1024)
+
+case $what in
+  right) python -m pytest -q -p no:cacheprovider ${WORKERS:+-p no:benchmark -n "$WORKERS"} tests/unit/nets tests/unit/train \
+    tests/laws -k "cuda or gpu or kernel or tiles" ;;
+  tiles)
+    python "$here/attention.py" | tee "$out/attention.txt"
+    python "$here/attention.py" --sweep --lengths 128,512 --dropout 0 | tee "$out/sweep-none.txt"
+    python "$here/attention.py" --sweep --lengths 128,512 | tee "$out/sweep.txt"
+    python "$here/kernel_times.py" | tee "$out/kernels.txt"
+    python "$here/kernel_times.py" --dropout 0 | tee "$out/kernels-none.txt"
+    ;;
+  where)
+    for rows in full short; do
+      declare -n chosen=$rows
+      python "$here/pretrain_gpu.py" "${base[@]}" "${chosen[@]}" --no-compile --profile --dropout 0 --steps 5 | tee "$out/where-$rows.txt"
+    done
+    python "$here/pretrain_gpu.py" --members electra --data "$data" --sizes small --lengths 128 --tokens 65536 --graphs --no-compile \
+      --profile | tee "$out/where-electra.txt"
+    ;;
+  step)
+    for rows in full short; do
+      declare -n chosen=$rows
+      python "$here/pretrain_gpu.py" "${base[@]}" "${chosen[@]}" --graphs --out "$out/step-$rows.json" | tee "$out/step-$rows.txt"
+    done
+    ;;
+  members)
+    python "$here/pretrain_gpu.py" --members --data "$data" --sizes small base --tokens 65536 --graphs --no-compile \
+      --out "$out/members.json" | tee "$out/members.txt"
+    python "$here/pretrain_gpu.py" --members electra --data "$data" --sizes small --lengths 128 --tokens 16384 --graphs --no-compile \
+      --out "$out/electra.json" | tee "$out/electra.txt"
+    ;;
+  documents) python "$here/documents.py" --data "$data" --size base --out "$out/documents.json" | tee "$out/documents.txt" ;;
+  first) python "$here/first_step.py" --data "$data" | tee "$out/first.txt" ;;
+  *) echo "speed_runs.sh: right, tiles, where, step, members, documents or first; found $what" >&2; exit 2 ;;
+esac
