@@ -40,7 +40,9 @@ class Wish:
     size: str
     length: int
     minutes: float
-    rate: float
+    rates: tuple[float, ...]
+    """If there are several, each is tried for a while, and the best one is taken."""
+    try_minutes: float
     rows: int
     loaders: int
     trials: int
@@ -55,7 +57,8 @@ class Wish:
             said.size,
             said.length,
             said.their_minutes,
-            said.their_rate,
+            tuple(said.their_rates),
+            said.try_minutes,
             said.their_rows,
             said.their_loaders,
             said.trials,
@@ -77,8 +80,39 @@ class Rows(Dataset[dict[str, list[int]]]):
         return {"input_ids": self.ids[row].tolist()}
 
 
+@dataclass(frozen=True)
+class Loop:
+    """Their network, compiled once, and everything that it learns from and is judged on."""
+
+    how: How
+    theirs: Theirs
+    batches: Iterator[Mapping[str, Tensor]]
+    trial: list[dict[str, Tensor]]
+    each: float
+    """Seconds of a step."""
+
+    def learn(self, rate: float, minutes: float, trials: int) -> list[tuple[float, float]]:
+        """Train from the first weights for the minutes, judging now and then."""
+        steps = max(int(60 * minutes / self.each), 1)
+        theirs = _anew(self.theirs, self.how, rate)
+        rates = torch.optim.lr_scheduler.LambdaLR(theirs.optimizer, lambda step: _rate(step, steps))
+        looks = {steps * part // trials for part in range(1, trials + 1)}
+        found, spent = [(0.0, _judged(theirs, self.trial))], 0.0
+        began = time.perf_counter()
+        for step in range(1, steps + 1):
+            theirs.step(theirs.load(next(self.batches)))
+            rates.step()
+            if step in looks:
+                settle(self.how.device)
+                spent += time.perf_counter() - began
+                found.append((spent, _judged(theirs, self.trial)))
+                print(f"transformers at {rate:g}: {spent:5.0f} s, step {step:,}: {found[-1][1]:.3f}", flush=True)
+                began = time.perf_counter()
+        return found
+
+
 def learn(lessons: Lessons, wish: Wish) -> list[tuple[float, float]]:
-    """Train for the minutes, judging now and then."""
+    """Train for the minutes at the best of the rates."""
     warnings.filterwarnings("ignore")
     torch.set_float32_matmul_precision("high")
     feed = next(iter(lessons.feeds.values()))
@@ -87,23 +121,12 @@ def learn(lessons: Lessons, wish: Wish) -> list[tuple[float, float]]:
     trial = [grids(lesson.instances[0], feed.corpus.vocab.pad) for lesson in lessons.trial()]
     batches = _batches(feed, wish)
     each = _warm(theirs, batches, wish.device)
-    steps = max(int(60 * wish.minutes / each), 1)
-    print(f"transformers: {1000 * each:.1f} ms a step, {steps:,} steps in {wish.minutes:g} minutes", flush=True)
-    theirs = _anew(theirs, how, wish.rate)
-    rates = torch.optim.lr_scheduler.LambdaLR(theirs.optimizer, lambda step: _rate(step, steps))
-    looks = {steps * part // wish.trials for part in range(1, wish.trials + 1)}
-    found, spent = [(0.0, _judged(theirs, trial))], 0.0
-    began = time.perf_counter()
-    for step in range(1, steps + 1):
-        theirs.step(theirs.load(next(batches)))
-        rates.step()
-        if step in looks:
-            settle(wish.device)
-            spent += time.perf_counter() - began
-            found.append((spent, _judged(theirs, trial)))
-            print(f"transformers: {spent:5.0f} s, step {step:,}: {found[-1][1]:.3f}", flush=True)
-            began = time.perf_counter()
-    return found
+    print(f"transformers: {1000 * each:.1f} ms a step", flush=True)
+    loop = Loop(how, theirs, batches, trial, each)
+    rate = wish.rates[0]
+    if len(wish.rates) > 1:
+        rate = min(wish.rates, key=lambda one: loop.learn(one, wish.try_minutes, 1)[-1][1])
+    return loop.learn(rate, wish.minutes, wish.trials)
 
 
 def _rate(step: int, steps: int) -> float:

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import nan
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -32,7 +33,7 @@ from unmask.nets.answers import (
     TagAnswers,
 )
 from unmask.nets.batch import Batch
-from unmask.nets.layout import Borders, Sight
+from unmask.nets.layout import Borders, Sight, places
 from unmask.nets.transformer import Tokens
 from unmask.ragged import within
 
@@ -99,7 +100,7 @@ def even(batch: Batch, room: Room) -> Batch:
         tokens=_even_tokens(batch.tokens, room, room.rows - rows),
         first_B=torch.cat([batch.first_B, torch.arange(tokens, tokens + room.rows - rows)]),
         answers=tuple(_even_answers(one, room, tokens) for one in batch.answers),
-        real_T=torch.arange(room.tokens) < tokens,
+        real_T=torch.from_numpy(np.arange(room.tokens) < tokens),
         spare=room.tokens - tokens,
     )
 
@@ -109,8 +110,13 @@ def _even_tokens(tokens: Tokens, room: Room, rows: int) -> Tokens:
     borders = _even_borders(tokens.borders, room, rows)
     count = len(tokens.ids_T)
     dummy_S1 = borders.offsets_S1[tokens.borders.count :] - count
-    position_T = torch.cat([tokens.position_T, torch.from_numpy(within(dummy_S1.long().numpy()))])
-    return Tokens(_filled(tokens.ids_T, room.tokens, 0), position_T, _filled(tokens.segment_T, room.tokens, 0), borders)
+    position = np.concatenate([tokens.position_T.numpy(), within(dummy_S1.long().numpy())])
+    return Tokens(
+        ids_T=_filled(tokens.ids_T, room.tokens, 0),
+        position_T=torch.from_numpy(position),
+        segment_T=_filled(tokens.segment_T, room.tokens, 0),
+        borders=borders,
+    )
 
 
 def _even_borders(borders: Borders, room: Room, rows: int) -> Borders:
@@ -126,10 +132,8 @@ def _even_borders(borders: Borders, room: Room, rows: int) -> Borders:
     prefix = borders.prefix_S
     if borders.sight is Sight.PREFIX:
         prefix = _filled(prefix, room.sequences, 0)
-    lengths_S = offsets_S1.diff()
-    gaps_S = torch.arange(room.sequences) * room.longest - offsets_S1[:-1]
-    place_T = torch.arange(room.tokens) + gaps_S.repeat_interleave(lengths_S)
-    equal = bool((lengths_S == room.longest).all())
+    place_T = places(offsets_S1, room.longest)
+    equal = bool((offsets_S1.diff() == room.longest).all())
     return replace(borders, offsets_S1=offsets_S1, place_T=place_T, longest=room.longest, equal=equal, prefix_S=prefix)
 
 
@@ -176,8 +180,9 @@ def _spare(x_N: Tensor, room: int) -> int:
 
 
 def _filled(x_N: Tensor, size: int, value: float) -> Tensor:
-    """A tensor of this length, with a value behind its own."""
-    return torch.cat([x_N, x_N.new_full((size - len(x_N),), value)])
+    """A tensor of this length, with a value behind its own; by numpy, as `places`."""
+    held = x_N.numpy()
+    return torch.from_numpy(np.concatenate([held, np.full(size - len(held), value, dtype=held.dtype)]))
 
 
 def _rounded(number: int, parts: int, least: int = 1, most: int = 1 << 40) -> int:

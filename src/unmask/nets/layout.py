@@ -71,8 +71,7 @@ class Borders:
         if len(source) and not ((source >= 0) & (source <= lengths)).all():
             raise ValueError("a source is longer than its sequence")
         longest = int(lengths.max())
-        gaps_S = torch.arange(len(lengths)) * longest - host[:-1]
-        place_T = torch.arange(int(host[-1])) + gaps_S.repeat_interleave(lengths)
+        place_T = places(host, longest)
         equal = bool((lengths == longest).all())
         source = ship(source, device) if len(source) else source
         return Borders(ship(host, device), ship(place_T, device), longest, equal, sight, source, reach)
@@ -112,6 +111,16 @@ class Borders:
             return near_LL & (real_SL[:, :, None] == real_SL[:, None, :])
         past_1LL = (place_L <= place_L[:, None])[None]
         return past_1LL if self.sight is Sight.PAST else past_1LL | (place_L < self.prefix_S[:, None])[:, None, :]
+
+
+def places(offsets_S1: Tensor, longest: int) -> Tensor:
+    """Where each token stands in the padded grid, on the host.
+
+    By numpy: torch would share this little work out among threads, and wait for the slowest of them.
+    """
+    offsets = offsets_S1.numpy().astype(np.int64)
+    gaps = np.arange(len(offsets) - 1) * longest - offsets[:-1]
+    return torch.from_numpy(np.arange(offsets[-1]) + np.repeat(gaps, np.diff(offsets)))
 
 
 def to_grid(x_TD: Tensor, borders: Borders) -> Tensor:
