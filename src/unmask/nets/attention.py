@@ -38,10 +38,14 @@ class Attention(Lowered):
         self.qkv = nn.Linear(trunk.width, 3 * trunk.width)
         self.out = nn.Linear(trunk.width, trunk.width)
 
-    def forward(self, x_TD: Tensor, around: Borders | Kept) -> Tensor:
-        """Attend inside each sequence. What is kept of the tokens before is what the newest ones see of theirs."""
+    def forward(self, x_TD: Tensor, around: Borders | Kept, only_P: Tensor | None = None) -> Tensor:
+        """Attend inside each sequence. What is kept of the tokens before is what the newest ones see of theirs.
+
+        `only_P`: the places at which anybody wants to know what was heard, if not all.
+        """
         y_THK = around.join(self._project(x_TD)) if isinstance(around, Kept) else self._attend(x_TD, around)
-        out_TD: Tensor = self.out(y_THK.flatten(1))
+        y_TD = y_THK.flatten(1)
+        out_TD: Tensor = self.out(y_TD if only_P is None else y_TD.index_select(0, only_P))
         return out_TD
 
     def keys_values(self, x_TD: Tensor) -> Tensor:

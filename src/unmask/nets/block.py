@@ -1,8 +1,8 @@
 """One Transformer block: attention and feed-forward, each with its residual, norm and dropout.
 
-What arrives: states. What leaves: states of the same shape. What never happens here: knowing which layer it is.
+What arrives: states. What leaves: states, of all tokens or of some. What never happens here: knowing which layer it is.
 
-Shapes: T tokens, D width, F inner width.
+Shapes: T tokens, P places that are asked for, D width, F inner width.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from unmask.nets.attention import Attention
 from unmask.nets.cross import Source
 from unmask.nets.dropout import drop
-from unmask.nets.fused import Lowered, Open, add_norm, bias_gelu, recast, served
+from unmask.nets.fused import Lowered, Open, add_norm, bias_gelu, recast, residual, served
 from unmask.nets.kept import Kept
 from unmask.nets.layout import Borders
 from unmask.nets.trunk import Activation, Norm, Sharing, Trunk
@@ -74,15 +74,19 @@ class Branch(Lowered):
         """Stands between the work and its sum with the states; what a policy puts here is trained for one task."""
         self.norm = nn.LayerNorm(trunk.width, trunk.epsilon)
 
-    def forward(self, x_TD: Tensor, *context: Borders | Kept | Source) -> Tensor:
-        """Add what the work makes of the states."""
+    def forward(self, x_TD: Tensor, *context: Borders | Kept | Source, only_P: Tensor | None = None) -> Tensor:
+        """Add what the work makes of the states; for all tokens, or only for those at some places."""
+        made_TD: Tensor = self.work(self.shown(x_TD), *context, *([] if only_P is None else [only_P]))
+        if only_P is not None:
+            x_TD = residual(x_TD).index_select(0, only_P)
         if self.fused:
             rate = self.dropout if self.training else 0.0
-            return add_norm(x_TD, self.work(x_TD, *context), self._last.get_parameter("bias"), self.norm, rate)
-        if self.order is Norm.POST:
-            added_TD: Tensor = self.norm(x_TD + self._drop(self.adapt(self.work(x_TD, *context))))
-            return added_TD
-        return x_TD + self._drop(self.adapt(self.work(self.norm(x_TD), *context)))
+            return add_norm(x_TD, made_TD, self._last.get_parameter("bias"), self.norm, rate)
+        summed_TD = x_TD + self._drop(self.adapt(made_TD))
+        if self.order is Norm.PRE:
+            return summed_TD
+        normed_TD: Tensor = self.norm(summed_TD)
+        return normed_TD
 
     def fuse(self, on: bool) -> None:
         """Let the sum and the norm be one pass, which adds the bias of the last layer of the work as well.
@@ -123,9 +127,9 @@ class Block(nn.Module):
         super().__init__()
         self.attend, self.feed = attend, feed
 
-    def forward(self, x_TD: Tensor, around: Borders | Kept) -> Tensor:
-        """Both branches in turn."""
-        x_TD = self.attend(x_TD, around)
+    def forward(self, x_TD: Tensor, around: Borders | Kept, only_P: Tensor | None = None) -> Tensor:
+        """Both branches in turn; `only_P`: the places that anybody reads, if not all."""
+        x_TD = self.attend(x_TD, around, only_P=only_P)
         fed_TD: Tensor = self.feed(x_TD)
         return fed_TD
 

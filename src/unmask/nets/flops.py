@@ -47,12 +47,24 @@ def product(inputs: int, outputs: int) -> int:
 
 def trunk_cost(trunk: Trunk) -> Cost:
     """All blocks, and the projection of a narrow embedding. Sharing parameters saves no work."""
-    gates = 2 if trunk.activation is Activation.GATED else 1
     attend = product(trunk.width, 3 * trunk.width) + product(trunk.width, trunk.width)
-    feed = product(trunk.width, gates * trunk.inner) + product(trunk.inner, trunk.width)
     project = product(trunk.token_width, trunk.width) if trunk.token_width != trunk.width else 0
     # Every pair of tokens meets twice, over the whole width: once for its score, once when values are summed.
-    return Cost(token=trunk.depth * (attend + feed) + project, pair=trunk.depth * 2 * product(1, trunk.width))
+    return Cost(token=trunk.depth * (attend + _feed(trunk)) + project, pair=trunk.depth * 2 * product(1, trunk.width))
+
+
+def spared_cost(trunk: Trunk) -> Cost:
+    """To be added to a trunk whose last block is computed only where answers are given, once attention is through.
+
+    Budgets do without it: they compare networks, whoever computes them.
+    """
+    late = product(trunk.width, trunk.width) + _feed(trunk)
+    return Cost(token=-late, answer=late)
+
+
+def _feed(trunk: Trunk) -> int:
+    gates = 2 if trunk.activation is Activation.GATED else 1
+    return product(trunk.width, gates * trunk.inner) + product(trunk.inner, trunk.width)
 
 
 def token_head_cost(trunk: Trunk, vocabulary: int) -> Cost:

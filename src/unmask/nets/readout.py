@@ -14,22 +14,24 @@ from torch import Tensor, nn
 
 from unmask.nets.heads import RowHead
 from unmask.nets.reading import ReadOut
+from unmask.nets.transformer import States
 from unmask.nets.trunk import Trunk
 
 
 class First(nn.Module):
     """The state of the first token. Nothing is learned here: BERT's pooler belongs to the head."""
 
-    def forward(self, x_TD: Tensor, first_B: Tensor) -> Tensor:
+    def forward(self, states: States, first_B: Tensor) -> Tensor:
         """The first state of each row."""
-        return x_TD.index_select(0, first_B)
+        return states.at(first_B)
 
 
 class Mean(nn.Module):
     """The mean over all tokens of a row, special ones counted."""
 
-    def forward(self, x_TD: Tensor, first_B: Tensor) -> Tensor:
+    def forward(self, states: States, first_B: Tensor) -> Tensor:
         """The mean state of each row."""
+        x_TD = states.last_TD
         row_T = rows_of(first_B, len(x_TD))
         lengths_B = sum_groups(torch.ones_like(row_T, dtype=torch.float32), row_T, len(first_B))
         return (sum_groups(x_TD, row_T, len(first_B)) / lengths_B[:, None]).to(x_TD.dtype)
@@ -42,8 +44,9 @@ class Attend(nn.Module):
         super().__init__()
         self.query = nn.Linear(trunk.width, 1, bias=False)
 
-    def forward(self, x_TD: Tensor, first_B: Tensor) -> Tensor:
+    def forward(self, states: States, first_B: Tensor) -> Tensor:
         """The weighted sum of the states of each row."""
+        x_TD = states.last_TD
         row_T = rows_of(first_B, len(x_TD))
         weights_T = log_softmax_groups(self.query(x_TD).squeeze(-1), row_T, len(first_B)).exp()
         return sum_groups(x_TD * weights_T[:, None], row_T, len(first_B)).to(x_TD.dtype)

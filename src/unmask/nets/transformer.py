@@ -1,9 +1,13 @@
 """The Transformer: embeddings and a list of blocks.
 
-What arrives: a flat batch of tokens with borders. What leaves: `States`, one tensor after each layer.
+What arrives: a flat batch of tokens with borders; and which of them are read at the end, if not all. What leaves:
+`States`, one tensor after each layer.
 What never happens here: a loss. Objectives read the states.
 
-Shapes: T tokens, D width.
+Nobody reads most tokens of a cloze after the last block: of it, only attention needs all of them. So what follows
+attention there is computed for the tokens that are asked for (`Transformer.sparing`).
+
+Shapes: T tokens, D width, P places that somebody reads.
 """
 
 from __future__ import annotations
@@ -35,11 +39,22 @@ class States:
     """What a network makes of a batch: the embeddings, then the states after each block."""
 
     layers: tuple[Tensor, ...]
+    """Of all tokens; without the last ones, where only some are `asked` for."""
+    asked: tuple[tuple[Tensor, Tensor], ...] = ()
+    """Places, and the states there after the last block."""
 
     @property
     def last_TD(self) -> Tensor:
-        """The states after the last block."""
+        """The states of all tokens after the last block."""
+        assert not self.asked, "only some of the last states were computed"
         return self.layers[-1]
+
+    def at(self, places_P: Tensor) -> Tensor:
+        """The states at some places after the last block."""
+        if not self.asked:
+            return self.last_TD.index_select(0, places_P)
+        (found_PD,) = (x_PD for places, x_PD in self.asked if places is places_P)
+        return found_PD
 
 
 class Transformer(nn.Module):
@@ -48,19 +63,25 @@ class Transformer(nn.Module):
     def __init__(self, trunk: Trunk, vocabulary: int, positions: int) -> None:
         super().__init__()
         self.trunk = trunk
+        self.sparing = True
+        """Whether the last block is computed only where it is read, once attention is through."""
         self.embed = Embed(trunk, vocabulary, positions)
         self.layers = nn.ModuleList(make_blocks(trunk))
         self.norm = nn.LayerNorm(trunk.width, trunk.epsilon) if trunk.norm is Norm.PRE else nn.Identity()
 
-    def forward(self, tokens: Tokens) -> States:
-        """Embed, then run through all blocks."""
+    def forward(self, tokens: Tokens, asked: Sequence[Tensor] = ()) -> States:
+        """Embed, then run through all blocks. `asked`: the places that are read at the end; none means all tokens."""
         x_TD: Tensor = self.embed(tokens.ids_T, tokens.position_T, tokens.segment_T)
         layers = [x_TD]
-        for block in self.blocks():
+        *blocks, last = self.blocks()
+        for block in blocks:
             x_TD = block(x_TD, tokens.borders)
             layers.append(x_TD)
-        layers[-1] = self.norm(x_TD)
-        return States(tuple(layers))
+        if not self.sparing or not 0 < sum(map(len, asked)) < len(x_TD):
+            return States((*layers, self.norm(last(x_TD, tokens.borders))))
+        x_PD: Tensor = self.norm(last(x_TD, tokens.borders, torch.cat(tuple(asked))))
+        parts = torch.split(x_PD, [len(one) for one in asked])
+        return States(tuple(layers), tuple(zip(asked, parts, strict=True)))
 
     def blocks(self) -> Sequence[Block]:
         """The one list used for sharding, checkpointing, layer-wise rates, gradual unfreezing and adapters."""

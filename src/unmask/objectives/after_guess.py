@@ -32,9 +32,12 @@ class SayReplaced(nn.Module):
     def forward(self, states: States, batch: Batch) -> Term:
         """Sigmoid cross-entropy, summed in float32. An answer is right if its sign is."""
         (answers,) = (some for some in batch.answers if isinstance(some, ReplacedAnswers))
-        x_TD, truth_T, real_T = states.last_TD, answers.replaced_T, real(batch)
-        if self.where is Where.CHOSEN:
-            x_TD, truth_T, real_T = (some.index_select(0, answers.chosen_P) for some in (x_TD, truth_T, real_T))
+        truth_T, real_T = answers.replaced_T, real(batch)
+        if self.where is Where.ALL:
+            x_TD = states.last_TD
+        else:
+            x_TD = states.at(answers.chosen_P)
+            truth_T, real_T = (some.index_select(0, answers.chosen_P) for some in (truth_T, real_T))
         logits_T = self.replaced(x_TD).float()
         total = F.binary_cross_entropy_with_logits(logits_T, truth_T.float(), real_T.float(), reduction="sum")
         spare = batch.spare if self.where is Where.ALL else cloze_of(batch).spare

@@ -52,5 +52,5 @@ class SayAmong(nn.Module):
 
     def logits(self, states: States, batch: Batch) -> Tensor:
         """One score for each row, as it leaves the linear layer."""
-        scores_B1: Tensor = self.row(self.read(states.last_TD, batch.first_B))
+        scores_B1: Tensor = self.row(self.read(states, batch.first_B))
         return scores_B1

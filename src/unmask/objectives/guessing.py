@@ -38,7 +38,7 @@ class Guessing(nn.Module):
     def forward(self, batch: Batch) -> tuple[Term, Batch]:
         """How well the holes were guessed, and the batch with the guesses in them."""
         cloze = cloze_of(batch)
-        x_PD = self.network(batch.tokens).last_TD.index_select(0, cloze.positions_P)
+        x_PD = self.network(batch.tokens, (cloze.positions_P,)).at(cloze.positions_P)
         term, logits_PV = say_with(self.tokens, x_PD, cloze.answers_P, cloze.spare)
         return term, written(batch, drawn(logits_PV, cloze.chance_P, self.tokens.fused))
 

@@ -9,6 +9,7 @@ Shapes: T tokens, B rows, P predicted positions, D width, V vocabulary, C classe
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -20,7 +21,7 @@ from unmask.nets.batch import Batch, cloze_of
 from unmask.nets.fused import served
 from unmask.nets.heads import RowHead, TokenHead
 from unmask.nets.reading import ReadOut
-from unmask.nets.readout import read_out, row_head
+from unmask.nets.readout import First, read_out, row_head
 from unmask.nets.transformer import States
 from unmask.nets.trunk import Trunk
 
@@ -69,6 +70,14 @@ def say_with(head: TokenHead, x_PD: Tensor, answers_P: Tensor, spare: int = 0) -
     return say(head.before(x_PD), head.token, head.bias, answers_P, spare, head.fused)
 
 
+@runtime_checkable
+class Picks(Protocol):
+    """A head that reads some tokens only."""
+
+    def places(self, batch: Batch) -> tuple[Tensor, ...]:
+        """The places that it asks the states for, tensor by tensor; nothing, if it reads all tokens after all."""
+
+
 class SayTokens(nn.Module):
     """The token at each chosen position; logits are computed at these positions only."""
 
@@ -79,9 +88,12 @@ class SayTokens(nn.Module):
     def forward(self, states: States, batch: Batch) -> Term:
         """The loss of a cloze."""
         cloze = cloze_of(batch)
-        x_PD = states.last_TD.index_select(0, cloze.positions_P)
-        term, _ = say_with(self.tokens, x_PD, cloze.answers_P, cloze.spare)
+        term, _ = say_with(self.tokens, states.at(cloze.positions_P), cloze.answers_P, cloze.spare)
         return term
+
+    def places(self, batch: Batch) -> tuple[Tensor, ...]:
+        """The chosen positions."""
+        return (cloze_of(batch).positions_P,)
 
 
 class SayFact(nn.Module):
@@ -102,8 +114,12 @@ class SayFact(nn.Module):
 
     def logits(self, states: States, batch: Batch) -> Tensor:
         """One score for each row and class."""
-        logits_BC: Tensor = self.row(self.read(states.last_TD, batch.first_B))
+        logits_BC: Tensor = self.row(self.read(states, batch.first_B))
         return logits_BC
+
+    def places(self, batch: Batch) -> tuple[Tensor, ...]:
+        """Where rows begin, if they are read there."""
+        return (batch.first_B,) if isinstance(self.read, First) else ()
 
 
 class SayAmount(nn.Module):
@@ -125,5 +141,9 @@ class SayAmount(nn.Module):
 
     def logits(self, states: States, batch: Batch) -> Tensor:
         """One number for each row."""
-        said_B1: Tensor = self.row(self.read(states.last_TD, batch.first_B))
+        said_B1: Tensor = self.row(self.read(states, batch.first_B))
         return said_B1
+
+    def places(self, batch: Batch) -> tuple[Tensor, ...]:
+        """Where rows begin, if they are read there."""
+        return (batch.first_B,) if isinstance(self.read, First) else ()

@@ -46,5 +46,5 @@ class SayLabels(nn.Module):
 
     def logits(self, states: States, batch: Batch) -> Tensor:
         """One score for each row and label; above 0, the label is likelier than not."""
-        logits_BC: Tensor = self.row(self.read(states.last_TD, batch.first_B))
+        logits_BC: Tensor = self.row(self.read(states, batch.first_B))
         return logits_BC

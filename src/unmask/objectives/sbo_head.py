@@ -41,18 +41,27 @@ class SaySpans(Lowered):
 
     def forward(self, states: States, batch: Batch) -> Term:
         """The loss of all tokens that have borders."""
-        cloze, x_TD = cloze_of(batch), states.last_TD
-        (around,) = (answers for answers in batch.answers if isinstance(answers, SpanAnswers))
-        y_QE = self.before(x_TD[around.left_Q], x_TD[around.right_Q], around.place_Q)
+        cloze, around = cloze_of(batch), _around(batch)
+        y_QE = self.before(states.at(around.left_Q), states.at(around.right_Q), around.place_Q)
         answers_Q = cloze.answers_P[around.answer_Q]
         term, _ = say(y_QE, self.token, self.bias, answers_Q, around.spare, self.fused)
         return term
+
+    def places(self, batch: Batch) -> tuple[Tensor, ...]:
+        """Both borders of each token that is asked for."""
+        around = _around(batch)
+        return around.left_Q, around.right_Q
 
     def before(self, left_QD: Tensor, right_QD: Tensor, place_Q: Tensor) -> Tensor:
         """What the token embedding is multiplied with, at these places between these borders."""
         place_QK = self.place(place_Q).to(left_QD.dtype)
         y_QE: Tensor = self.second(self.first(torch.cat([left_QD, right_QD, place_QK], dim=-1)))
         return y_QE
+
+
+def _around(batch: Batch) -> SpanAnswers:
+    (around,) = (answers for answers in batch.answers if isinstance(answers, SpanAnswers))
+    return around
 
 
 class Layer(nn.Module):

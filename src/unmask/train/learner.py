@@ -7,7 +7,7 @@ What never happens here: a weighted sum. Weights and counts are the loop's busin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,7 @@ from unmask.nets.batch import Batch
 from unmask.nets.block import Block
 from unmask.nets.transformer import States, Transformer, draw_weights
 from unmask.nets.trunk import Trunk
-from unmask.objectives.heads import Term
+from unmask.objectives.heads import Picks, Term
 from unmask.objectives.part import Ahead, Objective, Taught
 from unmask.optimising import Balance
 from unmask.train.balance import make_balance
@@ -49,15 +49,22 @@ class Learner(nn.Module):
         said: dict[str, Term] = {}
         for name in (one.name for one in objectives if one.name in self.ahead):
             said[name], batch = self.heads[name](batch)
-        states = self.states(batch)
-        for name in (one.name for one in objectives if one.name not in said):
-            said[name] = self.heads[name](states, batch)
+        heads = {one.name: self.heads[one.name] for one in objectives if one.name not in said}
+        states = self.states(batch, _asked(heads.values(), batch))
+        said |= {name: head(states, batch) for name, head in heads.items()}
         terms: tuple[Term, ...] = self.balance(tuple(said[one.name] for one in objectives), objectives)
         return terms
 
-    def states(self, batch: Batch) -> States:
-        """What the heads read: the states that came with the batch, or those that the trunk makes of its tokens."""
-        mixed: States = self.mix(States(batch.states) if batch.states else self.trunk(batch.tokens))
+    def states(self, batch: Batch, asked: Sequence[Tensor] = ()) -> States:
+        """What the heads read: the states that came with the batch, or those that the trunk makes of its tokens.
+
+        `asked`: the places that they read after the last block, if not all; who mixes layers reads all.
+        """
+        if batch.states:
+            states = States(batch.states)
+        else:
+            states = self.trunk(batch.tokens, asked if isinstance(self.mix, nn.Identity) else ())
+        mixed: States = self.mix(states)
         return mixed
 
     def rest_trunk(self) -> None:
@@ -88,8 +95,16 @@ class Learner(nn.Module):
 
     def blocks(self) -> tuple[Block, ...]:
         """Every block of the trunk, and of the networks ahead of it."""
-        networks = (part for part in self.modules() if isinstance(part, Transformer))
-        return tuple(dict.fromkeys(block for network in networks for block in network.blocks()))
+        return tuple(dict.fromkeys(block for network in self.networks() for block in network.blocks()))
+
+    def networks(self) -> Iterator[Transformer]:
+        """The trunk, and the networks ahead of it."""
+        return (part for part in self.modules() if isinstance(part, Transformer))
+
+    def spare(self, on: bool) -> None:
+        """Let last blocks be computed only where somebody reads them, or everywhere."""
+        for network in self.networks():
+            network.sparing = on
 
     def compile_blocks(self) -> None:
         """Let torch compile every block when it first runs; names and weights stay as they are."""
@@ -118,6 +133,12 @@ class Learner(nn.Module):
         if isinstance(objective, Ahead):
             return objective.network(self.trunk)
         return objective.head(self.trunk.trunk, self.trunk.embed.token)
+
+
+def _asked(heads: Iterable[nn.Module], batch: Batch) -> tuple[Tensor, ...]:
+    """The places that some heads read; nothing, if one of them reads all."""
+    picks = [head.places(batch) if isinstance(head, Picks) else () for head in heads]
+    return tuple(places for some in picks for places in some) if all(picks) else ()
 
 
 @torch.no_grad()

@@ -44,6 +44,8 @@ class Run:
     fused: bool = False
     """Whether attention and the work around matrix products are done by kernels of our own, where there are some;
     compiled, it is torch that fuses."""
+    sparing: bool = True
+    """Whether the last block is computed only at the places that are read, once attention is through."""
     queue: int = 0
     """How many steps may be queued on the device before the numbers of one are looked at; 0 looks at once."""
     keep: int = 2
@@ -88,7 +90,7 @@ def run_here(
     """A run with nothing left open, as suits the machine that is there; `replace` changes the rest.
 
     Steps are recorded where a device is given kernels one by one, and can be given all of them at once. `plain` does
-    without kernels of our own.
+    without kernels of our own, and computes the last block everywhere.
     """
     where = choose_device(device)
     record = where.type == "cuda" if graphs == "auto" else graphs == "on"
@@ -98,6 +100,7 @@ def run_here(
         micro=choose_micro(where),
         graphs=record,
         fused=not plain and choose_fused(where),
+        sparing=not plain,
         queue=max(choose_queue(where), int(record)),
     )
 

@@ -9,7 +9,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from unmask.nets.attention import Attention, Lowering
-from unmask.nets.flops import STEP, Cost, replaced_head_cost, row_head_cost, token_head_cost, trunk_cost
+from unmask.nets.flops import STEP, Cost, replaced_head_cost, row_head_cost, spared_cost, token_head_cost, trunk_cost
 from unmask.nets.heads import ReplacedHead, RowHead, TokenHead
 from unmask.nets.layout import Borders
 from unmask.nets.transformer import Tokens, Transformer
@@ -48,6 +48,14 @@ def network(trunk: Trunk) -> tuple[Transformer, Tokens]:
 def test_a_trunk_costs_what_torch_counts(trunk):
     model, tokens = network(trunk)
     assert counted(lambda: model(tokens).last_TD) == STEP * trunk_cost(trunk).forward(TOKENS, PAIRS)
+
+
+@pytest.mark.parametrize("trunk", TRUNKS, ids=["plain", "narrow", "shared", "gated"])
+def test_a_last_block_that_is_spared_costs_what_torch_counts(trunk):
+    model, tokens = network(trunk)
+    places = torch.tensor([0, 3, 8])
+    cost = trunk_cost(trunk) + spared_cost(trunk)
+    assert counted(lambda: model(tokens, (places,)).at(places)) == STEP * cost.forward(TOKENS, PAIRS, len(places))
 
 
 @pytest.mark.parametrize("trunk", TRUNKS[:2], ids=["plain", "narrow"])

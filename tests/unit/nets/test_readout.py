@@ -8,6 +8,7 @@ import torch
 from unmask.nets.heads import RowHead
 from unmask.nets.reading import ReadOut
 from unmask.nets.readout import log_sum_groups, max_groups, read_out, row_head, rows_of
+from unmask.nets.transformer import States
 from unmask.nets.trunk import Trunk
 
 TRUNK = Trunk(depth=1, width=8, heads=2, inner=16)
@@ -36,7 +37,7 @@ def by_loop(read: ReadOut, module: torch.nn.Module, x_TD: torch.Tensor) -> torch
 def test_a_read_out_is_what_a_loop_over_rows_says_and_so_is_its_gradient(read):
     torch.manual_seed(0)
     module, flat, looped = read_out(read, TRUNK), states().requires_grad_(), states().requires_grad_()
-    ours, theirs = module(flat, FIRST_B), by_loop(read, module, looped)
+    ours, theirs = module(States((flat,)), FIRST_B), by_loop(read, module, looped)
     torch.testing.assert_close(ours, theirs)
     weights = torch.arange(32.0).view(4, 8)
     (ours * weights).sum().backward()
@@ -48,7 +49,7 @@ def test_a_read_out_is_what_a_loop_over_rows_says_and_so_is_its_gradient(read):
 @pytest.mark.parametrize("read", ReadOut)
 def test_states_of_half_precision_are_summed_in_full(read):
     module, many = read_out(read, TRUNK).bfloat16(), torch.ones(5000, 8, dtype=torch.bfloat16)
-    said = module(many, torch.tensor([0]))
+    said = module(States((many,)), torch.tensor([0]))
     assert said.dtype is torch.bfloat16
     torch.testing.assert_close(said, torch.ones(1, 8, dtype=torch.bfloat16))
 

@@ -1,0 +1,56 @@
+"""Law 7, Run-blindness, about the last block: read at some places, every member learns what it learns from all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+import torch
+from law_nets import dry, run_of, trained_members, training, uneven, worker_for
+from torch import Tensor
+
+from unmask.nets.block import FeedForward
+from unmask.nets.trunk import Activation, Norm
+from unmask.tasks import Recipe
+from unmask.train.course import Crew
+from unmask.train.step import Loaded
+
+MEMBERS = [dry(recipe) for recipe in trained_members()]
+every_member = pytest.mark.parametrize("recipe", MEMBERS, ids=lambda recipe: recipe.name)
+SAME = 2e-5
+"""Of the largest number in a gradient: sums are grouped in another way."""
+
+
+def gradients(recipe: Recipe, sparing: bool, evened: bool) -> tuple[Tensor, Mapping[str, Tensor], int]:
+    """The sums of a step, its gradients, and how many rows went through feed-forward layers."""
+    made = training(recipe, 1)
+    worker = worker_for(made, run_of(sparing=sparing))
+    rows: list[int] = []
+    for part in made.learner.modules():
+        if isinstance(part, FeedForward):
+            part.register_forward_pre_hook(lambda _, given: rows.append(len(given[0])))
+    loaded = Loaded.of(made.course.lesson(uneven(made.course), Crew()), torch.device("cpu"), evened)
+    sums = worker.backward(loaded, loaded.lesson.asked(), 0)
+    return sums, {name: p.grad for name, p in made.learner.named_parameters() if p.grad is not None}, sum(rows)
+
+
+def check(recipe: Recipe, evened: bool) -> None:
+    (sums, mine, fewer), (expected, theirs, rows) = (gradients(recipe, sparing, evened) for sparing in (True, False))
+    assert fewer < rows
+    torch.testing.assert_close(sums, expected, rtol=SAME, atol=SAME)
+    assert mine.keys() == theirs.keys()
+    for name, gradient in theirs.items():
+        apart = (mine[name] - gradient).abs().max()
+        assert apart <= SAME * gradient.abs().max().clamp_min(1e-3), name
+
+
+@pytest.mark.parametrize("evened", [False, True], ids=["as it comes", "evened"])
+@every_member
+def test_loss_and_gradients_are_those_of_all_places(recipe: Recipe, evened: bool) -> None:
+    check(recipe, evened)
+
+
+@pytest.mark.parametrize("change", [{"norm": Norm.PRE}, {"activation": Activation.GATED}], ids=["pre-norm", "gated"])
+def test_so_it_is_for_trunks_of_other_kinds(change: Mapping[str, object]) -> None:
+    check(replace(MEMBERS[0], trunk=replace(MEMBERS[0].trunk, **change)), False)
