@@ -13,8 +13,8 @@ in bfloat16 (autocast), with fused AdamW and clipping; theirs with SDPA, as it i
 attention too (BERT), and none at all (as recent recipes have it). Rows of a corpus are packed with documents, which see
 each other on both sides; then ours once more with documents apart, as `unmask pretrain` has them: that is less work.
 
-MFU counts what a token needs, forward and backward, with logits at the chosen positions only (`unmask.nets.flops`). It
-is given against the rate of a product of 8192 x 8192 matrices that is measured first, or against `--peak`. Both sides
+MFU counts what a token needs, forward and backward, with logits and the end of the last block at the chosen positions
+only (`unmask.nets.flops`). It is given against the rate of a product of 8192 x 8192 matrices that is measured first, or against `--peak`. Both sides
 are measured by the same count, so what theirs computes beyond it is not credited. Our rows come from the real loader;
 "waited" is the share of a step that the host waited for it, the most that the device can have lost.
 """
@@ -39,7 +39,7 @@ from timing import RECORDS, WARM, Timed, Turns, clean, gib, learn, matmul_rate
 
 from unmask.examples.packed import Join
 from unmask.lab.flops import load_of
-from unmask.nets.flops import STEP, token_head_cost, trunk_cost
+from unmask.nets.flops import STEP, spared_cost, token_head_cost, trunk_cost
 from unmask.ragged import within
 from unmask.records import Cloze, Inputs, Instance, Spans
 from unmask.shards.corpus import Corpus
@@ -144,7 +144,7 @@ def compare(how: How, length: int, wish: argparse.Namespace) -> list[Found]:
 
 def operations(how: How, instances: Sequence[Instance], apart: bool) -> float:
     """Floating-point operations that learning from one token of these rows takes, forward and backward."""
-    cost = trunk_cost(how.trunk) + token_head_cost(how.trunk, how.vocabulary)
+    cost = trunk_cost(how.trunk) + spared_cost(how.trunk) + token_head_cost(how.trunk, how.vocabulary)
     loads = [load_of(one, LEARNS, apart) for one in instances]
     total = sum(cost.forward(load.tokens, load.pairs, sum(load.asked.values())) for load in loads)
     return STEP * total / sum(load.tokens for load in loads)

@@ -2,6 +2,7 @@
 
 What arrives: a prepared corpus. What leaves: one line for each member, size, row length and way to compute: real tokens
 a second, the share of a step that waited for data, memory, and the share of the measured rate of a large product.
+Operations are counted as papers count them, with the last block at all places; so are ceilings.
 What never happens here: a member by name. The family is walked, and each is trained as its recipe says: its own task,
 optimiser and dropout, in the size that was asked for. A member that the corpus was not prepared for is named and left.
 """

@@ -119,9 +119,7 @@ def _wishes() -> argparse.Namespace:
     parser.add_argument("--size", default="base")
     parser.add_argument("--length", type=int, default=128, help="most tokens in a row, on both sides")
     parser.add_argument("--their-minutes", type=float, default=5.0)
-    parser.add_argument(
-        "--their-rates", type=float, nargs="+", default=[1e-4, 3e-4, 1e-3], help="the best is taken"
-    )
+    parser.add_argument("--their-rates", type=float, nargs="+", default=[1e-4, 3e-4, 1e-3], help="the best is taken")
     parser.add_argument("--try-minutes", type=float, default=1.0, help="how long each of their rates is tried")
     parser.add_argument("--their-rows", type=int, default=512, help="rows in a step")
     parser.add_argument("--their-loaders", type=int, default=4, help="processes that mask rows")

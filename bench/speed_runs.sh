@@ -39,10 +39,12 @@ case $what in
     done
     ;;
   members)
-    python "$here/pretrain_gpu.py" --members --data "$data" --sizes small base --tokens 65536 --graphs --no-compile \
+    python "$here/pretrain_gpu.py" --members --data "$data" --sizes base --tokens 65536 --graphs --no-compile \
       --out "$out/members.json" | tee "$out/members.txt"
-    python "$here/pretrain_gpu.py" --members electra --data "$data" --sizes small --lengths 128 --tokens 16384 --graphs --no-compile \
-      --out "$out/electra.json" | tee "$out/electra.txt"
+    for tokens in 65536 16384; do
+      python "$here/pretrain_gpu.py" --members electra --data "$data" --sizes small --lengths 128 --tokens $tokens --graphs \
+        --no-compile --steps 100 --out "$out/electra-$tokens.json" | tee "$out/electra-$tokens.txt"
+    done
     ;;
   documents) python "$here/documents.py" --data "$data" --size base --out "$out/documents.json" | tee "$out/documents.txt" ;;
   first) python "$here/first_step.py" --data "$data" | tee "$out/first.txt" ;;

@@ -25,7 +25,7 @@ from unmask.train.step import Worker
 
 WARM = 4
 """Steps before the clock starts: they compile, choose kernels and fill caches."""
-RECORDS = 24
+RECORDS = 64
 """The same where steps are recorded: by then batches have come in their usual shapes."""
 
 
@@ -66,6 +66,23 @@ class Timed:
         return self.waited / self.seconds
 
 
+class Mark:
+    """A moment: on a GPU that at which everything is done that was queued before, so that nobody has to wait for it."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.event = torch.cuda.Event(enable_timing=True) if device.type == "cuda" else None
+        if self.event:
+            self.event.record()
+        self.clock = time.perf_counter()
+
+    def until(self, end: Mark) -> float:
+        """Seconds until a later moment."""
+        if self.event and end.event:
+            end.event.synchronize()
+            return self.event.elapsed_time(end.event) / 1000
+        return end.clock - self.clock
+
+
 def learn(worker: Worker, course: Course, steps: int, warm: int = WARM, rate: float = 1.0) -> Timed:
     """Take steps as the loop does, the last ones on the clock."""
     device, crew = worker.run.device, Crew(ALONE.rank, ALONE.world, worker.run.micro)
@@ -77,8 +94,7 @@ def learn(worker: Worker, course: Course, steps: int, warm: int = WARM, rate: fl
         coming = loader.ask(Moment(0, 0.0))
         for step in range(warm + steps):
             if step == warm:
-                settle(device)
-                began = time.perf_counter()
+                began = Mark(device)
             loaded, waited = coming.take()
             coming = loader.ask(Moment(step + 1, 0.0))
             counts = loaded.lesson.asked()
@@ -88,8 +104,7 @@ def learn(worker: Worker, course: Course, steps: int, warm: int = WARM, rate: fl
                 loss = said.read()[1] / count
             waits.append(waited)
             lessons.append(loaded.lesson)
-        settle(device)
-        seconds = (time.perf_counter() - began) / steps
+        seconds = began.until(Mark(device)) / steps
     timed = tuple(lessons[warm:])
     loss = [said.read()[1] / count for said, count in queued][-1] if queued else loss
     return Timed(seconds, sum(waits[warm:]) / steps, sum(one.tokens for one in timed) / steps, loss, gib(device), timed)

@@ -17,8 +17,9 @@ from unmask.nets.tiles import beside
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
-PARTS, COLUMNS = 64, 32
-"""What a program adds up at once: few columns, so that there are enough programs for a narrow network, too."""
+PARTS, COLUMNS, WARPS = 512, 16, 8
+"""What a program adds up at once: few columns, so that there are enough programs for a narrow network, too; and as many
+parts as there are usually, because a program that goes on to the next ones waits for memory each time."""
 
 
 @triton.jit
@@ -55,5 +56,5 @@ def summed(parts: Tensor) -> Tensor:
     out = torch.empty(parts.shape[1:], dtype=torch.float32, device=parts.device)
     with beside(parts):
         grid = (triton.cdiv(out.numel(), COLUMNS),)
-        add_up[grid](parts, out, len(parts), out.numel(), ROWS=PARTS, BLOCK=COLUMNS)
+        add_up[grid](parts, out, len(parts), out.numel(), ROWS=PARTS, BLOCK=COLUMNS, num_warps=WARPS)
     return out

@@ -71,6 +71,11 @@ class Run:
         """Whether batches have few different shapes."""
         return self.even or self.graphs
 
+    @property
+    def halves(self) -> bool:
+        """Whether weights are cast all at once, and not one by one when they are first read."""
+        return self.fused and not self.compile and self.precision is Precision.BFLOAT16
+
     def autocast(self) -> AbstractContextManager[object]:
         """The context in which the network computes."""
         if self.precision is Precision.FLOAT32:

@@ -21,6 +21,7 @@ from unmask.keys import Key
 from unmask.nets.batch import Batch, collate
 from unmask.nets.carry import on_device
 from unmask.nets.even import can_even, even, room_for
+from unmask.nets.halves import with_halves
 from unmask.nets.layout import ship
 from unmask.objectives.heads import Term
 from unmask.objectives.part import Prepares, Taught
@@ -162,12 +163,21 @@ class Worker:
         """Gradients of a micro-batch are added to those that are there; the sums of its losses and right answers."""
         last = number == len(work.batches) - 1
         with self._alone(not last), self.run.autocast():
-            terms: tuple[Term, ...] = self.module(work.batches[number], work.objectives)
+            terms = self._terms(work.batches[number], work.objectives)
             loss = self._loss(terms, work)
             if last:
                 loss = loss + self._price(work)
             loss.backward()  # type: ignore[no-untyped-call]
         return torch.stack([torch.stack([term.total.detach(), term.right.float()]) for term in terms], dim=1)
+
+    def _terms(self, batch: Batch, objectives: Sequence[Taught]) -> tuple[Term, ...]:
+        """What the module says to a batch; where kernels of our own are taken, weights are cast all at once."""
+        terms: tuple[Term, ...]
+        if self.run.halves and self.module is self.learner:
+            terms = with_halves(self.module, torch.bfloat16, batch, objectives)
+        else:
+            terms = self.module(batch, objectives)
+        return terms
 
     def _move(self, sums: Tensor) -> Tensor:
         norm = clip_gradients(self.learner.network_parameters(), self.clip)
