@@ -14,9 +14,10 @@ attention too (BERT), and none at all (as recent recipes have it). Rows of a cor
 each other on both sides; then ours once more with documents apart, as `unmask pretrain` has them: that is less work.
 
 MFU counts what a token needs, forward and backward, with logits and the end of the last block at the chosen positions
-only (`unmask.nets.flops`). It is given against the rate of a product of 8192 x 8192 matrices that is measured first, or against `--peak`. Both sides
-are measured by the same count, so what theirs computes beyond it is not credited. Our rows come from the real loader;
-"waited" is the share of a step that the host waited for it, the most that the device can have lost.
+only (`unmask.nets.flops`). It is given against the rate of a product of 8192 x 8192 matrices that is measured first, or
+against `--peak`. Both sides are measured by the same count, so what theirs computes beyond it is not credited. Our rows
+come from the real loader; "waited" is the share of a step that the host waited for it, the most that the device can
+have lost.
 """
 
 from __future__ import annotations
@@ -116,28 +117,28 @@ def compare(how: How, length: int, wish: argparse.Namespace) -> list[Found]:
     count = wish.rows or wish.tokens // length
     make = _instances(wish.data, how.vocabulary, count, length)
     some = [make(turn) for turn in range(WARM)]
+    theirs = ("eager", *(["compiled"] if wish.compile else [])) if wish.theirs else ()
     sides = [
-        "transformers",
-        *(["transformers"] if wish.compile else []),
+        *["transformers" for _ in theirs],
         "ours",
         *(["ours, apart"] if wish.data else []),
     ]
     held: list[Found] = []
     for number, side in enumerate(sides):
         clean(how.device)
-        apart, theirs = side == "ours, apart", side == "transformers"
-        way = ("eager", "compiled")[number] if theirs else "recorded" if wish.graphs else "eager"
+        apart, mine = side == "ours, apart", side != "transformers"
+        way = theirs[number] if not mine else "recorded" if wish.graphs else "eager"
         like = Lesson((), LEARNS, apart, "cloze", length)
         timed = (
-            _time_theirs(replace(how, compiled=number == 1), make, wish)
-            if theirs
-            else _time_ours(how, make, like, wish)
+            _time_ours(how, make, like, wish)
+            if mine
+            else _time_theirs(replace(how, compiled=way == "compiled"), make, wish)
         )
         speed = timed.tokens / timed.seconds
         mfu = speed * operations(how, some, apart) / wish.peak / 1e12
-        mine = (side, way, speed, 1000 * timed.seconds, timed.gib, mfu, timed.stalled, timed.loss)
-        ratios = () if theirs else tuple(speed / one.tokens_per_second for one in held if one.side == "transformers")
-        held.append(Found(how.size, f"{count}x{length}", f"{how.dropout:g}/{how.attention_dropout:g}", *mine, ratios))
+        ratios = tuple(speed / one.tokens_per_second for one in held if one.side == "transformers") if mine else ()
+        told = (side, way, speed, 1000 * timed.seconds, timed.gib, mfu, timed.stalled, timed.loss, ratios)
+        held.append(Found(how.size, f"{count}x{length}", f"{how.dropout:g}/{how.attention_dropout:g}", *told))
         print(held[-1].line(), flush=True)
     return held
 
@@ -218,6 +219,7 @@ def _wishes() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=0, help="rows in a micro-batch, instead of that")
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help="also compiled")
+    parser.add_argument("--theirs", action=argparse.BooleanOptionalAction, default=True, help="transformers beside it")
     parser.add_argument("--members", nargs="*", help="members instead, by name or all of them; needs --data")
     parser.add_argument("--even", action="store_true", help="with --members: batches evened out to few shapes")
     parser.add_argument("--plain", action="store_true", help="ours without kernels of our own")
