@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from both_sides import LEARNS, How, Ours, Theirs, repeat
 from rows import cloze_feed, collator_of, joined, unmasked
-from timing import RECORDS, WARM, Turns, clean, learn
+from timing import WARM, Turns, clean, learn
 from torch import Tensor
 
 from unmask.examples.packed import Join
@@ -91,8 +91,7 @@ def _ours(how: How, corpus: Corpus, wish: argparse.Namespace, said: str) -> Foun
     feed, rows = cloze_feed(corpus, wish.length, Join.BORDERS), wish.tokens // wish.length
     like = Lesson((), LEARNS, False, "cloze", wish.length)
     how = replace(how, graphs=how.device.type == "cuda")
-    warm = RECORDS if how.graphs else WARM
-    timed = learn(Ours.of(how).worker, Turns(lambda step: feed(step, rows), like), wish.steps, warm)
+    timed = learn(Ours.of(how).worker, Turns(lambda step: feed(step, rows), like), wish.steps)
     return Found("ours", said, timed.tokens / timed.seconds, 1000 * timed.seconds, 1.0, timed.stalled)
 
 

@@ -36,7 +36,7 @@ from both_sides import LEARNS, How, Ours, Theirs, repeat
 from kernels import tell
 from pretrain_members import measure_members
 from rows import cloze_feed, grids
-from timing import RECORDS, WARM, Timed, Turns, clean, gib, learn, matmul_rate
+from timing import WARM, Timed, Turns, clean, gib, learn, matmul_rate
 
 from unmask.examples.packed import Join
 from unmask.lab.flops import load_of
@@ -154,8 +154,7 @@ def operations(how: How, instances: Sequence[Instance], apart: bool) -> float:
 def _time_ours(how: How, make: Callable[[int], Instance], like: Lesson, wish: argparse.Namespace) -> Timed:
     """Rows are made, masked and sent by the loader, while the step before is computed."""
     ours = Ours.of(replace(how, graphs=wish.graphs))
-    warm = RECORDS if wish.graphs else WARM
-    timed = learn(ours.worker, Turns(make, like), wish.steps, warm)
+    timed = learn(ours.worker, Turns(make, like), wish.steps)
     if wish.profile:
         loaded = ours.load(make(0), like.length, like.apart)
         print("\n".join(tell(lambda: ours.step(loaded), how.device)))

@@ -18,7 +18,7 @@ from itertools import pairwise
 import torch
 from ceiling import least_seconds
 from kernels import tell
-from timing import RECORDS, WARM, Timed, clean, learn, settle
+from timing import Timed, clean, learn, settle
 
 from unmask.errors import UserError
 from unmask.family import member, members, sizes
@@ -111,10 +111,9 @@ def _each_way(recipe: Recipe, course: Lessons, size: str, wish: argparse.Namespa
             queue=max(choose_queue(device), int(recorded)),
         )
         worker = _worker(recipe, course, vocabulary, run)
-        found = _found(
-            recipe, learn(worker, course, wish.steps, RECORDS if recorded else WARM), meter, vocabulary, peak
-        )
-        how = ("compiled" if compiled else "eager") + (", recorded" if recorded else "")
+        timed = learn(worker, course, wish.steps)
+        found = _found(recipe, timed, meter, vocabulary, peak)
+        how = ("compiled" if compiled else "eager") + (f", {timed.shapes:>2} shapes" if recorded else "")
         yield replace(found, size=size, how=how)
         if wish.profile:
             print("\n".join(_profiled(worker, course)))

@@ -21,12 +21,13 @@ from unmask.train.course import ALONE, Course, Crew, Lesson, Moment
 from unmask.train.loading import Loader
 from unmask.train.numbers import Numbers
 from unmask.train.optim import set_rate
+from unmask.train.repeats import Repeats
 from unmask.train.step import Worker
 
 WARM = 4
 """Steps before the clock starts: they compile, choose kernels and fill caches."""
-RECORDS = 64
-"""The same where steps are recorded: by then batches have come in their usual shapes."""
+QUIET, PATIENT = 48, 200
+"""Where steps are recorded, the clock starts when so many have come in known shapes; or when so many were taken."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class Timed:
     loss: float
     gib: float
     lessons: tuple[Lesson, ...] = ()
+    shapes: int = 0
+    """In how many shapes batches came, where steps are recorded."""
 
     @property
     def stalled(self) -> float:
@@ -83,18 +86,24 @@ class Mark:
         return end.clock - self.clock
 
 
-def learn(worker: Worker, course: Course, steps: int, warm: int = WARM, rate: float = 1.0) -> Timed:
+def learn(worker: Worker, course: Course, steps: int, rate: float = 1.0) -> Timed:
     """Take steps as the loop does, the last ones on the clock."""
     device, crew = worker.run.device, Crew(ALONE.rank, ALONE.world, worker.run.micro)
     queued: deque[tuple[Numbers, float]] = deque()
     lessons: list[Lesson] = []
     waits: list[float] = []
+    enough = QUIET if isinstance(worker.repeats, Repeats) else WARM
+    shapes, quiet = _shapes(worker), -1
+    began: Mark | None = None
     set_rate(worker.optimizer, rate)
     with Loader.open(course, crew, worker.run) as loader:
         coming = loader.ask(Moment(0, 0.0))
-        for step in range(warm + steps):
-            if step == warm:
+        for step in range(PATIENT + steps):
+            quiet = quiet + 1 if _shapes(worker) == shapes else 0
+            shapes = _shapes(worker)
+            if began is None and (quiet >= enough or step == PATIENT):
                 began = Mark(device)
+                waits, lessons = [], []
             loaded, waited = coming.take()
             coming = loader.ask(Moment(step + 1, 0.0))
             counts = loaded.lesson.asked()
@@ -104,10 +113,19 @@ def learn(worker: Worker, course: Course, steps: int, warm: int = WARM, rate: fl
                 loss = said.read()[1] / count
             waits.append(waited)
             lessons.append(loaded.lesson)
+            if began and len(lessons) == steps:
+                break
+        assert began is not None
         seconds = began.until(Mark(device)) / steps
-    timed = tuple(lessons[warm:])
     loss = [said.read()[1] / count for said, count in queued][-1] if queued else loss
-    return Timed(seconds, sum(waits[warm:]) / steps, sum(one.tokens for one in timed) / steps, loss, gib(device), timed)
+    tokens = sum(one.tokens for one in lessons) / steps
+    return Timed(seconds, sum(waits) / steps, tokens, loss, gib(device), tuple(lessons), _shapes(worker)[0])
+
+
+def _shapes(worker: Worker) -> tuple[int, int]:
+    """In how many shapes batches came, and for how many of them a step was recorded."""
+    repeats = worker.repeats
+    return (len(repeats.met), len(repeats.recordings)) if isinstance(repeats, Repeats) else (0, 0)
 
 
 def matmul_rate(device: torch.device) -> float:

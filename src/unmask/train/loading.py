@@ -10,6 +10,7 @@ step before wait for them.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,6 +23,9 @@ from unmask.nets.carry import pieces_of
 from unmask.train.course import Course, Crew, Moment
 from unmask.train.run import Run
 from unmask.train.step import Loaded
+
+_TURN = 1e-4
+"""Seconds for which a thread keeps Python to itself while another one asks for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ class Loader:
     @contextmanager
     def open(course: Course, crew: Crew, run: Run) -> Iterator[Loader]:
         """A loader for the time of a block."""
-        with ThreadPoolExecutor(1) as pool:
+        with ThreadPoolExecutor(1) as pool, _short_turns():
             yield Loader(course, crew, run, Lane.to(run.device), pool)
 
     def ask(self, moment: Moment) -> Coming:
@@ -96,3 +100,18 @@ class Loader:
     def _make(self, moment: Moment) -> Loaded:
         with self.lane.open():
             return Loaded.of(self.course.lesson(moment, self.crew), self.run.device, self.run.fixed)
+
+
+@contextmanager
+def _short_turns() -> Iterator[None]:
+    """Let threads of Python take short turns.
+
+    Whoever has waited for the device asks for a turn when it goes on, and by default may have to wait 5 ms for it while
+    a lesson is being made: longer than a step of a small network.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_TURN)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
