@@ -85,7 +85,7 @@ def compare(
     ] = "auto",
     plain: Annotated[
         bool,
-        typer.Option("--plain", help="Plain code: torch's kernels, the last block at all places.", rich_help_panel=_RUNS),
+        typer.Option("--plain", help="Plain code: torch's kernels, every place computed.", rich_help_panel=_RUNS),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what it would cost, and stop.", rich_help_panel=_RUNS)

@@ -42,7 +42,7 @@ def multitask(
     graphs: Annotated[
         Literal["auto", "on", "off"], typer.Option(help="Whole steps as CUDA graphs; auto: on such a GPU.")
     ] = "auto",
-    plain: Annotated[bool, typer.Option("--plain", help="Plain code: torch's kernels, the last block at all places.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="Plain code: torch's kernels, every place computed.")] = False,
 ) -> None:
     """Tune one network for several tasks at once, as MT-DNN does. The same command goes on after a stop.
 

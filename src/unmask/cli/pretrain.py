@@ -45,7 +45,7 @@ def pretrain(
     graphs: Annotated[
         Literal["auto", "on", "off"], typer.Option(help="Whole steps as CUDA graphs; auto: on such a GPU.")
     ] = "auto",
-    plain: Annotated[bool, typer.Option("--plain", help="Plain code: torch's kernels, the last block at all places.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="Plain code: torch's kernels, every place computed.")] = False,
     trials: Annotated[int, typer.Option(min=1, help="How often to judge on held-out text.")] = 20,
     keep: Annotated[int, typer.Option(min=1, help="Checkpoints to keep, beside the best.")] = 2,
     save_minutes: Annotated[float, typer.Option(min=0, help="Longest time between two checkpoints.")] = 10.0,

@@ -106,7 +106,7 @@ def tune(
     ] = "auto",
     plain: Annotated[
         bool,
-        typer.Option("--plain", help="Plain code: torch's kernels, the last block at all places.", rich_help_panel=_RUNS),
+        typer.Option("--plain", help="Plain code: torch's kernels, every place computed.", rich_help_panel=_RUNS),
     ] = False,
 ) -> None:
     """Fine-tune a network on a task: classes, numbers, tags, spans, choices, orders or texts. Starting again goes on.
