@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Any, TypeVar, cast
 
 import torch
@@ -63,14 +63,14 @@ def copied(part: P) -> P:
 
 def fill(into: P, out_of: P) -> None:
     """Put the tensors of one batch in the places of another, which is alike; what lies in one piece at once."""
-    piece, new = _whole(list(tensors_of(into))), _whole(list(tensors_of(out_of)))
-    if piece is not None and new is not None:
-        piece.copy_(new, non_blocking=True)
-    elif isinstance(into, Tensor) and isinstance(out_of, Tensor):
-        into.copy_(out_of, non_blocking=True)
-    else:
-        for place, one in zip(_parts(into), _parts(out_of), strict=True):
-            fill(place, one)
+    both = zip(tensors_of(into), tensors_of(out_of), strict=True)
+    for _, some in groupby(both, lambda pair: [one.untyped_storage().data_ptr() for one in pair]):
+        places, news = zip(*some, strict=True)
+        piece, new = _whole(places), _whole(news)
+        if piece is not None and new is not None:
+            places, news = (piece,), (new,)
+        for place, one in zip(places, news, strict=True):
+            place.copy_(one, non_blocking=True)
 
 
 def alike(part: object) -> Hashable:
