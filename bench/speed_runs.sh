@@ -2,7 +2,7 @@
 # What is known of the speed on one GPU, in the order in which it should be asked: are the kernels right, which tiles are
 # fastest, what does a step take, and where does its time go.
 #
-#   bench/speed_runs.sh right|tiles|where|step|members|documents|first DATA OUT        DATA: a prepared corpus
+#   bench/speed_runs.sh right|tiles|where|step|members|documents|first|quality DATA OUT        DATA: a prepared corpus
 #
 # WORKERS=8 spreads `right` over processes (pytest-xdist): most of its time goes into compiling some hundred kernels.
 set -euo pipefail
@@ -25,9 +25,12 @@ case $what in
     python "$here/kernel_times.py" --dropout 0 | tee "$out/kernels-none.txt"
     ;;
   where)
+    nvidia-smi --query-gpu=timestamp,clocks.sm,power.draw,power.limit --format=csv -l 1 > "$out/clock.txt" &
+    watch=$!
+    trap 'kill $watch' EXIT
     for rows in full short; do
       declare -n chosen=$rows
-      python "$here/pretrain_gpu.py" "${base[@]}" "${chosen[@]}" --no-compile --profile --dropout 0 --steps 5 | tee "$out/where-$rows.txt"
+      python "$here/pretrain_gpu.py" "${base[@]}" "${chosen[@]}" --no-theirs --profile --dropout 0 --steps 20 | tee "$out/where-$rows.txt"
     done
     python "$here/pretrain_gpu.py" --members electra --data "$data" --sizes small --lengths 128 --tokens 65536 --graphs --no-compile \
       --profile | tee "$out/where-electra.txt"
@@ -47,6 +50,9 @@ case $what in
     done
     ;;
   documents) python "$here/documents.py" --data "$data" --size base --out "$out/documents.json" | tee "$out/documents.txt" ;;
+  quality)
+    python "$here/quality.py" --data "$data" --size base --trials 10 --their-loaders 8 --out "$out/quality" | tee "$out/quality.txt"
+    ;;
   first) python "$here/first_step.py" --data "$data" | tee "$out/first.txt" ;;
-  *) echo "speed_runs.sh: right, tiles, where, step, members, documents or first; found $what" >&2; exit 2 ;;
+  *) echo "speed_runs.sh: right, tiles, where, step, members, documents, first or quality; found $what" >&2; exit 2 ;;
 esac
