@@ -107,7 +107,7 @@ def _pairs(wish: argparse.Namespace, device: torch.device) -> Iterator[dict[str,
     for size in wish.sizes:
         for length in wish.lengths:
             for dropout, attention_dropout in wish.dropout:
-                how = How(size, wish.vocabulary, device, half=True, fused=not wish.plain)
+                how = How(size, wish.vocabulary, device, half=True, fused=not wish.plain, sparing=not wish.plain)
                 how = replace(how, dropout=dropout, attention_dropout=attention_dropout)
                 yield from (asdict(one) for one in compare(how, length, wish))
 
@@ -145,7 +145,9 @@ def compare(how: How, length: int, wish: argparse.Namespace) -> list[Found]:
 
 def operations(how: How, instances: Sequence[Instance], apart: bool) -> float:
     """Floating-point operations that learning from one token of these rows takes, forward and backward."""
-    cost = trunk_cost(how.trunk) + spared_cost(how.trunk) + token_head_cost(how.trunk, how.vocabulary)
+    cost = trunk_cost(how.trunk) + token_head_cost(how.trunk, how.vocabulary)
+    if how.sparing:
+        cost += spared_cost(how.trunk)
     loads = [load_of(one, LEARNS, apart) for one in instances]
     total = sum(cost.forward(load.tokens, load.pairs, sum(load.asked.values())) for load in loads)
     return STEP * total / sum(load.tokens for load in loads)
@@ -221,7 +223,7 @@ def _wishes() -> argparse.Namespace:
     parser.add_argument("--theirs", action=argparse.BooleanOptionalAction, default=True, help="transformers beside it")
     parser.add_argument("--members", nargs="*", help="members instead, by name or all of them; needs --data")
     parser.add_argument("--even", action="store_true", help="with --members: batches evened out to few shapes")
-    parser.add_argument("--plain", action="store_true", help="ours without kernels of our own")
+    parser.add_argument("--plain", action="store_true", help="ours as `unmask pretrain --plain` has it")
     parser.add_argument("--graphs", action="store_true", help="our steps as CUDA graphs")
     parser.add_argument("--profile", action="store_true", help="also the kernels and the gaps of one step of ours")
     parser.add_argument("--peak", type=float, default=0.0, help="TFLOP/s that count as 100 %%; measured if not given")

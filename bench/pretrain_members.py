@@ -108,6 +108,7 @@ def _each_way(recipe: Recipe, course: Lessons, size: str, wish: argparse.Namespa
             even=wish.even,
             graphs=recorded,
             fused=choose_fused(device) and not wish.plain,
+            sparing=not wish.plain,
             queue=max(choose_queue(device), int(recorded)),
         )
         worker = _worker(recipe, course, vocabulary, run)

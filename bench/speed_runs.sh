@@ -16,7 +16,7 @@ short=(--lengths 128 --rows 1024)
 
 case $what in
   right) python -m pytest -q -p no:cacheprovider ${WORKERS:+-p no:benchmark -n "$WORKERS"} tests/unit/nets tests/unit/train \
-    tests/laws -k "cuda or gpu or kernel or tiles" ;;
+    tests/laws -k "cuda or gpu or kernel or tiles or halves or carry or draws" ;;
   tiles)
     python "$here/attention.py" | tee "$out/attention.txt"
     python "$here/attention.py" --sweep --lengths 128,512 --dropout 0 | tee "$out/sweep-none.txt"

@@ -60,6 +60,8 @@ class Timed:
     loss: float
     gib: float
     lessons: tuple[Lesson, ...] = ()
+    places: float = 0.0
+    """Tokens that were computed: those of the lessons, and what filled batches up to round shapes."""
     shapes: int = 0
     """In how many shapes batches came, where steps are recorded."""
 
@@ -92,6 +94,7 @@ def learn(worker: Worker, course: Course, steps: int, rate: float = 1.0) -> Time
     queued: deque[tuple[Numbers, float]] = deque()
     lessons: list[Lesson] = []
     waits: list[float] = []
+    places: list[int] = []
     enough = QUIET if isinstance(worker.repeats, Repeats) else WARM
     shapes, quiet = _shapes(worker), -1
     began: Mark | None = None
@@ -103,7 +106,7 @@ def learn(worker: Worker, course: Course, steps: int, rate: float = 1.0) -> Time
             shapes = _shapes(worker)
             if began is None and (quiet >= enough or step == PATIENT):
                 began = Mark(device)
-                waits, lessons = [], []
+                waits, lessons, places = [], [], []
             loaded, waited = coming.take()
             coming = loader.ask(Moment(step + 1, 0.0))
             counts = loaded.lesson.asked()
@@ -112,14 +115,15 @@ def learn(worker: Worker, course: Course, steps: int, rate: float = 1.0) -> Time
                 said, count = queued.popleft()
                 loss = said.read()[1] / count
             waits.append(waited)
+            places.append(sum(len(batch.tokens.ids_T) for batch in loaded.batches))
             lessons.append(loaded.lesson)
             if began and len(lessons) == steps:
                 break
         assert began is not None
         seconds = began.until(Mark(device)) / steps
     loss = [said.read()[1] / count for said, count in queued][-1] if queued else loss
-    tokens = sum(one.tokens for one in lessons) / steps
-    return Timed(seconds, sum(waits) / steps, tokens, loss, gib(device), tuple(lessons), _shapes(worker)[0])
+    tokens, held, shapes = sum(one.tokens for one in lessons) / steps, gib(device), _shapes(worker)
+    return Timed(seconds, sum(waits) / steps, tokens, loss, held, tuple(lessons), sum(places) / steps, shapes[0])
 
 
 def _shapes(worker: Worker) -> tuple[int, int]:

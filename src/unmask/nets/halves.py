@@ -1,30 +1,44 @@
 """Weights of linear layers in the numbers of the products, all of them cast at once.
 
 What arrives: a network with float32 weights. What leaves: what it computes from copies of half the size; gradients
-reach the weights in float32.
+reach the weights in float32, and none is asked for where a weight rests.
 What never happens here: a rounding that autocast would not make. It casts weights one by one when they are first read,
-and their gradients one by one on the way back, which is two launches for each matrix of a network.
+and their gradients one by one on the way back, which is two launches for each matrix of a network. Only parts with
+kernels of their own are served: others may leave autocast where they wish for full numbers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from unmask.nets.fused import Open
+from unmask.nets.fused import Lowered, Open
 
 
 def with_halves(network: nn.Module, dtype: torch.dtype, *given: object) -> Any:  # noqa: ANN401
     """What a network says to what it is given, with the weights of its linear layers as numbers of this type."""
-    plain = (nn.Linear, Open)  # what is more than these may read its weight in a way of its own
-    layers = {name: part for name, part in network.named_modules() if type(part) in plain}
-    weights = {f"{name}.weight": layer.weight for name, layer in layers.items() if layer.weight.dtype is torch.float32}
-    halves = _Halves.apply(dtype, *weights.values())  # type: ignore[no-untyped-call]
+    weights = dict(_weights(network))
+    moving = {name: weight for name, weight in weights.items() if weight.requires_grad}
+    resting = {name: weight for name, weight in weights.items() if not weight.requires_grad}
+    halves = dict(zip(resting, _cast(list(resting.values()), dtype), strict=True))
+    if moving:
+        cast: tuple[Tensor, ...] = _Halves.apply(dtype, *moving.values())  # type: ignore[no-untyped-call]
+        halves |= dict(zip(moving, cast, strict=True))
     # A layer that blocks share is named once; tied, torch would put it back once for each of its names.
-    return functional_call(network, dict(zip(weights, halves, strict=True)), given, tie_weights=False)
+    return functional_call(network, halves, given, tie_weights=False)
+
+
+def _weights(network: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """The weights of linear layers in parts that have kernels of their own, by name."""
+    for name, part in network.named_modules():
+        for child, layer in part.named_children() if isinstance(part, Lowered) else ():
+            # What is more than these two may read its weight in a way of its own.
+            if type(layer) in (nn.Linear, Open) and layer.weight.dtype is torch.float32:
+                yield f"{name}.{child}.weight".lstrip("."), layer.weight
 
 
 class _Halves(torch.autograd.Function):
@@ -39,7 +53,8 @@ class _Halves(torch.autograd.Function):
         return None, *(None if one is None else next(cast) for one in gradients)
 
 
-def _cast(tensors: Any, dtype: torch.dtype) -> tuple[Tensor, ...]:  # noqa: ANN401
+@torch.no_grad()
+def _cast(tensors: Sequence[Tensor], dtype: torch.dtype) -> tuple[Tensor, ...]:
     made = [torch.empty_like(one, dtype=dtype) for one in tensors]
     if made:
         torch._foreach_copy_(made, list(tensors))

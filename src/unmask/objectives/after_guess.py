@@ -36,12 +36,16 @@ class SayReplaced(nn.Module):
         if self.where is Where.ALL:
             x_TD = states.last_TD
         else:
-            x_TD = states.at(answers.chosen_P)
+            x_TD = states.at(cloze_of(batch).positions_P)
             truth_T, real_T = (some.index_select(0, answers.chosen_P) for some in (truth_T, real_T))
         logits_T = self.replaced(x_TD).float()
         total = F.binary_cross_entropy_with_logits(logits_T, truth_T.float(), real_T.float(), reduction="sum")
         spare = batch.spare if self.where is Where.ALL else cloze_of(batch).spare
         return Term(total, (((logits_T > 0) == truth_T) & real_T).sum(), len(truth_T) - spare)
+
+    def places(self, batch: Batch) -> tuple[Tensor, ...]:
+        """The chosen positions, if only they are judged."""
+        return (cloze_of(batch).positions_P,) if self.where is Where.CHOSEN else ()
 
 
 class SayEvery(nn.Module):

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
 
 from unmask.nets.answers import AmongAnswers
 from unmask.nets.batch import Batch
 from unmask.nets.reading import ReadOut
-from unmask.nets.readout import log_sum_groups, max_groups, read_out, row_head
+from unmask.nets.readout import log_sum_groups, max_groups
 from unmask.nets.transformer import States
 from unmask.nets.trunk import Trunk
-from unmask.objectives.heads import Term
+from unmask.objectives.heads import ReadsRows, Term
 
 
-class SayAmong(nn.Module):
+class SayAmong(ReadsRows):
     """One score for each row, and a softmax over it and the wrong rows of its group.
 
     A right row with score s costs `-log(exp(s) / (exp(s) + sum of exp(wrong scores)))`: the positive against the
@@ -33,10 +32,8 @@ class SayAmong(nn.Module):
     def __init__(
         self, trunk: Trunk, name: str, dropout: float = 0.0, read: ReadOut = ReadOut.FIRST, bounded: bool = False
     ) -> None:
-        super().__init__()
+        super().__init__(trunk, 1, dropout, read)
         self.name, self.bounded = name, bounded
-        self.read = read_out(read, trunk)
-        self.row = row_head(read, trunk, 1, dropout)
 
     def forward(self, states: States, batch: Batch) -> Term:
         """The loss over all right rows."""
@@ -49,8 +46,3 @@ class SayAmong(nn.Module):
         cost_B = -F.logsigmoid(scores_B - others_B).masked_fill(~right_B, 0.0)
         best_B = max_groups(wrong_B.detach(), told.group_B, told.groups)[told.group_B]
         return Term(cost_B.sum(), (right_B & (scores_B > best_B)).sum(), told.right)
-
-    def logits(self, states: States, batch: Batch) -> Tensor:
-        """One score for each row, as it leaves the linear layer."""
-        scores_B1: Tensor = self.row(self.read(states, batch.first_B))
-        return scores_B1

@@ -96,24 +96,16 @@ class SayTokens(nn.Module):
         return (cloze_of(batch).positions_P,)
 
 
-class SayFact(nn.Module):
-    """A fact about each row: one of some classes."""
+class ReadsRows(nn.Module):
+    """A head that reads one vector for each row, and scores it."""
 
-    def __init__(
-        self, trunk: Trunk, fact: str, classes: int, dropout: float = 0.0, read: ReadOut = ReadOut.FIRST
-    ) -> None:
+    def __init__(self, trunk: Trunk, classes: int, dropout: float, read: ReadOut) -> None:
         super().__init__()
-        self.fact = fact
         self.read = read_out(read, trunk)
         self.row = row_head(read, trunk, classes, dropout)
 
-    def forward(self, states: States, batch: Batch) -> Term:
-        """The loss of a classification of rows. Rows after those that the fact is about belong to others."""
-        (answers,) = (some for some in batch.answers if isinstance(some, FactAnswers) and some.name == self.fact)
-        return take(self.logits(states, batch)[: len(answers.value_B)], answers.value_B, answers.spare)
-
     def logits(self, states: States, batch: Batch) -> Tensor:
-        """One score for each row and class."""
+        """One score for each row and class, as it leaves the linear layer."""
         logits_BC: Tensor = self.row(self.read(states, batch.first_B))
         return logits_BC
 
@@ -122,14 +114,27 @@ class SayFact(nn.Module):
         return (batch.first_B,) if isinstance(self.read, First) else ()
 
 
-class SayAmount(nn.Module):
+class SayFact(ReadsRows):
+    """A fact about each row: one of some classes."""
+
+    def __init__(
+        self, trunk: Trunk, fact: str, classes: int, dropout: float = 0.0, read: ReadOut = ReadOut.FIRST
+    ) -> None:
+        super().__init__(trunk, classes, dropout, read)
+        self.fact = fact
+
+    def forward(self, states: States, batch: Batch) -> Term:
+        """The loss of a classification of rows. Rows after those that the fact is about belong to others."""
+        (answers,) = (some for some in batch.answers if isinstance(some, FactAnswers) and some.name == self.fact)
+        return take(self.logits(states, batch)[: len(answers.value_B)], answers.value_B, answers.spare)
+
+
+class SayAmount(ReadsRows):
     """A number about each row: squared error. No number is ever right or wrong."""
 
     def __init__(self, trunk: Trunk, amount: str, dropout: float = 0.0, read: ReadOut = ReadOut.FIRST) -> None:
-        super().__init__()
+        super().__init__(trunk, 1, dropout, read)
         self.amount = amount
-        self.read = read_out(read, trunk)
-        self.row = row_head(read, trunk, 1, dropout)
 
     def forward(self, states: States, batch: Batch) -> Term:
         """The loss of a regression over rows."""
@@ -138,12 +143,3 @@ class SayAmount(nn.Module):
         true_B = torch.where(answers.value_B.isnan(), said_B.detach(), answers.value_B)
         total = F.mse_loss(said_B, true_B, reduction="sum")
         return Term(total, total.new_zeros((), dtype=torch.int64), len(said_B) - answers.spare)
-
-    def logits(self, states: States, batch: Batch) -> Tensor:
-        """One number for each row."""
-        said_B1: Tensor = self.row(self.read(states, batch.first_B))
-        return said_B1
-
-    def places(self, batch: Batch) -> tuple[Tensor, ...]:
-        """Where rows begin, if they are read there."""
-        return (batch.first_B,) if isinstance(self.read, First) else ()

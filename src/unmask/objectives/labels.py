@@ -9,18 +9,16 @@ Shapes: B rows, C labels.
 from __future__ import annotations
 
 import torch.nn.functional as F
-from torch import Tensor, nn
 
 from unmask.nets.answers import LabelAnswers
 from unmask.nets.batch import Batch
 from unmask.nets.reading import ReadOut
-from unmask.nets.readout import read_out, row_head
 from unmask.nets.transformer import States
 from unmask.nets.trunk import Trunk
-from unmask.objectives.heads import Term
+from unmask.objectives.heads import ReadsRows, Term
 
 
-class SayLabels(nn.Module):
+class SayLabels(ReadsRows):
     """Which of some labels each row has.
 
     The loss of a row is the binary cross-entropy *summed* over the labels: minus the log-probability of its whole set,
@@ -31,10 +29,8 @@ class SayLabels(nn.Module):
     def __init__(
         self, trunk: Trunk, name: str, labels: int, dropout: float = 0.0, read: ReadOut = ReadOut.FIRST
     ) -> None:
-        super().__init__()
+        super().__init__(trunk, labels, dropout, read)
         self.name = name
-        self.read = read_out(read, trunk)
-        self.row = row_head(read, trunk, labels, dropout)
 
     def forward(self, states: States, batch: Batch) -> Term:
         """The loss over rows. Rows after those that the labels are about belong to others."""
@@ -43,8 +39,3 @@ class SayLabels(nn.Module):
         total = F.binary_cross_entropy_with_logits(logits_BC, answers.value_BC, reduction="sum")
         right_B = ((logits_BC >= 0) == (answers.value_BC > 0)).all(-1)
         return Term(total, right_B.sum(), len(right_B))
-
-    def logits(self, states: States, batch: Batch) -> Tensor:
-        """One score for each row and label; above 0, the label is likelier than not."""
-        logits_BC: Tensor = self.row(self.read(states, batch.first_B))
-        return logits_BC

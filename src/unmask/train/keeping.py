@@ -97,7 +97,6 @@ class Keeping:
         """Keep the state before a step that failed, and its batch, for whoever looks for the reason."""
         where = self.folder / f"not-finite-{state.progress.step + 1}"
         if self.records:
-            self.writer.wait()
             if where.exists():
                 discard(where)
             write_checkpoint(where, *_tensors(self.worker), state)
@@ -143,6 +142,7 @@ def _start(worker: Worker, state: State) -> dict[str, object]:
         "even": run.fixed,
         "graphs": run.graphs,
         "fused": run.fused and not run.compile,
+        "sparing": run.sparing and not run.compile,
         "queue": worker.queue,
         "torch": torch.__version__,
         "time": datetime.now().astimezone().isoformat(timespec="seconds"),

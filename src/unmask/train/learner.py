@@ -136,9 +136,9 @@ class Learner(nn.Module):
 
 
 def _asked(heads: Iterable[nn.Module], batch: Batch) -> tuple[Tensor, ...]:
-    """The places that some heads read; nothing, if one of them reads all."""
+    """The places that some heads read, each tensor once; nothing, if one of them reads all."""
     picks = [head.places(batch) if isinstance(head, Picks) else () for head in heads]
-    return tuple(places for some in picks for places in some) if all(picks) else ()
+    return tuple({id(places): places for some in picks for places in some}.values()) if all(picks) else ()
 
 
 @torch.no_grad()

@@ -45,7 +45,7 @@ class Run:
     """Whether attention and the work around matrix products are done by kernels of our own, where there are some;
     compiled, it is torch that fuses."""
     sparing: bool = True
-    """Whether the last block is computed only at the places that are read, once attention is through."""
+    """Whether the last block is computed only at the places that are read, once attention is through; not compiled."""
     queue: int = 0
     """How many steps may be queued on the device before the numbers of one are looked at; 0 looks at once."""
     keep: int = 2

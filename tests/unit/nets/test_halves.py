@@ -6,25 +6,41 @@ import pytest
 import torch
 from torch import nn
 
+from unmask.nets.fused import Lowered
 from unmask.nets.halves import with_halves
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
-class Shared(nn.Module):
+
+class Full(nn.Module):
+    """A part without kernels, which computes in full numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+
+    def forward(self, x_TD: torch.Tensor) -> torch.Tensor:
+        with torch.autocast(DEVICE, enabled=False):
+            return self.layer(x_TD.float())
+
+
+class Shared(Lowered):
     """A layer that is used twice, under two names, and one that is used once."""
 
     def __init__(self) -> None:
         super().__init__()
         self.first = self.again = nn.Linear(6, 6)
         self.last, self.unused = nn.Linear(6, 2), nn.Linear(6, 2)
+        self.full = Full()
 
     def forward(self, x_TD: torch.Tensor) -> torch.Tensor:
-        return self.last(self.again(self.first(x_TD).relu()).relu())
+        return self.full(self.last(self.again(self.first(x_TD).relu()).relu()))
 
 
 def gradients(halves: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor | None]]:
     torch.manual_seed(0)
-    network, x_TD = Shared(), torch.randn(5, 6)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    network, x_TD = Shared().to(DEVICE), torch.randn(5, 6).to(DEVICE)
+    with torch.autocast(DEVICE, dtype=torch.bfloat16):
         said = with_halves(network, torch.bfloat16, x_TD) if halves else network(x_TD)
     said.float().square().sum().backward()
     assert all(isinstance(one, nn.Parameter) and one.dtype is torch.float32 for one in network.parameters())
@@ -46,3 +62,13 @@ def test_the_weights_are_back_after_an_error() -> None:
     with pytest.raises(RuntimeError):
         with_halves(network, torch.bfloat16, torch.randn(5, 7))
     assert all(isinstance(one, nn.Parameter) for one in network.parameters())
+
+
+def test_no_gradient_is_asked_for_below_what_rests() -> None:
+    network, seen = Shared(), []
+    network.first.requires_grad_(False)
+    network.last.register_forward_pre_hook(lambda _, given: seen.append(given[0].requires_grad))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        said = with_halves(network, torch.bfloat16, torch.randn(5, 6))
+    assert seen == [False]
+    assert said.requires_grad
