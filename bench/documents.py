@@ -81,10 +81,14 @@ def _measured(how: How, corpus: Corpus, wish: argparse.Namespace) -> Iterator[Fo
     for compiled in (False, True) if wish.compile else (False,):
         said = "compiled" if compiled else "eager"
         clean(how.device)
-        yield _ours(replace(how, compiled=compiled), corpus, wish, said if compiled else "kernels")
+        yield _ours(replace(how, compiled=compiled), corpus, wish, said if compiled else _way(how))
         for name, batches in theirs.items():
             clean(how.device)
             yield _theirs(replace(how, compiled=compiled), batches, wish, f"theirs, {name}", said)
+
+
+def _way(how: How) -> str:
+    return "recorded" if how.device.type == "cuda" else "eager"
 
 
 def _ours(how: How, corpus: Corpus, wish: argparse.Namespace, said: str) -> Found:
