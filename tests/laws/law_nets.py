@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from law_texts import SENTENCES, SPECS, Ground
+from torch import Tensor
 
 from unmask.examples.packed import Join, Packed
 from unmask.family import members
@@ -148,3 +150,11 @@ def lines_of(made: Training, folder: Path, **logistics: object) -> list[dict[str
 def losses(lines: list[dict[str, Any]]) -> list[float]:
     """All losses of a curve, step by step and objective by objective."""
     return [loss for line in lines for loss in line["loss"].values()]
+
+
+def assert_same_gradients(mine: Mapping[str, Tensor], theirs: Mapping[str, Tensor], bound: float) -> None:
+    """Gradients of the same parameters, apart by no more than a part of the largest number in each."""
+    assert mine.keys() == theirs.keys()
+    for name, gradient in theirs.items():
+        apart = (mine[name] - gradient).abs().max()
+        assert apart <= bound * gradient.abs().max().clamp_min(1e-3), name

@@ -12,7 +12,18 @@ from pathlib import Path
 import interpreted
 import pytest
 import torch
-from law_nets import curve, dry, fast, losses, run_of, trained_members, training, uneven, worker_for
+from law_nets import (
+    assert_same_gradients,
+    curve,
+    dry,
+    fast,
+    losses,
+    run_of,
+    trained_members,
+    training,
+    uneven,
+    worker_for,
+)
 from torch import Tensor
 
 from unmask.nets.adapters import add_adapters
@@ -66,10 +77,7 @@ def test_states_are_halves_between_products(recipe: Recipe) -> None:
 def check(recipe: Recipe) -> None:
     (sums, mine), (expected, theirs) = gradients(recipe, True), gradients(recipe, False)
     torch.testing.assert_close(sums, expected, rtol=SAME, atol=SAME)
-    assert mine.keys() == theirs.keys()
-    for name, gradient in theirs.items():
-        apart = (mine[name] - gradient).abs().max()
-        assert apart <= SAME * gradient.abs().max().clamp_min(1e-3), name
+    assert_same_gradients(mine, theirs, SAME)
 
 
 @every_member

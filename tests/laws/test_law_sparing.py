@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from law_nets import dry, run_of, trained_members, training, uneven, worker_for
+from law_nets import assert_same_gradients, dry, run_of, trained_members, training, uneven, worker_for
 from torch import Tensor
 
 from unmask.nets.block import FeedForward
@@ -39,10 +39,7 @@ def check(recipe: Recipe, evened: bool) -> None:
     (sums, mine, fewer), (expected, theirs, rows) = (gradients(recipe, sparing, evened) for sparing in (True, False))
     assert fewer < rows
     torch.testing.assert_close(sums, expected, rtol=SAME, atol=SAME)
-    assert mine.keys() == theirs.keys()
-    for name, gradient in theirs.items():
-        apart = (mine[name] - gradient).abs().max()
-        assert apart <= SAME * gradient.abs().max().clamp_min(1e-3), name
+    assert_same_gradients(mine, theirs, SAME)
 
 
 @pytest.mark.parametrize("evened", [False, True], ids=["as it comes", "evened"])
