@@ -87,8 +87,7 @@ def suited_micro(recipe: Recipe, run: Run, sharing: int = 1) -> int:
 
     Steps that are recorded have memory of their own, beside that of steps that come in a new shape.
     """
-    fused = run.fused and not run.compile
-    held = sum(held_bytes(trunk, fused) for trunk in networks_of(recipe.trunk, recipe.objectives))
+    held = sum(held_bytes(trunk, run.kernels) for trunk in networks_of(recipe.trunk, recipe.objectives))
     twice = (run.precision is Precision.FLOAT32, run.graphs)
     return choose_micro(run.device, held * 2 ** sum(twice) * sharing)
 

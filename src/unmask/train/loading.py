@@ -21,7 +21,6 @@ import torch
 
 from unmask.nets.carry import pieces_of
 from unmask.train.course import Course, Crew, Moment
-from unmask.train.host_memory import keep_freed_memory
 from unmask.train.run import Run
 from unmask.train.step import Loaded
 
@@ -91,8 +90,6 @@ class Loader:
     @contextmanager
     def open(course: Course, crew: Crew, run: Run) -> Iterator[Loader]:
         """A loader for the time of a block."""
-        if run.device.type == "cuda":
-            keep_freed_memory()
         with ThreadPoolExecutor(1) as pool, _short_turns():
             yield Loader(course, crew, run, Lane.to(run.device), pool)
 

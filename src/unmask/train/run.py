@@ -42,10 +42,9 @@ class Run:
     graphs: bool = False
     """Whether steps are recorded, and repeated as a whole (CUDA graphs), wherever they can be."""
     fused: bool = False
-    """Whether attention and the work around matrix products are done by kernels of our own, where there are some;
-    compiled, it is torch that fuses."""
+    """Whether attention and the work around matrix products are done by kernels of our own, where there are some."""
     sparing: bool = True
-    """Whether the last block is computed only at the places that are read, once attention is through; not compiled."""
+    """Whether the last block is computed only at the places that are read, once attention is through."""
     queue: int = 0
     """How many steps may be queued on the device before the numbers of one are looked at; 0 looks at once."""
     keep: int = 2
@@ -72,9 +71,19 @@ class Run:
         return self.even or self.graphs
 
     @property
+    def kernels(self) -> bool:
+        """Whether kernels of our own are taken: compiled, it is torch that fuses."""
+        return self.fused and not self.compile
+
+    @property
     def halves(self) -> bool:
         """Whether weights are cast all at once, and not one by one when they are first read."""
-        return self.fused and not self.compile and self.precision is Precision.BFLOAT16
+        return self.kernels and self.precision is Precision.BFLOAT16
+
+    @property
+    def spares(self) -> bool:
+        """Whether the last block is spared: compiled, every kind of block would be compiled once more for it."""
+        return self.sparing and not self.compile
 
     def autocast(self) -> AbstractContextManager[object]:
         """The context in which the network computes."""

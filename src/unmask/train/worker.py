@@ -41,8 +41,8 @@ def make_worker(
     waiting = late(learner, paces)
     groups = group_parameters(learner, learner.blocks(), lambda name: paces(name).scale)
     optimizer = build(descent.optimiser, groups)
-    use_kernels(learner, run.fused and not run.compile)
-    learner.spare(run.sparing and not run.compile)  # every kind of block would be compiled once more
+    use_kernels(learner, run.kernels)
+    learner.spare(run.spares)
     if run.compile:
         learner.compile_blocks()
     module: Learner | DistributedDataParallel = learner
