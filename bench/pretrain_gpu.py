@@ -16,8 +16,9 @@ each other on both sides; then ours once more with documents apart, as `unmask p
 MFU counts what a token needs, forward and backward, with logits and the end of the last block at the chosen positions
 only (`unmask.nets.flops`). It is given against the rate of a product of 8192 x 8192 matrices that is measured first, or
 against `--peak`. Both sides are measured by the same count, so what theirs computes beyond it is not credited. Our rows
-come from the real loader; "waited" is the share of a step that the host waited for it, the most that the device can
-have lost.
+come from the real loader; "waited" is the share of a step that the host waited for it, "lost" how much faster the same
+steps are, once more, with lessons that lie ready. Theirs gets no mask, because rows are full; with `--masked` it is
+also given one of ones, as its collator makes it: compiled, that takes another kernel for attention.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ from unmask.shards.corpus import Corpus
 from unmask.train.course import Lesson
 
 PREDICTED = 0.15
+COMPILED, MASKED = "compiled", "masked"
 
 
 @dataclass(frozen=True)
@@ -64,17 +66,18 @@ class Found:
     gib: float
     mfu: float
     waited: float
+    lost: float
     loss: float
     ratios: tuple[float, ...] = ()
-    """Of tokens a second, to those of `transformers` as it is, and compiled."""
+    """Of tokens a second, to each of theirs in the order in which they were measured."""
 
     def line(self) -> str:
         """One line of the table."""
         ratios = "".join(f"{ratio:>6.2f}x" for ratio in self.ratios)
         return (
-            f"{self.size:>6} {self.rows:>8} {self.dropout:>7}  {self.side:12} {self.how:8} "
+            f"{self.size:>6} {self.rows:>8} {self.dropout:>7}  {self.side:12} {self.how:16} "
             f"{self.tokens_per_second:>10,.0f} {self.ms_per_step:>8.1f} {self.gib:>6.1f} {100 * self.mfu:>6.1f} "
-            f"{100 * self.waited:>6.2f}% {self.loss:>7.3f}{ratios}"
+            f"{100 * self.waited:>6.2f}% {100 * self.lost:>5.1f}% {self.loss:>7.3f}{ratios}"
         )
 
 
@@ -101,8 +104,8 @@ def _members(wish: argparse.Namespace, device: torch.device) -> Iterator[dict[st
 
 def _pairs(wish: argparse.Namespace, device: torch.device) -> Iterator[dict[str, object]]:
     print(
-        f"{'size':>6} {'rows':>8} {'dropout':>7}  {'side':12} {'how':8} {'tokens/s':>10} {'ms/step':>8} {'GiB':>6} "
-        f"{'MFU %':>6} {'waited':>7} {'loss':>7} {'x eager':>7}{' x comp.' if wish.compile else ''}"
+        f"{'size':>6} {'rows':>8} {'dropout':>7}  {'side':12} {'how':16} {'tokens/s':>10} {'ms/step':>8} {'GiB':>6} "
+        f"{'MFU %':>6} {'waited':>7} {'lost':>6} {'loss':>7}   times theirs"
     )
     for size in wish.sizes:
         for length in wish.lengths:
@@ -117,7 +120,7 @@ def compare(how: How, length: int, wish: argparse.Namespace) -> list[Found]:
     count = wish.rows or wish.tokens // length
     make = _instances(wish.data, how.vocabulary, count, length)
     some = [make(turn) for turn in range(WARM)]
-    theirs = ("eager", *(["compiled"] if wish.compile else [])) if wish.theirs else ()
+    theirs = _ways(wish)
     sides = [
         *["transformers" for _ in theirs],
         "ours",
@@ -132,12 +135,12 @@ def compare(how: How, length: int, wish: argparse.Namespace) -> list[Found]:
         timed = (
             _time_ours(how, make, like, wish)
             if mine
-            else _time_theirs(replace(how, compiled=way == "compiled"), make, wish)
+            else _time_theirs(replace(how, compiled=COMPILED in way), make, wish, masked=MASKED in way)
         )
         speed = timed.tokens / timed.seconds
         mfu = speed * operations(how, some, apart) / wish.peak / 1e12
         ratios = tuple(speed / one.tokens_per_second for one in held if one.side == "transformers") if mine else ()
-        told = (side, way, speed, 1000 * timed.seconds, timed.gib, mfu, timed.stalled, timed.loss, ratios)
+        told = (side, way, speed, 1000 * timed.seconds, timed.gib, mfu, timed.stalled, timed.lost, timed.loss, ratios)
         held.append(Found(how.size, f"{count}x{length}", f"{how.dropout:g}/{how.attention_dropout:g}", *told))
         print(held[-1].line(), flush=True)
     return held
@@ -163,13 +166,21 @@ def _time_ours(how: How, make: Callable[[int], Instance], like: Lesson, wish: ar
     return timed
 
 
-def _time_theirs(how: How, make: Callable[[int], Instance], wish: argparse.Namespace) -> Timed:
+def _ways(wish: argparse.Namespace) -> tuple[str, ...]:
+    """How theirs is measured: in the order of the ratios."""
+    if not wish.theirs:
+        return ()
+    compiled = (COMPILED, f"{COMPILED}, {MASKED}") if wish.masked else (COMPILED,)
+    return ("eager", *(compiled if wish.compile else ()))
+
+
+def _time_theirs(how: How, make: Callable[[int], Instance], wish: argparse.Namespace, masked: bool) -> Timed:
     """Rows were made and masked before: theirs is not asked to wait for our data."""
     theirs = Theirs.of(how)
     instances = [make(turn) for turn in range(WARM)]
-    seconds, loss = repeat(theirs, [grids(one, 0) for one in instances], wish.steps)
+    seconds, loss = repeat(theirs, [grids(one, 0, masked) for one in instances], wish.steps)
     tokens = statistics.mean(len(instances[turn % WARM].inputs.ids) for turn in range(WARM, WARM + wish.steps))
-    return Timed(seconds, 0.0, tokens, loss, gib(how.device))
+    return Timed(seconds, 0.0, seconds, tokens, loss, gib(how.device))
 
 
 def _instances(data: Path | None, vocabulary: int, rows: int, length: int) -> Callable[[int], Instance]:
@@ -221,6 +232,7 @@ def _wishes() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help="also compiled")
     parser.add_argument("--theirs", action=argparse.BooleanOptionalAction, default=True, help="transformers beside it")
+    parser.add_argument("--masked", action="store_true", help="theirs compiled also with a mask of ones")
     parser.add_argument("--members", nargs="*", help="members instead, by name or all of them; needs --data")
     parser.add_argument("--even", action="store_true", help="with --members: batches evened out to few shapes")
     parser.add_argument("--plain", action="store_true", help="ours as `unmask pretrain --plain` has it")

@@ -36,8 +36,8 @@ from unmask.train.worker import make_worker
 
 SEED = 1
 HEAD = (
-    f"{'member':>10} {'size':>6} {'rows':>8} {'how':18} {'tokens/s':>11} {'ms/step':>8} {'waited':>7} {'GiB':>6} "
-    f"{'TFLOP/s':>8} {'of peak':>8} {'ceiling':>11} {'of it':>8} {'loss':>7}"
+    f"{'member':>10} {'size':>6} {'rows':>8} {'how':18} {'tokens/s':>11} {'ms/step':>8} {'waited':>7} {'lost':>6} "
+    f"{'GiB':>6} {'TFLOP/s':>8} {'of peak':>8} {'ceiling':>11} {'of it':>8} {'loss':>7}"
 )
 
 
@@ -52,7 +52,9 @@ class Found:
     tokens_per_second: float
     ms_per_step: float
     waited: float
-    """The share of a step that the host waited for its lesson: the most that the device can have lost."""
+    """The share of a step that the host waited for its lesson."""
+    lost: float
+    """The share of a step that it is faster by if its lesson lies ready."""
     gib: float
     tflops: float
     of_peak: float
@@ -64,9 +66,9 @@ class Found:
         """One line of the table."""
         return (
             f"{self.member:>10} {self.size:>6} {self.rows:>8} {self.how:18} {self.tokens_per_second:>11,.0f} "
-            f"{self.ms_per_step:>8.1f} {100 * self.waited:>6.2f}% {self.gib:>6.1f} {self.tflops:>8.2f} "
-            f"{100 * self.of_peak:>7.1f}% {self.ceiling:>11,.0f} {100 * self.tokens_per_second / self.ceiling:>7.1f}% "
-            f"{self.loss:>7.3f}"
+            f"{self.ms_per_step:>8.1f} {100 * self.waited:>6.2f}% {100 * self.lost:>5.1f}% "
+            f"{self.gib:>6.1f} {self.tflops:>8.2f} {100 * self.of_peak:>7.1f}% {self.ceiling:>11,.0f} "
+            f"{100 * self.tokens_per_second / self.ceiling:>7.1f}% {self.loss:>7.3f}"
         )
 
 
@@ -163,6 +165,7 @@ def _found(recipe: Recipe, timed: Timed, meter: Meter, vocabulary: int, peak: fl
         tokens_per_second=timed.tokens / timed.seconds,
         ms_per_step=1000 * timed.seconds,
         waited=timed.stalled,
+        lost=timed.lost,
         gib=timed.gib,
         tflops=tflops,
         of_peak=tflops / peak,

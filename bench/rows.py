@@ -7,6 +7,7 @@ What never happens here: a difference in the text.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -41,14 +42,15 @@ def collator_of(data: Path) -> DataCollatorForLanguageModeling:
     return DataCollatorForLanguageModeling(tokenizer=their_tokenizer(Tokenizer.load(path), path), mlm=True)
 
 
-def grids(instance: Instance, pad: int) -> dict[str, Tensor]:
+def grids(instance: Instance, pad: int, masked: bool = False) -> dict[str, Tensor]:
     """Our masked rows as their model takes them."""
-    return unmasked({name: torch.from_numpy(grid) for name, grid in padded(instance, pad).items()})
+    grids = {name: torch.from_numpy(grid) for name, grid in padded(instance, pad).items()}
+    return grids if masked else unmasked(grids)
 
 
-def unmasked(batch: dict[str, Tensor]) -> dict[str, Tensor]:
-    """A batch for their model; without a mask where no place is padded, which is faster."""
-    full = bool(batch["attention_mask"].all())
+def unmasked(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A batch for their model, without a mask where no place is padded."""
+    full = "attention_mask" in batch and bool(batch["attention_mask"].all())
     return {name: grid for name, grid in batch.items() if not (full and name == "attention_mask")}
 
 

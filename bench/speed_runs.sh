@@ -25,9 +25,6 @@ case $what in
     python "$here/kernel_times.py" --dropout 0 | tee "$out/kernels-none.txt"
     ;;
   where)
-    nvidia-smi --query-gpu=timestamp,clocks.sm,power.draw,power.limit --format=csv -l 1 > "$out/clock.txt" &
-    watch=$!
-    trap 'kill $watch' EXIT
     for rows in full short; do
       declare -n chosen=$rows
       python "$here/pretrain_gpu.py" "${base[@]}" "${chosen[@]}" --no-theirs --profile --dropout 0 --steps 20 | tee "$out/where-$rows.txt"
@@ -35,23 +32,31 @@ case $what in
     python "$here/pretrain_gpu.py" --members electra --data "$data" --sizes small --lengths 128 --tokens 65536 --graphs --no-compile \
       --profile | tee "$out/where-electra.txt"
     ;;
-  step)
+  step) # and what the card's clock did meanwhile, second by second
+    nvidia-smi --query-gpu=timestamp,clocks.sm,power.draw,power.limit --format=csv -l 1 > "$out/clock.txt" &
+    watch=$!
+    trap 'kill $watch' EXIT
     for rows in full short; do
       declare -n chosen=$rows
-      python "$here/pretrain_gpu.py" "${base[@]}" "${chosen[@]}" --graphs --out "$out/step-$rows.json" | tee "$out/step-$rows.txt"
+      python "$here/pretrain_gpu.py" "${base[@]}" "${chosen[@]}" --graphs --masked --dropout 0 --steps 20 \
+        --out "$out/step-$rows.json" | tee "$out/step-$rows.txt"
+      python "$here/pretrain_gpu.py" "${base[@]}" "${chosen[@]}" --graphs --no-theirs --dropout 0.1 --steps 20 \
+        --out "$out/step-$rows-dropout.json" | tee "$out/step-$rows-dropout.txt"
     done
     ;;
   members)
-    python "$here/pretrain_gpu.py" --members --data "$data" --sizes base --tokens 65536 --graphs --no-compile \
-      --out "$out/members.json" | tee "$out/members.txt"
+    python "$here/pretrain_gpu.py" --members --data "$data" --sizes base --lengths 128 --tokens 65536 --graphs --no-compile \
+      --steps 20 --out "$out/members.json" | tee "$out/members.txt"
     for tokens in 65536 16384; do
       python "$here/pretrain_gpu.py" --members electra --data "$data" --sizes small --lengths 128 --tokens $tokens --graphs \
         --no-compile --steps 100 --out "$out/electra-$tokens.json" | tee "$out/electra-$tokens.txt"
     done
     ;;
-  documents) python "$here/documents.py" --data "$data" --size base --out "$out/documents.json" | tee "$out/documents.txt" ;;
+  documents) # the same network for all languages
+    python "$here/documents.py" --data "$data" --size base --vocabulary 30522 --out "$out/documents.json" | tee "$out/documents.txt"
+    ;;
   quality)
-    python "$here/quality.py" --data "$data" --size base --trials 10 --their-loaders 8 --out "$out/quality" | tee "$out/quality.txt"
+    python "$here/quality.py" --data "$data" --size base --trials 10 --their-loaders 8 --try-minutes 0.5 --out "$out/quality" | tee "$out/quality.txt"
     ;;
   first) python "$here/first_step.py" --data "$data" | tee "$out/first.txt" ;;
   *) echo "speed_runs.sh: right, tiles, where, step, members, documents, first or quality; found $what" >&2; exit 2 ;;

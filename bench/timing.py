@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -22,12 +22,13 @@ from unmask.train.loading import Loader
 from unmask.train.numbers import Numbers
 from unmask.train.optim import set_rate
 from unmask.train.repeats import Repeats
-from unmask.train.step import Worker
+from unmask.train.step import Loaded, Worker
 
 WARM = 4
 """Steps before the clock starts: they compile, choose kernels and fill caches."""
-QUIET, PATIENT = 48, 200
-"""Where steps are recorded, the clock starts when so many have come in known shapes; or when so many were taken."""
+QUIET, SECONDS, PATIENT = 48, 3.0, 2000
+"""Where steps are recorded, the clock starts when so many have come in known shapes, for so long at least, so that no
+step is recorded while it runs; or when so many were taken."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class Timed:
     seconds: float
     waited: float
     """Seconds that the host waited for a lesson. The device may have been busy meanwhile, so it lost at most that."""
+    ready: float
+    """Seconds of the same steps once more, with lessons that lie ready: nobody makes any meanwhile."""
     tokens: float
     loss: float
     gib: float
@@ -69,6 +72,11 @@ class Timed:
     def stalled(self) -> float:
         """The share of a step that was spent on waiting for its lesson."""
         return self.waited / self.seconds
+
+    @property
+    def lost(self) -> float:
+        """The share of a step that goes to its lesson's being made meanwhile; below 0 if the clock was not even."""
+        return 1 - self.ready / self.seconds
 
 
 class Mark:
@@ -95,16 +103,18 @@ def learn(worker: Worker, course: Course, steps: int, rate: float = 1.0) -> Time
     lessons: list[Lesson] = []
     waits: list[float] = []
     places: list[int] = []
-    enough = QUIET if isinstance(worker.repeats, Repeats) else WARM
-    shapes, quiet = _shapes(worker), -1
+    recorded = isinstance(worker.repeats, Repeats)
+    enough, seconds = (QUIET, SECONDS) if recorded else (WARM, 0.0)
+    shapes, quiet, since = _shapes(worker), -1, time.perf_counter()
     began: Mark | None = None
     set_rate(worker.optimizer, rate)
     with Loader.open(course, crew, worker.run) as loader:
         coming = loader.ask(Moment(0, 0.0))
         for step in range(PATIENT + steps):
-            quiet = quiet + 1 if _shapes(worker) == shapes else 0
+            quiet, since = (quiet + 1, since) if _shapes(worker) == shapes else (0, time.perf_counter())
             shapes = _shapes(worker)
-            if began is None and (quiet >= enough or step == PATIENT):
+            known = quiet >= enough and time.perf_counter() >= since + seconds
+            if began is None and (known or step == PATIENT):
                 began = Mark(device)
                 waits, lessons, places = [], [], []
             loaded, waited = coming.take()
@@ -122,8 +132,23 @@ def learn(worker: Worker, course: Course, steps: int, rate: float = 1.0) -> Time
         assert began is not None
         seconds = began.until(Mark(device)) / steps
     loss = [said.read()[1] / count for said, count in queued][-1] if queued else loss
-    tokens, held, shapes = sum(one.tokens for one in lessons) / steps, gib(device), _shapes(worker)
-    return Timed(seconds, sum(waits) / steps, tokens, loss, held, tuple(lessons), sum(places) / steps, shapes[0])
+    most, shapes = gib(device), _shapes(worker)
+    ready = _again(worker, lessons, step)
+    tokens, waited, filled = (sum(some) / steps for some in ([one.tokens for one in lessons], waits, places))
+    return Timed(seconds, waited, ready, tokens, loss, most, tuple(lessons), filled, shapes[0])
+
+
+def _again(worker: Worker, lessons: Sequence[Lesson], step: int) -> float:
+    """Seconds of a step from lessons that lie ready."""
+    held = [Loaded.of(lesson, worker.run.device, worker.run.fixed) for lesson in lessons]
+    queued: deque[Numbers] = deque()
+    settle(worker.run.device)
+    began = Mark(worker.run.device)
+    for loaded in held:
+        queued.append(worker.take(loaded, loaded.lesson.asked(), step))
+        if len(queued) > worker.queue:
+            queued.popleft().read()
+    return began.until(Mark(worker.run.device)) / len(held)
 
 
 def _shapes(worker: Worker) -> tuple[int, int]:
