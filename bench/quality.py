@@ -7,7 +7,7 @@ What arrives: a prepared corpus. What leaves: `quality.json`, `quality.svg` (bot
 First `unmask pretrain` runs as a user would type it: BERT's network, masked tokens alone, a document a row, the descent
 of `--short`. Then `BertForMaskedLM` learns from the same text in the way of its examples: rows filled across documents,
 `DataCollatorForLanguageModeling` in worker processes, AdamW with warm-up and linear decay, bfloat16, compiled;
-it takes the one of `--their-rates` that is best in a shorter run, which is on nobody's clock.
+it takes the one of `--their-rates` that is best after its first minute, for which it begins once more.
 What never happens here: two ways to judge. Both are judged on the same held-out rows with the same masks. Their clock
 stands still while they are judged and while code is compiled; ours, the run's own, goes on while it is judged and while
 steps are recorded, and begins when the program has started.
@@ -119,8 +119,10 @@ def _wishes() -> argparse.Namespace:
     parser.add_argument("--size", default="base")
     parser.add_argument("--length", type=int, default=128, help="most tokens in a row, on both sides")
     parser.add_argument("--their-minutes", type=float, default=5.0)
-    parser.add_argument("--their-rates", type=float, nargs="+", default=[1e-4, 3e-4, 1e-3], help="the best is taken")
-    parser.add_argument("--try-minutes", type=float, default=1.0, help="how long each of their rates is tried")
+    parser.add_argument("--their-rates", type=float, nargs="+", default=[1e-4, 2e-4, 4e-4], help="the best is taken")
+    parser.add_argument(
+        "--try-minutes", type=float, default=1.0, help="how long each of their rates is tried, in the same descent"
+    )
     parser.add_argument("--their-rows", type=int, default=512, help="rows in a step")
     parser.add_argument("--their-loaders", type=int, default=4, help="processes that mask rows")
     parser.add_argument("--our-minutes", type=float, default=2.0)

@@ -29,7 +29,7 @@ from unmask.train.lessons import Lessons
 
 WARM = 12
 """Steps before the clock starts: they compile, and tell how many steps the minutes have."""
-WARM_UP = 0.05
+WARM_UP = 0.1
 """The share of all steps in which the rate rises."""
 
 
@@ -42,7 +42,7 @@ class Wish:
     length: int
     minutes: float
     rates: tuple[float, ...]
-    """If there are several, each is tried for a while, and the best one is taken."""
+    """If there are several, each is tried for the first minutes, and the one that is best by then is taken."""
     try_minutes: float
     rows: int
     loaders: int
@@ -92,15 +92,16 @@ class Loop:
     each: float
     """Seconds of a step."""
 
-    def learn(self, rate: float, minutes: float, trials: int) -> list[tuple[float, float]]:
-        """Train from the first weights for the minutes, judging now and then."""
+    def learn(self, rate: float, minutes: float, trials: int, share: float = 1.0) -> list[tuple[float, float]]:
+        """Train from the first weights for the minutes, or for a share of them, judging now and then."""
         steps = max(int(60 * minutes / self.each), 1)
+        last = max(int(share * steps), 1)
         theirs = _anew(self.theirs, self.how, rate)
         rates = torch.optim.lr_scheduler.LambdaLR(theirs.optimizer, lambda step: _rate(step, steps))
-        looks = {steps * part // trials for part in range(1, trials + 1)}
+        looks = {last * part // trials for part in range(1, trials + 1)}
         found, spent = [(0.0, _judged(theirs, self.trial))], 0.0
         began = time.perf_counter()
-        for step in range(1, steps + 1):
+        for step in range(1, last + 1):
             theirs.step(theirs.load(next(self.batches)))
             rates.step()
             if step in looks:
@@ -128,12 +129,13 @@ def learn(lessons: Lessons, wish: Wish) -> list[tuple[float, float]]:
     loop = Loop(how, theirs, batches, trial, each)
     rate = wish.rates[0]
     if len(wish.rates) > 1:
-        rate = min(wish.rates, key=lambda one: loop.learn(one, wish.try_minutes, 1)[-1][1])
+        share = wish.try_minutes / wish.minutes
+        rate = min(wish.rates, key=lambda one: loop.learn(one, wish.minutes, 1, share)[-1][1])
     return loop.learn(rate, wish.minutes, wish.trials)
 
 
 def _rate(step: int, steps: int) -> float:
-    """Up in a twentieth of the steps, then down to nothing."""
+    """Up in a tenth of the steps, then down to nothing."""
     return min((step + 1) / (WARM_UP * steps), max(steps - step, 0) / ((1 - WARM_UP) * steps), 1.0)
 
 

@@ -56,7 +56,7 @@ case $what in
     python "$here/documents.py" --data "$data" --size base --vocabulary 30522 --out "$out/documents.json" | tee "$out/documents.txt"
     ;;
   quality)
-    python "$here/quality.py" --data "$data" --size base --trials 10 --their-loaders 8 --try-minutes 0.5 --out "$out/quality" | tee "$out/quality.txt"
+    python "$here/quality.py" --data "$data" --size base --trials 10 --their-loaders 8 --try-minutes 0.75 --out "$out/quality" | tee "$out/quality.txt"
     ;;
   first) python "$here/first_step.py" --data "$data" | tee "$out/first.txt" ;;
   *) echo "speed_runs.sh: right, tiles, where, step, members, documents, first or quality; found $what" >&2; exit 2 ;;
