@@ -42,8 +42,8 @@ THREADS = 2048
 """That a multiprocessor can hold; also 65,536 registers."""
 REGISTERS = 65_536
 _STATES = {"x", "y", "out", "grad", "again", "dx", "dy", "logits", "qkv", "dqkv"}
-_WHOLE = {"ids", "position", "segment", "seed", "answers", "drawn"}
-_SMALL = {"offsets", "draws"}
+_WHOLE = {"ids", "position", "segment", "answers", "drawn"}
+_SMALL = {"offsets", "draws", "seed"}
 _NUMBERS = {"rows", "parts", "width", "total", "longest", "reach"}
 _SHARES = {"rate", "epsilon", "scale"}
 

@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unmask.nets.draws import ONE_BY_ONE, Draws, for_attention
 from unmask.nets.dropout import drop
 from unmask.nets.fused import Lowered
 from unmask.nets.kept import Kept
@@ -38,15 +39,22 @@ class Attention(Lowered):
         self.qkv = nn.Linear(trunk.width, 3 * trunk.width)
         self.out = nn.Linear(trunk.width, trunk.width)
 
-    def forward(self, x_TD: Tensor, around: Borders | Kept, only_P: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x_TD: Tensor, around: Borders | Kept, only_P: Tensor | None = None, draws: Draws = ONE_BY_ONE
+    ) -> Tensor:
         """Attend inside each sequence. What is kept of the tokens before is what the newest ones see of theirs.
 
         `only_P`: the places at which anybody wants to know what was heard, if not all.
         """
-        y_THK = around.join(self._project(x_TD)) if isinstance(around, Kept) else self._attend(x_TD, around)
+        y_THK = around.join(self._project(x_TD)) if isinstance(around, Kept) else self._attend(x_TD, around, draws)
         y_TD = y_THK.flatten(1)
         out_TD: Tensor = self.out(y_TD if only_P is None else y_TD.index_select(0, only_P))
         return out_TD
+
+    def asks(self, tokens: int) -> tuple[int, ...]:
+        """How many random numbers it asks for, at most."""
+        drops = self.fused and self.training and self.dropout > 0
+        return (for_attention(self.heads, tokens),) if drops else ()
 
     def keys_values(self, x_TD: Tensor) -> Tensor:
         """What others see of these states (T x 2 x H x K): to be kept while something is written after them."""
@@ -57,17 +65,22 @@ class Attention(Lowered):
         qkv_TE = self.qkv(x_TD) if owed_3D is None else F.linear(x_TD, self.qkv.weight, owed_3D.detach())
         return qkv_TE.view(len(x_TD), 3, self.heads, -1)
 
-    def _attend(self, x_TD: Tensor, borders: Borders) -> Tensor:
+    def _attend(self, x_TD: Tensor, borders: Borders, draws: Draws) -> Tensor:
         dropout, borders = self.dropout if self.training else 0.0, borders.plain()
         # The gradient of the bias is a sum that attention has in hand on its way back.
         owed_3D = self.qkv.bias if self.fused and type(self.qkv) is nn.Linear else None
         qkv_T3HK = self._project(x_TD, owed_3D)
         lowering = chosen(self.lowering, qkv_T3HK, dropout, borders.sight, self.fused)
-        return attend(lowering, qkv_T3HK, borders, dropout, owed_3D)
+        return attend(lowering, qkv_T3HK, borders, dropout, owed_3D, draws)
 
 
 def attend(
-    lowering: Lowering, qkv_T3HK: Tensor, borders: Borders, dropout: float = 0.0, owed_3D: Tensor | None = None
+    lowering: Lowering,
+    qkv_T3HK: Tensor,
+    borders: Borders,
+    dropout: float = 0.0,
+    owed_3D: Tensor | None = None,
+    draws: Draws = ONE_BY_ONE,
 ) -> Tensor:
     """What every token hears, computed in one way; `AUTO` is none, `chosen` says which it stands for.
 
@@ -76,7 +89,7 @@ def attend(
     if lowering is Lowering.KERNEL:
         from unmask.nets.kernels_attention import attended
 
-        return attended(qkv_T3HK, borders, dropout, owed_3D)
+        return attended(qkv_T3HK, borders, dropout, owed_3D, draws=draws)
     if owed_3D is not None:
         qkv_T3HK = _Owing.apply(qkv_T3HK, owed_3D)  # type: ignore[no-untyped-call]
     return _LOWERINGS[lowering](qkv_T3HK, borders, dropout)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from unmask.nets.attention import Attention
 from unmask.nets.cross import Source
+from unmask.nets.draws import ONE_BY_ONE, Draws
 from unmask.nets.dropout import drop
 from unmask.nets.fused import Lowered, Open, add_norm, bias_gelu, recast, residual, served
 from unmask.nets.kept import Kept
@@ -74,14 +75,21 @@ class Branch(Lowered):
         """Stands between the work and its sum with the states; what a policy puts here is trained for one task."""
         self.norm = nn.LayerNorm(trunk.width, trunk.epsilon)
 
-    def forward(self, x_TD: Tensor, *context: Borders | Kept | Source, only_P: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x_TD: Tensor,
+        *context: Borders | Kept | Source,
+        only_P: Tensor | None = None,
+        draws: Draws = ONE_BY_ONE,
+    ) -> Tensor:
         """Add what the work makes of the states; for all tokens, or only for those at some places."""
-        made_TD: Tensor = self.work(self.shown(x_TD), *context, *([] if only_P is None else [only_P]))
+        inside = (only_P, draws) if isinstance(self.work, Attention) else ()
+        made_TD: Tensor = self.work(self.shown(x_TD), *context, *inside)
         if only_P is not None:
             x_TD = residual(x_TD).index_select(0, only_P)
         if self.fused:
             rate = self.dropout if self.training else 0.0
-            return add_norm(x_TD, made_TD, self._last.get_parameter("bias"), self.norm, rate)
+            return add_norm(x_TD, made_TD, self._last.get_parameter("bias"), self.norm, rate, draws)
         summed_TD = x_TD + self._drop(self.adapt(made_TD))
         if self.order is Norm.PRE:
             return summed_TD
@@ -98,6 +106,11 @@ class Branch(Lowered):
         self.fused = on and bare and self.order is Norm.POST
         if isinstance(last, nn.Linear) and type(last) in (nn.Linear, Open):  # nothing that is more than these
             setattr(self.work, self._name_of_last, recast(last, Open if self.fused else nn.Linear))
+
+    def asks(self, tokens: int) -> tuple[int, ...]:
+        """How many random numbers the work, and then the sum, ask for."""
+        inside = self.work.asks(tokens) if isinstance(self.work, Attention) else ()
+        return (*inside, 1) if self.fused and self.training and self.dropout else inside
 
     def shown(self, x_TD: Tensor) -> Tensor:
         """What the work is shown of these states."""
@@ -127,11 +140,17 @@ class Block(nn.Module):
         super().__init__()
         self.attend, self.feed = attend, feed
 
-    def forward(self, x_TD: Tensor, around: Borders | Kept, only_P: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x_TD: Tensor, around: Borders | Kept, only_P: Tensor | None = None, draws: Draws = ONE_BY_ONE
+    ) -> Tensor:
         """Both branches in turn; `only_P`: the places that anybody reads, if not all."""
-        x_TD = self.attend(x_TD, around, only_P=only_P)
-        fed_TD: Tensor = self.feed(x_TD)
+        x_TD = self.attend(x_TD, around, only_P=only_P, draws=draws)
+        fed_TD: Tensor = self.feed(x_TD, draws=draws)
         return fed_TD
+
+    def asks(self, tokens: int) -> tuple[int, ...]:
+        """How many random numbers each of its kernels asks for, in turn."""
+        return (*self.attend.asks(tokens), *self.feed.asks(tokens))
 
 
 def make_blocks(trunk: Trunk) -> list[Block]:

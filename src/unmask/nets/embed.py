@@ -13,6 +13,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from unmask.nets.draws import ONE_BY_ONE, Draws
 from unmask.nets.dropout import drop
 from unmask.nets.fused import Lowered, embed_norm, served
 from unmask.nets.trunk import Norm, Positions, Trunk
@@ -36,17 +37,24 @@ class Embed(Lowered):
         self.norm = nn.LayerNorm(width, trunk.epsilon) if trunk.norm is Norm.POST else nn.Identity()
         self.project = nn.Linear(width, trunk.width) if width != trunk.width else None
 
-    def forward(self, ids_T: Tensor, position_T: Tensor, segment_T: Tensor, task: int = 0) -> Tensor:
+    def forward(
+        self, ids_T: Tensor, position_T: Tensor, segment_T: Tensor, task: int = 0, draws: Draws = ONE_BY_ONE
+    ) -> Tensor:
         """The first states."""
-        x_TE = self._sum(ids_T, position_T, segment_T, task)
+        x_TE = self._sum(ids_T, position_T, segment_T, task, draws)
         return x_TE if self.project is None else self.project(x_TE)
 
-    def _sum(self, ids_T: Tensor, position_T: Tensor, segment_T: Tensor, task: int) -> Tensor:
+    def asks(self) -> tuple[int, ...]:
+        """How many random numbers it asks for, at most."""
+        return (1,) if self.fused and self.training and self.dropout else ()
+
+    def _sum(self, ids_T: Tensor, position_T: Tensor, segment_T: Tensor, task: int, draws: Draws) -> Tensor:
         """What is known of each token, normed and dropped out."""
         place_T = position_T + self.first if self.first else position_T
         if self.fused and self._covered() and served(self.token.weight):
             tables = self.token, self.position, self.segment
-            return embed_norm((ids_T, place_T, segment_T), tables, self.norm, self.dropout if self.training else 0.0)
+            rate = self.dropout if self.training else 0.0
+            return embed_norm((ids_T, place_T, segment_T), tables, self.norm, rate, draws)
         x_TE: Tensor = self.token(ids_T) + self.position(place_T)
         if self.segment is not None:
             alike = self.segment.num_embeddings == 1  # a pair is then told by its separator alone (RoBERTa)

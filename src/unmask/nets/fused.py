@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unmask.nets.draws import ONE_BY_ONE, Draws
 from unmask.nets.dropout import drop
 
 _STATES = frozenset({torch.bfloat16, torch.float16, torch.float32})
@@ -86,7 +87,9 @@ def recast(layer: nn.Linear, kind: type[nn.Linear]) -> nn.Linear:
     return made.train(layer.training)
 
 
-def add_norm(x_TD: Tensor, y_TD: Tensor, bias_D: Tensor, norm: nn.LayerNorm, rate: float) -> Tensor:
+def add_norm(
+    x_TD: Tensor, y_TD: Tensor, bias_D: Tensor, norm: nn.LayerNorm, rate: float, draws: Draws = ONE_BY_ONE
+) -> Tensor:
     """norm(x + drop(y + bias)): the end of a post-norm branch. `y` is a product, and the states leave in its type."""
     if not served(x_TD):
         summed_TD: Tensor = norm(x_TD + drop(y_TD + bias_D, rate))
@@ -94,7 +97,7 @@ def add_norm(x_TD: Tensor, y_TD: Tensor, bias_D: Tensor, norm: nn.LayerNorm, rat
     from unmask.nets.fused_norm import AddNorm
 
     made: tuple[Tensor, Tensor] = AddNorm.apply(  # type: ignore[no-untyped-call]
-        residual(x_TD), y_TD, bias_D, norm.weight, norm.bias, rate, norm.eps
+        residual(x_TD), y_TD, bias_D, norm.weight, norm.bias, draw_seed(draws, y_TD, rate), rate, norm.eps
     )
     return twin(*made)
 
@@ -114,13 +117,15 @@ def embed_norm(
     tables: tuple[nn.Module, nn.Module, nn.Module | None],
     norm: nn.Module,
     rate: float,
+    draws: Draws = ONE_BY_ONE,
 ) -> Tensor:
     """drop(norm(token + position + segment)), for tables that are served: the beginning of a post-norm network."""
     from unmask.nets.fused_norm import EmbedNorm
 
-    weights = (None if table is None else table.weight for table in tables)
+    weights = [None if table is None else table.weight for table in tables]
+    seed = draw_seed(draws, ids[0], rate)
     made: tuple[Tensor, Tensor] = EmbedNorm.apply(  # type: ignore[no-untyped-call]
-        tuple(one.contiguous() for one in ids), rate, norm.eps, *weights, norm.weight, norm.bias
+        tuple(one.contiguous() for one in ids), seed, rate, norm.eps, *weights, norm.weight, norm.bias
     )
     return twin(*made)
 
@@ -142,13 +147,9 @@ def residual(x_TD: Tensor) -> Tensor:
     return found
 
 
-def draw_seed(x: Tensor, rate: float = 1.0) -> Tensor:
-    """A seed for one dropout, on the device and from torch's generator: a recorded step draws a new one each time.
-
-    Without dropout there is none, only the place where one would be.
-    """
-    seed = torch.empty(1, dtype=torch.int64, device=x.device)
-    return seed.random_() if rate else seed
+def draw_seed(draws: Draws, beside: Tensor, rate: float) -> Tensor:
+    """A seed for one dropout, where a tensor lies; without dropout there is none, only the place where one would be."""
+    return draws.take(1, beside) if rate else torch.empty(1, dtype=torch.int32, device=beside.device)
 
 
 @cache

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from unmask.nets.fused import draw_seed, states_type
+from unmask.nets.fused import states_type
 from unmask.nets.kernels_embed import embed_backward, embed_forward
 from unmask.nets.kernels_norm import add_norm_backward, add_norm_forward
 from unmask.nets.kernels_sums import summed
@@ -33,13 +33,13 @@ class AddNorm(Function):
         bias_D: Tensor,
         gamma_D: Tensor,
         beta_D: Tensor,
+        seed: Tensor,
         rate: float,
         epsilon: float,
     ) -> tuple[Tensor, Tensor]:
         """One pass."""
         x_TD, y_TD = x_TD.contiguous(), y_TD.contiguous()
         rows, width = y_TD.shape
-        seed = draw_seed(y_TD, rate)
         out_TD = torch.empty_like(y_TD)
         # Two tensors, each beginning at a round address: Triton would make kernels anew for other ones.
         mean_T, rstd_T = (torch.empty(rows, dtype=torch.float32, device=y_TD.device) for _ in range(2))
@@ -61,7 +61,7 @@ class AddNorm(Function):
         """One pass, and a sum over programs."""
         x_TD, y_TD, bias_D, gamma_D, seed, mean_T, rstd_T = ctx.saved_tensors
         if grad_TD is None and again_TD is None:
-            return (None,) * 7
+            return (None,) * 8
         grad_TD, again_TD, two = _in_order(grad_TD, again_TD)
         rows, width = y_TD.shape
         tiles = by_warps(rows, width, y_TD.device, per_core=4)
@@ -77,7 +77,7 @@ class AddNorm(Function):
                 **{"ROWS": tiles.rows, "BLOCK": tiles.block, "num_warps": tiles.warps, "STAGES": tiles.stages},
             )
         dgamma_D, dbeta_D, dbias_D = summed(sums).to(gamma_D.dtype)
-        return dx_TD, dy_TD.to(y_TD.dtype), dbias_D.to(bias_D.dtype), dgamma_D, dbeta_D, None, None
+        return dx_TD, dy_TD.to(y_TD.dtype), dbias_D.to(bias_D.dtype), dgamma_D, dbeta_D, None, None, None
 
 
 class EmbedNorm(Function):
@@ -87,6 +87,7 @@ class EmbedNorm(Function):
     def forward(
         ctx: Any,  # noqa: ANN401
         ids: tuple[Tensor, Tensor, Tensor],
+        seed: Tensor,
         rate: float,
         epsilon: float,
         tokens_VD: Tensor,
@@ -97,7 +98,6 @@ class EmbedNorm(Function):
     ) -> tuple[Tensor, Tensor]:
         """One pass. `ids`: of tokens, positions and segments."""
         rows, width = len(ids[0]), tokens_VD.shape[1]
-        seed = draw_seed(tokens_VD, rate)
         out_TD = torch.empty(rows, width, dtype=states_type(tokens_VD), device=tokens_VD.device)
         segments = tokens_VD if segments_SD is None else segments_SD
         tiles = by_rows(rows, width, tokens_VD.device)
@@ -121,7 +121,7 @@ class EmbedNorm(Function):
         """One pass and a sum over programs; where sums must come out the same every time, a sort as well."""
         ids_T, position_T, segment_T, tokens_VD, positions_LD, segments_SD, gamma_D, seed = ctx.saved_tensors
         if grad_TD is None and again_TD is None:
-            return (None,) * 8
+            return (None,) * 9
         grad_TD, again_TD, two = _in_order(grad_TD, again_TD)
         rows, width = grad_TD.shape
         tiles = by_rows(rows, width, grad_TD.device, per_core=3)
@@ -146,7 +146,7 @@ class EmbedNorm(Function):
         dgamma_D, dbeta_D, all_D, second_D = summed(sums)
         dsegments = {0: None, 1: all_D[None], 2: torch.stack([all_D - second_D, second_D])}
         return (
-            *(None, None, None),
+            *(None, None, None, None),
             *(dtokens_VD.to(tokens_VD.dtype), dpositions_LD.to(positions_LD.dtype)),
             *(dsegments[ctx.constants["SEGMENTS"]], dgamma_D.to(gamma_D.dtype), dbeta_D.to(gamma_D.dtype)),
         )

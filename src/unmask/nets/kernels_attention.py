@@ -2,8 +2,8 @@
 
 What arrives: merged queries, keys and values as their projection gives them, and borders; full, past or near sight.
 What leaves: the attended states, and on the way back the gradient of what arrived. Nothing is copied, padded or cut.
-What never happens here: a wait for the device, or a draw that differs between the two ways: torch's generator draws a
-number for each head and token as a query and one for it as a key, on the device, and dropout is a function of both.
+What never happens here: a wait for the device, or a draw that differs between the two ways: there is a drawn number for
+each head and token as a query and one for it as a key, on the device, and dropout is a function of both.
 
 Shapes: T tokens, H heads, K width of a head.
 """
@@ -24,6 +24,7 @@ from torch.autograd.function import once_differentiable
 from unmask.nets import kernels_attention_back as long_back
 from unmask.nets import kernels_attention_long as long
 from unmask.nets import kernels_attention_short as short
+from unmask.nets.draws import ONE_BY_ONE, Draws, for_attention
 from unmask.nets.kernels_sums import summed
 from unmask.nets.layout import Borders
 from unmask.nets.tiles import beside
@@ -93,8 +94,6 @@ _PLAIN = Tile(32, 32, 8, 1)
 """In float32, whose products are not for matrix units and whose tiles take twice the room."""
 _ENOUGH = 162 * 1024
 """Bytes of shared memory that are enough for all tiles: an A100, H100 or H200 has them, other cards some 100,000."""
-_MARGIN = 512
-"""Numbers behind the last draw, for the last two tiles to read beyond the end; none of those pairs counts."""
 
 
 def tiles_for(width: int, longest: int, dtype: torch.dtype, shared: int = _ENOUGH) -> AttentionTiles:
@@ -124,6 +123,7 @@ def attended(
     dropout: float = 0.0,
     owed_3D: Tensor | None = None,
     tiles: AttentionTiles | None = None,
+    draws: Draws = ONE_BY_ONE,
 ) -> Tensor:
     """What every token hears (T x H x K). Other tiles than those of the tables are for measuring.
 
@@ -131,15 +131,11 @@ def attended(
     """
     found = tiles or tiles_for(qkv_T3HK.shape[-1], borders.longest, qkv_T3HK.dtype, shared_memory(qkv_T3HK.device))
     owes = owed_3D is not None and owed_3D.requires_grad
-    work = _Work(borders, dropout, _draws(qkv_T3HK) if dropout else borders.offsets_S1, owes)
+    total, _, heads, _ = qkv_T3HK.shape
+    drawn = draws.take(for_attention(heads, total), qkv_T3HK) if dropout else borders.offsets_S1
+    work = _Work(borders, dropout, drawn, owes)
     y_THK: Tensor = _Attended.apply(qkv_T3HK.contiguous(), owed_3D, work, found)
     return y_THK
-
-
-def _draws(qkv_T3HK: Tensor) -> Tensor:
-    """What decides about dropout: a number for each head and token as a query, then one for each token as a key."""
-    total, _, heads, _ = qkv_T3HK.shape
-    return torch.empty((heads + 1) * total + _MARGIN, dtype=torch.int32, device=qkv_T3HK.device).random_()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +149,15 @@ class _Work:
     """Whether the bias of the projection is owed its gradient."""
 
     def owed(self, qkv_T3HK: Tensor, tiles: AttentionTiles) -> Tensor:
-        """Room for the sums that tiles leave behind, one for each at least: of queries, keys and values."""
+        """Room for the sums that tiles leave behind, one for each at least: of queries, keys and values.
+
+        A short sequence is one tile, and leaves sums even if it is empty; of longer ones some room may stay as it is.
+        """
         size = min(tiles.queries.queries, tiles.back.keys) if tiles.queries else 0
         parts = self.borders.count + (len(qkv_T3HK) // size + 1 if size else 0)
-        return qkv_T3HK.new_zeros(parts if self.owes else 0, *qkv_T3HK.shape[1:], dtype=torch.float32)
+        shape = (parts if self.owes else 0, *qkv_T3HK.shape[1:])
+        room = qkv_T3HK.new_zeros if size else qkv_T3HK.new_empty
+        return room(shape, dtype=torch.float32)
 
     def launch(self, kernel: Any, tile: Tile, step: int, qkv_T3HK: Tensor, *others: Tensor) -> None:  # noqa: ANN401
         """Start a kernel with a program for every head, or every few, and every `step` tokens of each sequence."""

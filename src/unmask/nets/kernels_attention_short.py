@@ -57,6 +57,10 @@ def back(qkv, offsets, draws, sums, dy, dqkv, owed, total, longest, reach, scale
     _, turn, sequence, start, length = task(offsets, 1, HEADS // TURNS)
     ground = HEADS * total + start
     if length <= 0:
+        if OWES:
+            for head in range(turn * TURNS, (turn + 1) * TURNS):
+                for part in range(3):
+                    sum_up(owed, tl.zeros([M, WIDTH], tl.float32), sequence, head, part, HEADS, WIDTH)
         return
     query_M, key_N = tl.arange(0, M), tl.arange(0, N)
     for head in range(turn * TURNS, (turn + 1) * TURNS):

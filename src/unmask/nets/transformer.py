@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from unmask.nets.block import Block, make_blocks
+from unmask.nets.draws import ONE_BY_ONE, AtOnce, Draws
 from unmask.nets.embed import Embed
 from unmask.nets.layout import Borders
 from unmask.nets.trunk import Norm, Trunk
@@ -71,17 +72,23 @@ class Transformer(nn.Module):
 
     def forward(self, tokens: Tokens, asked: Sequence[Tensor] = ()) -> States:
         """Embed, then run through all blocks. `asked`: the places that are read at the end; none means all tokens."""
-        x_TD: Tensor = self.embed(tokens.ids_T, tokens.position_T, tokens.segment_T)
+        draws = self._draws(tokens.ids_T)
+        x_TD: Tensor = self.embed(tokens.ids_T, tokens.position_T, tokens.segment_T, draws=draws)
         layers = [x_TD]
         *blocks, last = self.blocks()
         for block in blocks:
-            x_TD = block(x_TD, tokens.borders)
+            x_TD = block(x_TD, tokens.borders, draws=draws)
             layers.append(x_TD)
         if not self.sparing or not 0 < sum(map(len, asked)) < len(x_TD):
-            return States((*layers, self.norm(last(x_TD, tokens.borders))))
-        x_PD: Tensor = self.norm(last(x_TD, tokens.borders, torch.cat(tuple(asked))))
+            return States((*layers, self.norm(last(x_TD, tokens.borders, draws=draws))))
+        x_PD: Tensor = self.norm(last(x_TD, tokens.borders, torch.cat(tuple(asked)), draws))
         parts = torch.split(x_PD, [len(one) for one in asked])
         return States(tuple(layers), tuple(zip(asked, parts, strict=True)))
+
+    def _draws(self, ids_T: Tensor) -> Draws:
+        """The random numbers of a pass: at once, where kernels ask for any."""
+        asked = [*self.embed.asks(), *(count for block in self.blocks() for count in block.asks(len(ids_T)))]
+        return AtOnce.of(asked, ids_T.device) if asked else ONE_BY_ONE
 
     def blocks(self) -> Sequence[Block]:
         """The one list used for sharding, checkpointing, layer-wise rates, gradual unfreezing and adapters."""

@@ -8,6 +8,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from unmask.nets.block import Branch, FeedForward
+from unmask.nets.draws import ONE_BY_ONE
 from unmask.nets.embed import Embed
 from unmask.nets.fused import add_norm, bias_gelu, use_kernels
 from unmask.nets.fused_norm import AddNorm
@@ -22,6 +23,7 @@ DEVICE = interpreted.DEVICE
 ON_GPU = pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU")
 pytestmark = pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # an exponential may be infinite
 SHAPES = [(1, 16), (7, 24), (40, 48)]
+NO_SEED = torch.zeros(1, dtype=torch.int32, device=DEVICE)
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +62,7 @@ def test_add_norm_is_sum_and_norm(shape):
     norm = norm_of(shape[1])
 
     def ours(x, y, bias, gamma, beta):
-        return AddNorm.apply(x, y, bias, gamma, beta, 0.0, 1e-12)[0]
+        return AddNorm.apply(x, y, bias, gamma, beta, NO_SEED, 0.0, 1e-12)[0]
 
     def plain(x, y, bias, gamma, beta):
         return F.layer_norm(x + (y + bias), x.shape[1:], gamma, beta, 1e-12)
@@ -75,7 +77,7 @@ def test_a_norm_whose_weights_are_zero_still_learns():
         norm.weight[:8] = 0.0
     x, y, bias = numbers(5, 16), numbers(5, 16), numbers(16)
     check(
-        lambda x, y, bias, gamma: AddNorm.apply(x, y, bias, gamma, norm.bias, 0.0, 1e-12)[0],
+        lambda x, y, bias, gamma: AddNorm.apply(x, y, bias, gamma, norm.bias, NO_SEED, 0.0, 1e-12)[0],
         lambda x, y, bias, gamma: F.layer_norm(x + y + bias, (16,), gamma, norm.bias, 1e-12),
         *(x, y, bias, norm.weight),
     )
@@ -115,7 +117,7 @@ def mask_of(shape, rate, norm):
     """What dropout leaves of ones, found through the kernel: y = 1 in each place, and the norm undone."""
     x, y = torch.zeros(shape, device=DEVICE, requires_grad=True), torch.ones(shape, device=DEVICE, requires_grad=True)
     zero = torch.zeros(shape[1], device=DEVICE)
-    out, _ = AddNorm.apply(x, y, zero, norm.weight, norm.bias, rate, 1e-12)
+    out, _ = AddNorm.apply(x, y, zero, norm.weight, norm.bias, ONE_BY_ONE.take(1, x), rate, 1e-12)
     weight = torch.randn_like(out)
     dx, dy = gradients((out * weight).sum(), x, y)
     return out.detach(), dx, dy, weight

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from unmask.nets import attention, fused
-from unmask.nets import kernels_attention as made
 from unmask.nets.attention import Lowering, attend, chosen
+from unmask.nets.draws import ONE_BY_ONE, for_attention
 from unmask.nets.kernels_attention import AttentionTiles, Tile, attended, tiles_for
 from unmask.nets.layout import Borders, Sight
 from unmask.nets.trunk import Trunk
@@ -167,7 +167,7 @@ def written_out(qkv, around, lengths, masks, rate):
 def test_both_ways_leave_out_the_same_pairs(sight, reach, tiles):
     rate, qkv, around = 0.3, states(MIXED), borders(MIXED, sight, reach)
     torch.manual_seed(7)
-    masks = left_in(made._draws(qkv), MIXED, 2, rate)
+    masks = left_in(ONE_BY_ONE.take(for_attention(2, len(qkv)), qkv), MIXED, 2, rate)
     share = torch.cat([mask.flatten() for mask in masks]).float().mean()
     assert abs(share - 0.7) < 0.02
     torch.manual_seed(7)
@@ -255,7 +255,7 @@ def test_on_a_gpu_halves_come_near_the_reference(sight, reach, lengths, dtype):
 def test_on_a_gpu_dropout_in_halves_leaves_out_the_same_pairs_on_both_ways(lengths):
     rate, qkv, around = 0.1, states(lengths, 2, 64, torch.bfloat16), borders(lengths)
     torch.manual_seed(7)
-    masks = left_in(made._draws(qkv), lengths, 2, rate)
+    masks = left_in(ONE_BY_ONE.take(for_attention(2, len(qkv)), qkv), lengths, 2, rate)
     torch.manual_seed(7)
     found = both(lambda x: attended(x, around, rate), qkv)
     assert close(found, both(lambda x: written_out(x, around, lengths, masks, rate), qkv.float()), 2e-2)

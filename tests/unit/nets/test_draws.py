@@ -1,0 +1,116 @@
+"""Random numbers of a pass: drawn at once, each handed out once, and enough of them for every part that asks."""
+
+from dataclasses import replace
+
+import interpreted
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from unmask.nets import lowering
+from unmask.nets.draws import ONE_BY_ONE, AtOnce, for_attention
+from unmask.nets.fused import use_kernels
+from unmask.nets.layout import Borders
+from unmask.nets.lowering import Lowering
+from unmask.nets.transformer import Tokens, Transformer
+from unmask.nets.trunk import Sharing, Trunk
+
+DEVICE = torch.device(interpreted.DEVICE)
+TRUNK = Trunk(depth=3, width=32, heads=2, inner=32, dropout=0.3, attention_dropout=0.3)
+
+
+class Watch(TorchDispatchMode):
+    """How many numbers each draw had."""
+
+    def __init__(self):
+        super().__init__()
+        self.draws = []
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        found = operator(*args, **(kwargs or {}))
+        if operator is torch.ops.aten.random_.default:
+            self.draws.append(found.numel())
+        return found
+
+
+def network(trunk=TRUNK, on=True):
+    torch.manual_seed(1)
+    made = Transformer(trunk, 50, 16).to(DEVICE).train()
+    use_kernels(made, on)
+    return made
+
+
+def tokens(lengths=(9, 0, 7)):
+    ids = torch.arange(sum(lengths), device=DEVICE) % 9
+    ends = [0, *torch.tensor(lengths).cumsum(0).tolist()]
+    return Tokens(ids, ids, torch.zeros_like(ids), Borders.of(ends, DEVICE))
+
+
+@pytest.fixture(autouse=True)
+def _our_attention(monkeypatch):
+    """On a CPU, too, where another lowering would be taken with dropout."""
+    monkeypatch.setattr(lowering, "_fastest", lambda *_: Lowering.KERNEL)
+
+
+def test_numbers_are_handed_out_once_and_at_round_addresses():
+    beside = torch.zeros(1, device=DEVICE)
+    torch.manual_seed(2)
+    draws = AtOnce.of([1, 6, 1, 9], DEVICE)
+    first = draws.left.data_ptr()
+    taken = [draws.take(count, beside) for count in (1, 6, 1, 9)]
+    begins = [(one.data_ptr() - first) // 4 for one in taken]
+    assert begins == [0, 4, 12, 16]
+    torch.manual_seed(2)
+    everything = ONE_BY_ONE.take(28, beside)
+    assert all(torch.equal(one, everything[at : at + len(one)]) for one, at in zip(taken, begins, strict=True))
+    assert everything.dtype is torch.int32
+    assert everything.min() >= 0
+
+
+def test_more_than_was_announced_is_refused():
+    draws = AtOnce.of([3], DEVICE)
+    draws.take(3, draws.left)
+    with pytest.raises(AssertionError, match="more random numbers"):
+        draws.take(1, draws.left)
+
+
+@pytest.mark.parametrize("asked", [(), (0, 3, 12)], ids=["all", "some"])
+def test_a_pass_draws_once_and_not_a_number_too_many(asked):
+    places = [torch.tensor(asked, device=DEVICE)] if asked else []
+    with Watch() as seen:
+        network()(tokens(), places)
+    a_block = -(-for_attention(2, 16) // 4) * 4 + 4 + 4
+    assert seen.draws == [4 + TRUNK.depth * a_block]
+
+
+def test_who_does_not_ask_is_not_drawn_for():
+    with Watch() as seen:
+        network(replace(TRUNK, attention_dropout=0.0))(tokens())
+        network(replace(TRUNK, dropout=0.0, attention_dropout=0.0))(tokens())
+        network().eval()(tokens())
+    assert seen.draws == [4 + TRUNK.depth * 8]
+
+
+def test_layers_that_are_one_layer_drop_otherwise_each_time():
+    """What is dropped is so large that states are its mask, normed: the same in every layer if draws were the same."""
+    trunk = replace(TRUNK, sharing=Sharing.ALL, dropout=0.5, attention_dropout=0.0)
+    made = network(trunk)
+    with torch.no_grad():
+        for parameter in made.layers.parameters():
+            parameter.zero_()
+        made.layers[0].attend.norm.weight.fill_(1.0)
+        made.layers[0].feed.norm.weight.fill_(1.0)
+        made.layers[0].feed.work.down.bias.fill_(1e4)
+        _, *layers = made(tokens()).layers
+    assert len(layers) == 3
+    assert not torch.allclose(layers[1], layers[2], atol=1e-2)
+
+
+def test_the_seed_decides_about_a_pass():
+    def run(seed):
+        made = network()
+        torch.manual_seed(seed)
+        return made(tokens()).last_TD
+
+    assert torch.equal(run(3), run(3))
+    assert not torch.equal(run(3), run(4))
