@@ -110,6 +110,7 @@ def _each_way(recipe: Recipe, course: Lessons, size: str, wish: argparse.Namespa
             even=wish.even,
             graphs=recorded,
             fused=choose_fused(device) and not wish.plain,
+            aside=wish.aside,
             sparing=not wish.plain,
             queue=max(choose_queue(device), int(recorded)),
         )

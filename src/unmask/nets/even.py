@@ -63,8 +63,7 @@ class Room:
 def room_for(batches: Sequence[Batch], longest: int) -> Room:
     """A room for all of these, rounded up a little, so that batches that are much alike get the same one."""
     rows = max(len(batch.first_B) for batch in batches) + 1
-    needed = max(len(batch.tokens.ids_T) + rows - len(batch.first_B) for batch in batches)
-    tokens = _rounded(needed, _TOKENS, _FEW, _MANY)
+    tokens = _room_for_tokens(batches, rows)
     found = max(batch.tokens.borders.longest for batch in batches)
     longest = max(min(longest, _rounded(found, _LONGEST, _FEW)), found)
     asked = [len(one.positions_P) for batch in batches for one in batch.answers if isinstance(one, _AT_TOKENS)]
@@ -75,6 +74,16 @@ def room_for(batches: Sequence[Batch], longest: int) -> Room:
         rows=rows,
         answers=_rounded(max(asked, default=0) + 1, _ANSWERS, _FEW),
     )
+
+
+def _room_for_tokens(batches: Sequence[Batch], rows: int) -> int:
+    """As many as the largest batch has, rounded up; a few more, where the rows that are added do not fit in there.
+
+    So batches of full rows, which are round already, do not get a whole part more.
+    """
+    needed = max(len(batch.tokens.ids_T) + rows - len(batch.first_B) for batch in batches)
+    room = _rounded(max(len(batch.tokens.ids_T) for batch in batches), _TOKENS, _FEW, _MANY)
+    return room + _rounded(max(needed - room, 0), 1, _FEW, _FEW)
 
 
 def _sequences(batch: Batch, rows: int, tokens: int, longest: int) -> int:

@@ -20,6 +20,7 @@ from unmask.nets.trunk import Trunk
 from unmask.objectives.heads import Picks, Term
 from unmask.objectives.part import Ahead, Objective, Taught
 from unmask.optimising import Balance
+from unmask.train.aside import Aside
 from unmask.train.balance import make_balance
 
 
@@ -39,6 +40,8 @@ class Learner(nn.Module):
         self.mix: nn.Module = nn.Identity()
         """What the heads read instead of the states as they are, e.g. a weighted sum of all layers."""
         self.compiled = self.rests = False
+        self.aside = Aside()
+        """Where the networks that act before the trunk are computed."""
         self.heads = nn.ModuleDict({one.name: self._made(one) for one in objectives})
         self.ahead = frozenset(one.name for one in objectives if isinstance(one, Ahead))
         """The objectives whose networks act before the trunk."""
@@ -48,7 +51,7 @@ class Learner(nn.Module):
         """What acts ahead of the trunk, one pass through the trunk, then every other objective reads the states."""
         said: dict[str, Term] = {}
         for name in (one.name for one in objectives if one.name in self.ahead):
-            said[name], batch = self.heads[name](batch)
+            said[name], batch = self.aside.done(self.heads[name], batch, self.trunk.parameters())
         heads = {one.name: self.heads[one.name] for one in objectives if one.name not in said}
         states = self.states(batch, _asked(heads.values(), batch))
         said |= {name: head(states, batch) for name, head in heads.items()}

@@ -43,6 +43,8 @@ class Run:
     """Whether steps are recorded, and repeated as a whole (CUDA graphs), wherever they can be."""
     fused: bool = False
     """Whether attention and the work around matrix products are done by kernels of our own, where there are some."""
+    aside: bool = False
+    """Whether a network ahead of the trunk goes its way back beside the trunk's, where steps are recorded."""
     sparing: bool = True
     """Whether the last block is computed only at the places that are read, once attention is through."""
     queue: int = 0

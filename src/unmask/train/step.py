@@ -168,6 +168,7 @@ class Worker:
             if last:
                 loss = loss + self._price(work)
             loss.backward()  # type: ignore[no-untyped-call]
+            self.learner.aside.join()
         return torch.stack([torch.stack([term.total.detach(), term.right.float()]) for term in terms], dim=1)
 
     def _terms(self, batch: Batch, objectives: Sequence[Taught]) -> tuple[Term, ...]:

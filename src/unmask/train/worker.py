@@ -13,6 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from unmask.nets.fused import use_kernels
 from unmask.optimising import Descent
+from unmask.train.aside import Aside
 from unmask.train.learner import Learner
 from unmask.train.optim import build, can_skip, rates_on_device, skip_when
 from unmask.train.optim_groups import group_parameters
@@ -54,6 +55,7 @@ def make_worker(
         skip_when(optimizer, broken)
     run = replace(run, graphs=run.graphs and bool(queue) and not waiting and processes.world == 1)
     worker = Worker(learner, module, optimizer, run, processes, descent.clip, seed, queue, broken, waiting)
+    learner.aside = Aside.on(run.device) if run.aside and run.graphs and run.device.type == "cuda" else Aside()
     if run.graphs:
         rates_on_device(optimizer)
         return replace(worker, repeats=Repeats(worker.whole, run.device))

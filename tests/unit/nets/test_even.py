@@ -162,6 +162,33 @@ def test_what_was_added_is_marked_on_the_host_and_on_the_device() -> None:
     assert int(evened.tokens.borders.offsets_S1.diff().max()) <= room.longest
 
 
+def rows_of(*lengths: int) -> Batch:
+    """Rows of so many tokens, of which nothing is asked."""
+    ends = [0, *torch.tensor(lengths).cumsum(0).tolist()]
+    nothing = torch.zeros(ends[-1], dtype=torch.int64)
+    return Batch(Tokens(nothing, nothing, nothing, Borders.of(ends)), torch.tensor(ends[:-1]), ())
+
+
+@pytest.mark.parametrize(
+    ("batches", "tokens"),
+    [
+        ([[512] * 256], 131_072 + 32),  # full rows are round already, and get a few tokens for the row that is added
+        ([[128] * 128], 16_384 + 32),
+        ([[512] * 255 + [511]], 131_072),  # one token is left over, and takes that row
+        ([[512] * 255 + [500]], 131_072),
+        ([[512] * 256 + [1]], 131_072 + 1024),
+        ([[128] * 8, [512, 512]], 1024 + 32),  # micro-batches have one room: six rows and one are added to the second
+        ([[1] * 40, [40]], 64 + 32),  # forty rows are added, for which the rounding has no place
+    ],
+)
+def test_few_tokens_are_added(batches: list[list[int]], tokens: int) -> None:
+    made = [rows_of(*lengths) for lengths in batches]
+    room = room_for(made, 512)
+    assert room.tokens == tokens
+    for batch in made:
+        assert len(even(batch, room).tokens.ids_T) == tokens
+
+
 @pytest.mark.parametrize("small_part", ["tokens", "sequences", "longest", "rows", "answers"])
 def test_a_room_that_is_too_small_is_refused(small_part: str) -> None:
     batch, _ = batch_of(MEMBERS[0])
