@@ -59,7 +59,7 @@ def test_a_step_that_is_repeated_has_the_draws_that_it_would_have_had(recipe: Re
 
 @pytest.mark.parametrize("recipe", [one for one in MEMBERS if one.name == "electra"], ids=lambda recipe: recipe.name)
 def test_a_generator_that_goes_back_beside_the_trunk_learns_the_same(recipe: Recipe) -> None:
-    """In a step as it comes, and in one that is repeated. Without a GPU there is no second stream, and nothing to see."""
+    """In a step as it comes, and in one that is repeated. Without a GPU there is no second stream, nothing to see."""
     ways = {"precision": Precision.BFLOAT16, "fused": True, "graphs": True}
     beside, behind = (told(recipe, aside=aside, **ways) for aside in (True, False))
     torch.testing.assert_close(beside, behind, rtol=2e-3, atol=2e-3)
