@@ -10,7 +10,7 @@ Shapes: T tokens, S sequences, L the longest, D width, H heads, K width of a hea
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -30,6 +30,8 @@ __all__ = ["Attention", "Lowering", "attend", "chosen"]
 
 class Attention(Lowered):
     """Multi-head self-attention with merged query, key and value projections."""
+
+    adding: ClassVar[tuple[str, ...]] = ("qkv",)
 
     def __init__(self, trunk: Trunk) -> None:
         super().__init__()

@@ -9,6 +9,7 @@ Shapes: T tokens, E embedding width, D width.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,8 @@ class Embed(Lowered):
 
     `positions` is how many can be used: a table whose first position is not 0 has that many rows more (RoBERTa).
     """
+
+    adding: ClassVar[tuple[str, ...]] = ("project",)
 
     def __init__(self, trunk: Trunk, vocabulary: int, positions: int) -> None:
         super().__init__()

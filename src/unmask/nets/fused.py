@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.util import find_spec
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -29,6 +30,8 @@ class Lowered(nn.Module):
     """A part of a network that has kernels of its own; plain until it is told otherwise."""
 
     fused = False
+    adding: ClassVar[tuple[str, ...]] = ()
+    """The names of linear layers whose product adds the bias; that of others is added by whoever reads the product."""
 
     def fuse(self, on: bool) -> None:
         """Take the kernels from now on, wherever a tensor can be served, or the plain code."""

@@ -1,4 +1,4 @@
-"""Weights of linear layers in the numbers of the products, all of them cast at once.
+"""Weights of linear layers in the numbers of the products, and biases that these add, all of them cast at once.
 
 What arrives: a network with float32 weights. What leaves: what it computes from copies of half the size; gradients
 reach the weights in float32, and none is asked for where a weight rests.
@@ -33,12 +33,15 @@ def with_halves(network: nn.Module, dtype: torch.dtype, *given: object) -> Any: 
 
 
 def _weights(network: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """The weights of linear layers in parts that have kernels of their own, by name."""
-    for name, part in network.named_modules():
-        for child, layer in part.named_children() if isinstance(part, Lowered) else ():
+    """What products read of linear layers in parts that have kernels of their own, by name."""
+    for name, part in ((name, part) for name, part in network.named_modules() if isinstance(part, Lowered)):
+        for child, layer in part.named_children():
             # What is more than these two may read its weight in a way of its own.
-            if type(layer) in (nn.Linear, Open) and layer.weight.dtype is torch.float32:
-                yield f"{name}.{child}.weight".lstrip("."), layer.weight
+            if type(layer) not in (nn.Linear, Open):
+                continue
+            for what in ("weight", "bias") if child in part.adding else ("weight",):
+                if layer.get_parameter(what).dtype is torch.float32:
+                    yield f"{name}.{child}.{what}".lstrip("."), layer.get_parameter(what)
 
 
 class _Halves(torch.autograd.Function):

@@ -8,6 +8,8 @@ Shapes: T tokens, B rows, P predicted positions, D width, E embedding width, V v
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -40,6 +42,8 @@ class TokenHead(Lowered):
 
 class ReplacedHead(Lowered):
     """One number for each token: above 0 where it seems to have been replaced (Clark et al., 2020)."""
+
+    adding: ClassVar[tuple[str, ...]] = ("classify",)
 
     def __init__(self, trunk: Trunk) -> None:
         super().__init__()

@@ -210,4 +210,4 @@ class _Attended(torch.autograd.Function):
             work.launch(long_back.back_to_keys, tiles.back, tiles.back.keys, qkv_T3HK, *known)
         else:
             work.launch(short.back, tiles.back, work.borders.longest, qkv_T3HK, sums_HT, *written)
-        return dqkv_T3HK, summed(owed).flatten().to(ctx.owed) if work.owes else None, None, None
+        return dqkv_T3HK, summed(owed, ctx.owed).flatten() if work.owes else None, None, None

@@ -25,7 +25,9 @@ class Full(nn.Module):
 
 
 class Shared(Lowered):
-    """A layer that is used twice, under two names, and one that is used once."""
+    """A layer that is used twice, under two names, and one that is used once, whose bias its product adds."""
+
+    adding = ("last",)
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,6 +64,19 @@ def test_the_weights_are_back_after_an_error() -> None:
     with pytest.raises(RuntimeError):
         with_halves(network, torch.bfloat16, torch.randn(5, 7))
     assert all(isinstance(one, nn.Parameter) for one in network.parameters())
+
+
+def test_a_bias_is_cast_only_where_its_product_adds_it() -> None:
+    """Kernels add the others to the product themselves, in float32."""
+    network, seen = Shared(), {}
+    for name in ("first", "last"):
+        layer = getattr(network, name)
+        layer.register_forward_hook(
+            lambda made, *_, name=name: seen.update({name: (made.weight.dtype, made.bias.dtype)})
+        )
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        with_halves(network, torch.bfloat16, torch.randn(5, 6))
+    assert seen == {"first": (torch.bfloat16, torch.float32), "last": (torch.bfloat16, torch.bfloat16)}
 
 
 def test_no_gradient_is_asked_for_below_what_rests() -> None:
