@@ -1,9 +1,9 @@
 """Real documents on one device: real tokens a second of ours, and of `transformers` in its two ways to make rows.
 
-    python bench/documents.py --data FOLDER --size base --out documents.json
+    python bench/documents.py --data FOLDER [FOLDER ...] --size base --out documents.json
     python bench/documents.py --data FOLDER --size tiny --tokens 2048 --steps 2 --device cpu --no-compile     (a check)
 
-What arrives: a prepared corpus. What leaves: one table, with the ratio of ours to each of theirs, eager and compiled
+What arrives: prepared corpora. What leaves: one table, with the ratio of ours to each of theirs, eager and compiled
 named apart. Real tokens are text and special tokens; padding is computed by who pads, and counted by nobody.
 Ours fills rows with several documents that do not see each other, and has its real loader on the clock. Theirs either
 has a piece of one document in a row, padded to the full length by its collator, or text that runs on across documents,
@@ -18,7 +18,7 @@ import argparse
 import json
 import statistics
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -57,36 +57,62 @@ class Found:
         )
 
 
+@dataclass(frozen=True)
+class Text:
+    """A corpus, and its batches as theirs takes them."""
+
+    path: Path
+    corpus: Corpus
+    theirs: dict[str, list[dict[str, Tensor]]]
+
+    @staticmethod
+    def of(path: Path, wish: argparse.Namespace) -> Text:
+        """Batches in all their ways."""
+        corpus = Corpus.open(path)
+        full = _joined(corpus, path, wish)
+        bare = [unmasked(one) for one in full]
+        return Text(path, corpus, {"padded": _padded(corpus, path, wish), "joined": full, "joined, no mask": bare})
+
+    def head(self) -> str:
+        """What stands above its lines."""
+        counts = self.corpus.manifest.counts
+        documents, tokens = counts.documents, counts.tokens
+        return f"\n{self.path.name}: {documents:,} documents of {tokens / documents:,.0f} tokens, {tokens:,} in all"
+
+
 def main() -> None:
     wish = _wishes()
     warnings.filterwarnings("ignore")
     torch.set_float32_matmul_precision("high")
-    corpus = Corpus.open(wish.data)
-    vocabulary = wish.vocabulary or corpus.vocab.size
+    texts = [Text.of(path, wish) for path in wish.data]
+    vocabulary = wish.vocabulary or max(text.corpus.vocab.size for text in texts)
     how = How(wish.size, vocabulary, torch.device(wish.device), half=True, attention_dropout=wish.dropout)
-    counts = corpus.manifest.counts
-    print(
-        f"{counts.documents:,} documents, {counts.tokens:,} tokens; {wish.size}, rows of {wish.length}, {wish.tokens:,}"
-    )
-    print(f"places in a step, attention dropout {wish.dropout:g}, torch {torch.__version__}")
+    print(f"{wish.size}, {vocabulary:,} rows of vocabulary, rows of {wish.length}, {wish.tokens:,} places in a step")
+    print(f"attention dropout {wish.dropout:g}, torch {torch.__version__}")
+    found: dict[str, list[Found]] = {text.path.name: [] for text in texts}
+    for text, one in _measured(how, texts, wish):
+        ours = found[text.path.name][0] if found[text.path.name] else one
+        found[text.path.name].append(replace(one, ours_beside=ours.real_per_second / one.real_per_second))
     print(f"{'side':24} {'how':9} {'real tok/s':>11} {'ms/step':>9} {'filled':>7} {'waited':>7} {'ours':>8}")
-    found = list(_measured(how, corpus, wish))
-    found = [replace(one, ours_beside=found[0].real_per_second / one.real_per_second) for one in found]
-    print("\n".join(one.line() for one in found))
+    for text in texts:
+        print("\n".join([text.head(), *(one.line() for one in found[text.path.name])]))
     if wish.out:
-        wish.out.write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n", encoding="utf-8")
+        told = {name: [asdict(one) for one in some] for name, some in found.items()}
+        wish.out.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
 
-def _measured(how: How, corpus: Corpus, wish: argparse.Namespace) -> Iterator[Found]:
-    clean(how.device)
-    yield _ours(how, corpus, wish)
-    joined = _joined(corpus, wish)
-    theirs = {"padded": _padded(corpus, wish), "joined": joined, "joined, no mask": [unmasked(one) for one in joined]}
+def _measured(how: How, texts: Sequence[Text], wish: argparse.Namespace) -> Iterator[tuple[Text, Found]]:
+    """Ours on every corpus, then each of their ways on every corpus: what is compiled once serves all."""
+    for text in texts:
+        clean(how.device)
+        yield text, _ours(how, text.corpus, wish)
     for compiled in (False, True) if wish.compile else (False,):
-        for name, batches in theirs.items():
+        for name in texts[0].theirs:
             clean(how.device)
-            said = "compiled" if compiled else "eager"
-            yield _theirs(replace(how, compiled=compiled), batches, wish, f"theirs, {name}", said)
+            theirs = Theirs.of(replace(how, compiled=compiled))
+            for text in texts:
+                said = "compiled" if compiled else "eager"
+                yield text, _theirs(theirs, text.theirs[name], wish, f"theirs, {name}", said)
 
 
 def _ours(how: How, corpus: Corpus, wish: argparse.Namespace) -> Found:
@@ -99,30 +125,30 @@ def _ours(how: How, corpus: Corpus, wish: argparse.Namespace) -> Found:
     return Found("ours", said, speed, 1000 * timed.seconds, filled, timed.stalled)
 
 
-def _theirs(how: How, batches: list[dict[str, Tensor]], wish: argparse.Namespace, side: str, said: str) -> Found:
-    seconds, _ = repeat(Theirs.of(how), batches, wish.steps)
+def _theirs(theirs: Theirs, batches: list[dict[str, Tensor]], wish: argparse.Namespace, side: str, said: str) -> Found:
+    seconds, _ = repeat(theirs, batches, wish.steps)
     real = [_real(batches[turn % len(batches)]) for turn in range(WARM, WARM + wish.steps)]
     tokens, places = statistics.mean(real), batches[0]["input_ids"].numel()
     return Found(side, said, tokens / seconds, 1000 * seconds, tokens / places)
 
 
-def _padded(corpus: Corpus, wish: argparse.Namespace) -> list[dict[str, Tensor]]:
+def _padded(corpus: Corpus, path: Path, wish: argparse.Namespace) -> list[dict[str, Tensor]]:
     """A piece of one document in a row, in a random order, padded to the full length."""
     feed, rows = cloze_feed(corpus, wish.length, Join.NEVER), wish.tokens // wish.length
     examples = [feed.example(feed.visits(turn * rows + np.arange(rows))[0]) for turn in range(wish.batches)]
-    return [_masked(np.split(one.ids, one.rows[1:-1]), wish) for one in examples]
+    return [_masked(np.split(one.ids, one.rows[1:-1]), path, wish) for one in examples]
 
 
-def _joined(corpus: Corpus, wish: argparse.Namespace) -> list[dict[str, Tensor]]:
+def _joined(corpus: Corpus, path: Path, wish: argparse.Namespace) -> list[dict[str, Tensor]]:
     """Text that runs on across documents, in a random order of rows."""
     made, rows = joined(corpus, wish.length), wish.tokens // wish.length
     order = np.random.default_rng(1).permutation(len(made))[: wish.batches * rows].reshape(wish.batches, -1)
-    return [_masked(list(made[some]), wish) for some in order]
+    return [_masked(list(made[some]), path, wish) for some in order]
 
 
-def _masked(rows: list[Ids], wish: argparse.Namespace) -> dict[str, Tensor]:
+def _masked(rows: list[Ids], path: Path, wish: argparse.Namespace) -> dict[str, Tensor]:
     """What their collator makes of some rows."""
-    collator = collator_of(wish.data)
+    collator = collator_of(path)
     lists = [{"input_ids": ids.tolist()} for ids in rows]
     full = collator.tokenizer.pad(lists, padding="max_length", max_length=wish.length)
     return dict(collator([dict(zip(full, row, strict=True)) for row in zip(*full.values(), strict=True)]))
@@ -135,9 +161,9 @@ def _real(batch: dict[str, Tensor]) -> int:
 
 def _wishes() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--data", type=Path, required=True, help="a prepared corpus")
+    parser.add_argument("--data", type=Path, nargs="+", required=True, help="prepared corpora")
     parser.add_argument("--size", default="base")
-    parser.add_argument("--vocabulary", type=int, default=0, help="rows of the network's table; those of the corpus")
+    parser.add_argument("--vocabulary", type=int, default=0, help="rows of the network's table; as the corpora need")
     parser.add_argument("--length", type=int, default=512)
     parser.add_argument("--tokens", type=int, default=65_536, help="places in a step")
     parser.add_argument("--dropout", type=float, default=0.1, help="attention dropout, on both sides")

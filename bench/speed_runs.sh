@@ -2,12 +2,14 @@
 # What is known of the speed on one GPU, in the order in which it should be asked: are the kernels right, which tiles are
 # fastest, what does a step take, and where does its time go.
 #
-#   bench/speed_runs.sh right|tiles|where|step|members|documents|first|quality DATA OUT        DATA: a prepared corpus
+#   bench/speed_runs.sh right|tiles|where|step|members|documents|first|quality DATA OUT [DATA ...]
 #
+# DATA is a prepared corpus; `documents` takes further ones in the same run.
 # WORKERS=8 spreads `right` over processes (pytest-xdist): most of its time goes into compiling some hundred kernels.
 set -euo pipefail
 
 what=$1 data=$2 out=$3
+more=("${@:4}")
 here=$(dirname "$0")
 mkdir -p "$out"
 base=(--vocabulary 30522 --sizes base --data "$data")
@@ -48,12 +50,14 @@ case $what in
     python "$here/pretrain_gpu.py" --members --data "$data" --sizes base --lengths 128 --tokens 65536 --graphs --no-compile \
       --steps 20 --out "$out/members.json" | tee "$out/members.txt"
     for tokens in 65536 16384; do
-      python "$here/pretrain_gpu.py" --members electra --data "$data" --sizes small --lengths 128 --tokens $tokens --graphs \
-        --no-compile --steps 100 --out "$out/electra-$tokens.json" | tee "$out/electra-$tokens.txt"
+      for aside in "" --aside; do # its generator goes back behind the trunk, and beside it
+        python "$here/pretrain_gpu.py" --members electra --data "$data" --sizes small --lengths 128 --tokens $tokens --graphs \
+          --no-compile --steps 100 $aside --out "$out/electra-$tokens$aside.json" | tee "$out/electra-$tokens$aside.txt"
+      done
     done
     ;;
   documents) # the same network for all languages
-    python "$here/documents.py" --data "$data" --size base --vocabulary 30522 --out "$out/documents.json" | tee "$out/documents.txt"
+    python "$here/documents.py" --data "$data" ${more[@]+"${more[@]}"} --size base --vocabulary 30522 --out "$out/documents.json" | tee "$out/documents.txt"
     ;;
   quality)
     python "$here/quality.py" --data "$data" --size base --trials 10 --their-loaders 8 --try-minutes 0.75 --out "$out/quality" | tee "$out/quality.txt"
@@ -61,3 +65,4 @@ case $what in
   first) python "$here/first_step.py" --data "$data" | tee "$out/first.txt" ;;
   *) echo "speed_runs.sh: right, tiles, where, step, members, documents, first or quality; found $what" >&2; exit 2 ;;
 esac
+echo "speed_runs.sh: $what took $SECONDS s"
