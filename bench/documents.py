@@ -85,6 +85,8 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     torch.set_float32_matmul_precision("high")
     texts = [Text.of(path, wish) for path in wish.data]
+    if len({text.path.name for text in texts}) < len(texts):
+        raise SystemExit("documents.py tells corpora apart by the names of their folders: give them different ones")
     vocabulary = wish.vocabulary or max(text.corpus.vocab.size for text in texts)
     how = How(wish.size, vocabulary, torch.device(wish.device), half=True, attention_dropout=wish.dropout)
     print(f"{wish.size}, {vocabulary:,} rows of vocabulary, rows of {wish.length}, {wish.tokens:,} places in a step")
@@ -113,6 +115,7 @@ def _measured(how: How, texts: Sequence[Text], wish: argparse.Namespace) -> Iter
             for text in texts:
                 said = "compiled" if compiled else "eager"
                 yield text, _theirs(theirs, text.theirs[name], wish, f"theirs, {name}", said)
+            del theirs  # the next one has the device for itself
 
 
 def _ours(how: How, corpus: Corpus, wish: argparse.Namespace) -> Found:

@@ -21,7 +21,7 @@ from unmask.nets.dropout import drop
 from unmask.nets.fused import Lowered
 from unmask.nets.kept import Kept
 from unmask.nets.layout import Borders, Sight, from_grid, to_grid
-from unmask.nets.lowering import Lowering, chosen
+from unmask.nets.lowering import WIDTHS, Lowering, chosen
 from unmask.nets.near import near
 from unmask.nets.trunk import Trunk
 
@@ -55,8 +55,8 @@ class Attention(Lowered):
 
     def asks(self, tokens: int) -> tuple[int, ...]:
         """How many random numbers it asks for, at most."""
-        drops = self.fused and self.training and self.dropout > 0
-        return (for_attention(self.heads, tokens),) if drops else ()
+        ours = self.fused and self.out.in_features // self.heads in WIDTHS
+        return (for_attention(self.heads, tokens),) if ours and self.training and self.dropout else ()
 
     def keys_values(self, x_TD: Tensor) -> Tensor:
         """What others see of these states (T x 2 x H x K): to be kept while something is written after them."""

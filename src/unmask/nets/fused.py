@@ -31,7 +31,7 @@ class Lowered(nn.Module):
 
     fused = False
     adding: ClassVar[tuple[str, ...]] = ()
-    """The names of linear layers whose product adds the bias; that of others is added by whoever reads the product."""
+    """The names of linear layers whose product always adds the bias; that of others a kernel may add to it."""
 
     def fuse(self, on: bool) -> None:
         """Take the kernels from now on, wherever a tensor can be served, or the plain code."""

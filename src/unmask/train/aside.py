@@ -10,11 +10,11 @@ of the trunk know nothing of each other; beside each other they fill a GPU that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from unmask.nets.batch import Batch
 from unmask.nets.carry import pieces_of
@@ -35,12 +35,11 @@ class Aside:
         torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)
         return Aside((torch.cuda.Stream(device),))  # type: ignore[no-untyped-call]
 
-    def done(
-        self, work: Callable[[Batch], tuple[Term, Batch]], batch: Batch, shared: Iterable[Tensor]
-    ) -> tuple[Term, Batch]:
+    def done(self, work: nn.Module, batch: Batch, shared: Iterable[Tensor]) -> tuple[Term, Batch]:
         """What the work makes of a batch. `shared`: parameters that the trunk may read as well."""
-        if not self.streams:
-            return work(batch)
+        return self._beside(work, batch, shared) if self.streams else work(batch)
+
+    def _beside(self, work: nn.Module, batch: Batch, shared: Iterable[Tensor]) -> tuple[Term, Batch]:
         (stream,) = self.streams
         kernels = torch.cuda.current_stream(stream.device)
         # Gradients are gathered on the stream that first reads a parameter: there the trunk's come first, so that the
@@ -50,11 +49,14 @@ class Aside:
         with torch.cuda.stream(stream):
             term, made = work(batch)
         kernels.wait_stream(stream)
-        known = {piece.data_ptr() for piece in pieces_of(batch)}
-        for piece in pieces_of(made):
-            if piece.data_ptr() not in known:
-                piece.record_stream(kernels)
         del first
+        # Memory is the stream's that asked for it, and given away when the host is done with it: copies of weights on
+        # the way back, while they are read here; what was made here, while the trunk reads it.
+        for weight in (one for one in work.parameters() if not one.is_leaf):
+            weight.record_stream(stream)
+        known = {piece.data_ptr() for piece in pieces_of(batch)}
+        for piece in (one for one in pieces_of(made) if one.data_ptr() not in known):
+            piece.record_stream(kernels)
         return term, made
 
     def join(self) -> None:
