@@ -98,7 +98,7 @@ def test_a_generator_beside_the_trunk_has_the_same_gradients() -> None:
 
 
 def test_a_generator_beside_the_trunk_learns_the_same() -> None:
-    """In a step as it comes, in one that is recorded, and in some that are repeated; AdamW moves all by about its rate."""
+    """In a step as it comes, and in ones that are repeated; AdamW moves everything by about its rate."""
     found = []
     for aside in (True, False):
         worker, loaded = worker_of(aside)
