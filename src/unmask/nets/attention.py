@@ -35,7 +35,7 @@ class Attention(Lowered):
 
     def __init__(self, trunk: Trunk) -> None:
         super().__init__()
-        self.heads = trunk.heads
+        self.heads, self.head_width = trunk.heads, trunk.width // trunk.heads
         self.dropout = trunk.attention_dropout
         self.lowering = Lowering.AUTO
         self.qkv = nn.Linear(trunk.width, 3 * trunk.width)
@@ -55,7 +55,7 @@ class Attention(Lowered):
 
     def asks(self, tokens: int) -> tuple[int, ...]:
         """How many random numbers it asks for, at most."""
-        ours = self.fused and self.out.in_features // self.heads in WIDTHS
+        ours = self.fused and self.head_width in WIDTHS
         return (for_attention(self.heads, tokens),) if ours and self.training and self.dropout else ()
 
     def keys_values(self, x_TD: Tensor) -> Tensor:
