@@ -49,7 +49,8 @@ def main() -> None:
     (wish.out / "quality.json").write_text(
         json.dumps({"ours": ours, "theirs": theirs, "words": sys.argv[1:]}, indent=1)
     )
-    (wish.out / "quality.svg").write_text(drawn({"unmask": ours, "transformers, compiled": theirs}), encoding="utf-8")
+    peer = "transformers, compiled" if wish.compile else "transformers"
+    (wish.out / "quality.svg").write_text(drawn({"unmask": ours, peer: theirs}), encoding="utf-8")
     print(verdict(ours, theirs))
 
 
