@@ -33,6 +33,7 @@ DEVICE = torch.device(interpreted.DEVICE, 0)
 ON_GPU = DEVICE.type == "cuda"
 MEMBERS = [one for one in trained_members() if ON_GPU or one.name in ("albert", "electra")]
 every_member = pytest.mark.parametrize("recipe", MEMBERS, ids=lambda recipe: recipe.name)
+on_gpu = pytest.mark.skipif(not ON_GPU, reason="without a GPU there is no second stream")
 STEPS = 4
 """One as it comes, one that is recorded and repeated, two that are repeated."""
 NEAR = 0.02
@@ -82,10 +83,11 @@ def worker_of(aside: bool) -> tuple[Worker, Loaded]:
     ways = {"precision": Precision.BFLOAT16, "fused": True, "graphs": True, "queue": 1}
     made = training(electra(), 1)
     worker = worker_for(made, run_of(device=DEVICE, aside=aside, **ways))
-    assert bool(worker.learner.aside.streams) is (aside and ON_GPU), "without a GPU there is no second stream"
+    assert bool(worker.learner.aside.streams) is aside
     return worker, Loaded.of(made.course.lesson(uneven(made.course), Crew()), DEVICE, evened=True)
 
 
+@on_gpu
 def test_a_generator_beside_the_trunk_has_the_same_gradients() -> None:
     """Tensor by tensor: those of a generator are small beside the trunk's."""
     found = []
@@ -97,6 +99,7 @@ def test_a_generator_beside_the_trunk_has_the_same_gradients() -> None:
     assert_same_gradients(*found, 1e-4)
 
 
+@on_gpu
 def test_a_generator_beside_the_trunk_learns_the_same() -> None:
     """In a step as it comes, and in ones that are repeated; AdamW moves everything by about its rate."""
     found = []

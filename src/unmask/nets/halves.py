@@ -34,14 +34,12 @@ def with_halves(network: nn.Module, dtype: torch.dtype, *given: object) -> Any: 
 
 def _weights(network: nn.Module) -> Iterator[tuple[str, Tensor]]:
     """What products read of linear layers in parts that have kernels of their own, by name."""
-    for name, part in ((name, part) for name, part in network.named_modules() if isinstance(part, Lowered)):
-        for child, layer in part.named_children():
+    for name, part in network.named_modules():
+        for child, layer in part.named_children() if isinstance(part, Lowered) else ():
             # What is more than these two may read its weight in a way of its own.
-            if type(layer) not in (nn.Linear, Open):
-                continue
-            for what in ("weight", "bias") if child in part.adding else ("weight",):
-                if layer.get_parameter(what).dtype is torch.float32:
-                    yield f"{name}.{child}.{what}".lstrip("."), layer.get_parameter(what)
+            for what, tensor in layer.named_parameters() if type(layer) in (nn.Linear, Open) else ():
+                if tensor.dtype is torch.float32 and (what == "weight" or child in part.adding):
+                    yield f"{name}.{child}.{what}".lstrip("."), tensor
 
 
 class _Halves(torch.autograd.Function):
