@@ -14,7 +14,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from unmask.nets.kernels_attention import LONG_TILES, SHORT, SHORT_TILES, AttentionTiles, Tile, attended
+from unmask.nets.attention_tiles import LONG_TILES, SHORT, SHORT_TILES, AttentionTiles, Tile
+from unmask.nets.kernels_attention import attended
 from unmask.nets.layout import Borders
 
 Clock = Callable[[Callable[[], object]], float]

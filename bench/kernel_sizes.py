@@ -32,7 +32,7 @@ from unmask.nets import kernels_attention_back as back
 from unmask.nets import kernels_attention_long as long
 from unmask.nets import kernels_attention_short as short
 from unmask.nets import kernels_embed, kernels_gelu, kernels_norm, kernels_sums, kernels_tokens
-from unmask.nets.kernels_attention import tiles_for
+from unmask.nets.attention_tiles import AttentionTiles, tiles_for, tiles_for_some
 from unmask.nets.layout import Sight
 from unmask.nets.lowering import WIDTHS
 from unmask.nets.tiles import Tiles, by_columns, by_rows, by_warps
@@ -41,9 +41,9 @@ HOPPER, SHARED = 90, 233_472
 THREADS = 2048
 """That a multiprocessor can hold; also 65,536 registers."""
 REGISTERS = 65_536
-_STATES = {"x", "y", "out", "grad", "again", "dx", "dy", "logits", "qkv", "dqkv"}
+_STATES = {"x", "y", "out", "grad", "again", "dx", "dy", "logits", "qkv", "dqkv", "q", "kv", "dq", "dkv"}
 _WHOLE = {"ids", "position", "segment", "answers", "drawn"}
-_SMALL = {"offsets", "draws", "seed"}
+_SMALL = {"offsets", "asks", "draws", "seed"}
 _NUMBERS = {"rows", "parts", "width", "total", "longest", "reach"}
 _SHARES = {"rate", "epsilon", "scale"}
 
@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--chip", type=int, default=HOPPER, help="90 is a Hopper, 86 and 89 are cards for desks")
     parser.add_argument("--shared", type=int, default=SHARED, help="bytes that a program may share there")
     wish = parser.parse_args()
-    print(f"{'kernel':18} {'block':>18} {'warps':>5} {'regs':>5} {'spilled':>7} {'shared':>7} {'at once':>7}  loads")
+    print(f"{'kernel':18} {'block':>23} {'warps':>5} {'regs':>5} {'spilled':>7} {'shared':>7} {'at once':>7}  loads")
     too_much = []
     for case in (*cases(wish.width, wish.inner, wish.vocabulary), *attention(wish.shared)):
         taken = compiled(case, wish.chip)
@@ -88,7 +88,7 @@ def main() -> None:
             wish.shared // max(taken.shared, 1),
         )
         line = (
-            f"{case.kernel.__name__:18} {case.block:>18} {case.warps:>5} {taken.registers:>5} {taken.spilled:>7} "
+            f"{case.kernel.__name__:18} {case.block:>23} {case.warps:>5} {taken.registers:>5} {taken.spilled:>7} "
             f"{taken.shared:>7} {at_once:>7}  {taken.loads}"
         )
         print(line, flush=True)
@@ -118,27 +118,35 @@ def cases(width: int, inner: int, vocabulary: int) -> Iterator[Case]:
     yield Case(kernels_tokens.draw_tokens, {**sizes, "BLOCK": 4096}, 8, block="1 x 4096")
 
 
-def attention(shared: int, heads: int = 12) -> Iterator[Case]:
+def attention(shared: int) -> Iterator[Case]:
     """Those of attention, for heads of every width and sequences of both kinds, with dropout and without."""
-    for width, longest, drops in product(sorted(WIDTHS), (64, 128, 512), (False, True)):
-        tiles = tiles_for(width, longest, torch.bfloat16, shared)
-        works = [(long.forward if tiles.queries else short.forward, tiles.forward)]
-        works += [(back.back_to_keys, tiles.back)] if tiles.queries else [(short.back, tiles.back)]
-        works += [(back.back_to_queries, tiles.queries)] if tiles.queries else []
-        for kernel, tile in works:
-            turns = max(few for few in range(1, tile.turns + 1) if heads % few == 0)
-            told = {
-                "HEADS": heads,
-                "WIDTH": width,
-                "SIGHT": Sight.FULL.value,
-                "DROPS": drops,
-                "OWES": True,
-                "TURNS": turns,
-            }
-            told = {name: value for name, value in told.items() if name in kernel.arg_names}
-            sizes = {**told, "M": tile.queries, "N": tile.keys}
-            block = f"{tile.queries} x {tile.keys} x {width}{' drop' if drops else ''}"
-            yield Case(kernel, sizes, tile.warps, tile.stages, block, tile.registers)
+    for width, drops in product(sorted(WIDTHS), (False, True)):
+        for longest in (64, 128, 512):
+            yield from _attention(tiles_for(width, longest, torch.bfloat16, shared), width, drops, some=False)
+        yield from _attention(tiles_for_some(width, torch.bfloat16, shared), width, drops, some=True)
+
+
+def _attention(tiles: AttentionTiles, width: int, drops: bool, some: bool, heads: int = 12) -> Iterator[Case]:
+    """The kernels that work together."""
+    works = [(long.forward if tiles.queries else short.forward, tiles.forward)]
+    works += [(back.back_to_keys, tiles.back)] if tiles.queries else [(short.back, tiles.back)]
+    works += [(back.back_to_queries, tiles.queries)] if tiles.queries else []
+    for kernel, tile in works:
+        told = {
+            "HEADS": heads,
+            "WIDTH": width,
+            "QUERY": heads * width * (1 if some else 3),
+            "KEY": heads * width * (2 if some else 3),
+            "SOME": some,
+            "SIGHT": Sight.FULL.value,
+            "DROPS": drops,
+            "OWES": True,
+            "TURNS": max(few for few in range(1, tile.turns + 1) if heads % few == 0),
+        }
+        told = {name: value for name, value in told.items() if name in kernel.arg_names}
+        sizes = {**told, "M": tile.queries, "N": tile.keys}
+        block = f"{tile.queries} x {tile.keys} x {width}{' some' if some else ''}{' drop' if drops else ''}"
+        yield Case(kernel, sizes, tile.warps, tile.stages, block, tile.registers)
 
 
 def compiled(case: Case, chip: int = HOPPER) -> Taken:

@@ -13,12 +13,13 @@ in bfloat16 (autocast), with fused AdamW and clipping; theirs with SDPA, as it i
 attention too (BERT), and none at all (as recent recipes have it). Rows of a corpus are packed with documents, which see
 each other on both sides; then ours once more with documents apart, as `unmask pretrain` has them: that is less work.
 
-MFU counts what a token needs, forward and backward, with logits and the end of the last block at the chosen positions
-only (`unmask.nets.flops`). It is given against the rate of a product of 8192 x 8192 matrices that is measured first, or
-against `--peak`. Both sides are measured by the same count, so what theirs computes beyond it is not credited. Our rows
-come from the real loader; "waited" is the share of a step that the host waited for it, "lost" how much faster the same
-steps are, once more, with lessons that lie ready. Theirs gets no mask, because rows are full; with `--masked` it is
-also given one of ones, as its collator makes it: compiled, that takes another kernel for attention.
+MFU counts what a token needs, forward and backward, with logits and all of the last block but its keys and values at
+the chosen positions only (`unmask.nets.flops`). It is given against the rate of a product of 8192 x 8192 matrices that
+is measured first, or against `--peak`. Both sides are measured by the same count, so what theirs computes beyond it is
+not credited. Our rows come from the real loader; "waited" is the share of a step that the host waited for it, "lost"
+how much faster the same steps are, once more, with lessons that lie ready. Theirs gets no mask, because rows are full;
+with `--masked` it is also given one of ones, as its collator makes it: compiled, that takes another kernel for
+attention.
 """
 
 from __future__ import annotations
@@ -152,7 +153,11 @@ def operations(how: How, instances: Sequence[Instance], apart: bool) -> float:
     if how.sparing:
         cost += spared_cost(how.trunk)
     loads = [load_of(one, LEARNS, apart) for one in instances]
-    total = sum(cost.forward(load.tokens, load.pairs, sum(load.asked.values())) for load in loads)
+    asked = [sum(load.asked.values()) for load in loads]
+    # Rows are asked about as much as they are long.
+    looks = [load.pairs * some / load.tokens for load, some in zip(loads, asked, strict=True)]
+    each = zip(loads, asked, looks, strict=True)
+    total = sum(cost.forward(load.tokens, load.pairs, some, look) for load, some, look in each)
     return STEP * total / sum(load.tokens for load in loads)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.attention import Attention
+from unmask.nets.attention import Attention, Some
 from unmask.nets.cross import Source
 from unmask.nets.draws import ONE_BY_ONE, Draws
 from unmask.nets.dropout import drop
@@ -82,11 +82,13 @@ class Branch(Lowered):
         only_P: Tensor | None = None,
         draws: Draws = ONE_BY_ONE,
     ) -> Tensor:
-        """Add what the work makes of the states; for all tokens, or only for those at some places."""
-        inside = (only_P, draws) if isinstance(self.work, Attention) else ()
-        made_TD: Tensor = self.work(self.shown(x_TD), *context, *inside)
+        """Add what the work makes of the states; for all tokens, or only for those at some places, in their order."""
+        shown_TD, some = self.shown(x_TD), None
         if only_P is not None:
             x_TD = residual(x_TD).index_select(0, only_P)
+            some = Some(only_P, self.shown(x_TD))
+        inside = (some, draws) if isinstance(self.work, Attention) else ()
+        made_TD: Tensor = self.work(shown_TD, *context, *inside)
         if self.fused:
             rate = self.dropout if self.training else 0.0
             return add_norm(x_TD, made_TD, self._last.get_parameter("bias"), self.norm, rate, draws)
@@ -143,7 +145,7 @@ class Block(nn.Module):
     def forward(
         self, x_TD: Tensor, around: Borders | Kept, only_P: Tensor | None = None, draws: Draws = ONE_BY_ONE
     ) -> Tensor:
-        """Both branches in turn; `only_P`: the places that anybody reads, if not all."""
+        """Both branches in turn; `only_P`: the places that anybody reads, if not all, in their order."""
         x_TD = self.attend(x_TD, around, only_P=only_P, draws=draws)
         fed_TD: Tensor = self.feed(x_TD, draws=draws)
         return fed_TD

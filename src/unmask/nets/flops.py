@@ -31,13 +31,16 @@ class Cost:
     """For each pair of tokens of which one looks at the other: the squares of the rows' lengths, summed."""
     answer: int = 0
     """For each answer that is given."""
+    look: int = 0
+    """For each pair of which the one that looks is asked for an answer."""
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(self.token + other.token, self.pair + other.pair, self.answer + other.answer)
+        token, pair = self.token + other.token, self.pair + other.pair
+        return Cost(token, pair, self.answer + other.answer, self.look + other.look)
 
-    def forward(self, tokens: float, pairs: float, answers: float = 0.0) -> float:
+    def forward(self, tokens: float, pairs: float, answers: float = 0.0, looks: float = 0.0) -> float:
         """The cost of a forward pass."""
-        return self.token * tokens + self.pair * pairs + self.answer * answers
+        return self.token * tokens + self.pair * pairs + self.answer * answers + self.look * looks
 
 
 def product(inputs: int, outputs: int) -> int:
@@ -49,17 +52,22 @@ def trunk_cost(trunk: Trunk) -> Cost:
     """All blocks, and the projection of a narrow embedding. Sharing parameters saves no work."""
     attend = product(trunk.width, 3 * trunk.width) + product(trunk.width, trunk.width)
     project = product(trunk.token_width, trunk.width) if trunk.token_width != trunk.width else 0
-    # Every pair of tokens meets twice, over the whole width: once for its score, once when values are summed.
-    return Cost(token=trunk.depth * (attend + _feed(trunk)) + project, pair=trunk.depth * 2 * product(1, trunk.width))
+    return Cost(token=trunk.depth * (attend + _feed(trunk)) + project, pair=trunk.depth * _meet(trunk))
 
 
 def spared_cost(trunk: Trunk) -> Cost:
-    """To be added to a trunk whose last block is computed only where answers are given, once attention is through.
+    """To be added to a trunk whose last block is computed only where answers are given, but for keys and values.
 
     Budgets do without it: they compare networks, whoever computes them.
     """
-    late = product(trunk.width, trunk.width) + _feed(trunk)
-    return Cost(token=-late, answer=late)
+    queries = product(trunk.width, trunk.width)
+    late = queries + product(trunk.width, trunk.width) + _feed(trunk)
+    return Cost(token=-late, pair=-_meet(trunk), answer=late, look=_meet(trunk))
+
+
+def _meet(trunk: Trunk) -> int:
+    """A pair of tokens meets twice, over the whole width: once for its score, once when values are summed."""
+    return 2 * product(1, trunk.width)
 
 
 def _feed(trunk: Trunk) -> int:

@@ -21,6 +21,7 @@ from unmask.nets.kernels_attention_long import (
     put,
     rows,
     seen,
+    stretch,
     task,
 )
 
@@ -28,16 +29,16 @@ from unmask.nets.kernels_attention_long import (
 
 
 @triton.jit
-def _queries_seeing(first, length, reach, SIGHT: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+def _queries_seeing(first, count, reach, SIGHT: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
     """Where the queries of a tile of keys begin, from where on each sees all of the tile, and where they end.
 
     Behind the end of a sequence queries and their gradients are zeros, and keys are not kept: neither need be hidden.
     """
-    begin, open, end = 0, 0, length
+    begin, open, end = 0, 0, count
     if SIGHT == "past":
-        begin, open = first // M * M, tl.minimum(tl.cdiv(first + N - 1, M) * M, length)
+        begin, open = first // M * M, tl.minimum(tl.cdiv(first + N - 1, M) * M, count)
     if SIGHT == "near":
-        begin, end = tl.maximum(first - reach, 0) // M * M, tl.minimum(first + N + reach, length)
+        begin, end = tl.maximum(first - reach, 0) // M * M, tl.minimum(first + N + reach, count)
         open = end
     return begin, open, end
 
@@ -71,67 +72,86 @@ def sum_up(owed, value_RK, slot, head, part, HEADS: tl.constexpr, WIDTH: tl.cons
 
 
 @triton.jit
-def _to_queries(dq_MK, q_MK, dy_MK, sum_M, dot_M, base, at, query_M, length, reach, scale, one_M, other_N, rate,
-                HEADS: tl.constexpr, WIDTH: tl.constexpr, SIGHT: tl.constexpr, DROPS: tl.constexpr,
+def _to_queries(dq_MK, q_MK, dy_MK, sum_M, dot_M, kv, at, query_M, length, reach, scale, one_M, other_N, rate,
+                HEADS: tl.constexpr, WIDTH: tl.constexpr, KEY: tl.constexpr, SIGHT: tl.constexpr, DROPS: tl.constexpr,
                 HIDES: tl.constexpr, N: tl.constexpr):  # fmt: skip
     """The gradient of the queries so far, and what comes to it from one more tile of keys."""
     key_N = at + tl.arange(0, N)
-    k_NK = rows(base + HEADS * WIDTH, key_N, length, 3 * HEADS * WIDTH, WIDTH)
-    v_NK = rows(base + 2 * HEADS * WIDTH, key_N, length, 3 * HEADS * WIDTH, WIDTH)
+    k_NK = rows(kv, key_N, length, KEY, WIDTH)
+    v_NK = rows(kv + HEADS * WIDTH, key_N, length, KEY, WIDTH)
     weight_MN, _, dweight_MN = weighed(q_MK, k_NK, v_NK, dy_MK, sum_M, query_M, key_N, length, reach, scale, one_M,
                                        other_N, rate, SIGHT, DROPS, HIDES)  # fmt: skip
     dscore_MN = weight_MN * (dweight_MN - dot_M[:, None])
     return tl.dot(dscore_MN.to(k_NK.dtype), k_NK, dq_MK, input_precision="ieee")
 
 
-@triton.jit(do_not_specialize=["total", "longest", "reach"])
-def back_to_queries(qkv, offsets, draws, sums, dots, dy, dqkv, owed, y, total, longest, reach, scale, rate,
-                    HEADS: tl.constexpr, WIDTH: tl.constexpr, SIGHT: tl.constexpr, DROPS: tl.constexpr,
-                    OWES: tl.constexpr, M: tl.constexpr, N: tl.constexpr):  # fmt: skip
+@triton.jit
+def _to_tile(first, q, kv, y, dy, dq, owed, slot, head, sums, dots, draws, origin, ground, count, length, reach, scale,
+             rate, HEADS: tl.constexpr, WIDTH: tl.constexpr, QUERY: tl.constexpr, KEY: tl.constexpr,
+             SIGHT: tl.constexpr, DROPS: tl.constexpr, OWES: tl.constexpr, M: tl.constexpr,
+             N: tl.constexpr):  # fmt: skip
     """The gradient of a tile of queries; on the way, what the other kernel needs to know of each of them."""
-    tile, head, sequence, start, length = task(offsets, tl.cdiv(longest, M), HEADS)
-    first = tile * M
-    if first >= length:
-        return
-    origin, ground = head * total + start, HEADS * total + start
-    outer = start.to(tl.int64) * (3 * HEADS * WIDTH) + head * WIDTH
-    inner = start.to(tl.int64) * (HEADS * WIDTH) + head * WIDTH
     query_M = first + tl.arange(0, M)
-    q_MK = rows(qkv + outer, query_M, length, 3 * HEADS * WIDTH, WIDTH)
-    dy_MK = rows(dy + inner, query_M, length, HEADS * WIDTH, WIDTH)
-    y_MK = rows(y + inner, query_M, length, HEADS * WIDTH, WIDTH)
+    q_MK = rows(q, query_M, count, QUERY, WIDTH)
+    dy_MK = rows(dy, query_M, count, HEADS * WIDTH, WIDTH)
+    y_MK = rows(y, query_M, count, HEADS * WIDTH, WIDTH)
     # What is left in is scaled up once, at the end; so this is scaled down.
     dot_M = tl.sum(y_MK.to(tl.float32) * dy_MK.to(tl.float32), 1) * (1.0 - rate)
-    tl.store(dots + origin + query_M, dot_M, mask=query_M < length)
-    sum_M = tl.load(sums + origin + query_M, mask=query_M < length, other=0.0)
+    tl.store(dots + origin + query_M, dot_M, mask=query_M < count)
+    sum_M = tl.load(sums + origin + query_M, mask=query_M < count, other=0.0)
     dq_MK = tl.zeros([M, WIDTH], tl.float32)
     begin, hidden, end = keys_seen(first, length, reach, SIGHT, M, N)
     one_M = of_queries(draws, origin, query_M, DROPS)
     other_N = of_keys(draws, ground, begin, DROPS, N)
     for at in range(begin, hidden, N):
-        dq_MK = _to_queries(dq_MK, q_MK, dy_MK, sum_M, dot_M, qkv + outer, at, query_M, length, reach, scale, one_M,
-                            other_N, rate, HEADS, WIDTH, SIGHT, DROPS, False, N)  # fmt: skip
+        dq_MK = _to_queries(dq_MK, q_MK, dy_MK, sum_M, dot_M, kv, at, query_M, length, reach, scale, one_M,
+                            other_N, rate, HEADS, WIDTH, KEY, SIGHT, DROPS, False, N)  # fmt: skip
         other_N = of_keys(draws, ground, at + N, DROPS, N)
     for at in range(hidden, end, N):
-        dq_MK = _to_queries(dq_MK, q_MK, dy_MK, sum_M, dot_M, qkv + outer, at, query_M, length, reach, scale, one_M,
-                            other_N, rate, HEADS, WIDTH, SIGHT, DROPS, True, N)  # fmt: skip
+        dq_MK = _to_queries(dq_MK, q_MK, dy_MK, sum_M, dot_M, kv, at, query_M, length, reach, scale, one_M,
+                            other_N, rate, HEADS, WIDTH, KEY, SIGHT, DROPS, True, N)  # fmt: skip
         other_N = of_keys(draws, ground, at + N, DROPS, N)
     dq_MK *= scale / (1.0 - rate)
-    put(dqkv + outer, dq_MK, query_M, length, 3 * HEADS * WIDTH, WIDTH)
+    put(dq, dq_MK, query_M, count, QUERY, WIDTH)
     if OWES:
-        sum_up(owed, dq_MK, sequence + start // M + tile, head, 0, HEADS, WIDTH)
+        sum_up(owed, dq_MK, slot + first // M, head, 0, HEADS, WIDTH)
+
+
+@triton.jit(do_not_specialize=["total", "longest", "reach"])
+def back_to_queries(q, kv, asks, offsets, draws, sums, dots, dy, dq, dkv, owed, y, total, longest, reach, scale, rate,
+                    HEADS: tl.constexpr, WIDTH: tl.constexpr, QUERY: tl.constexpr, KEY: tl.constexpr,
+                    SOME: tl.constexpr, SIGHT: tl.constexpr, DROPS: tl.constexpr, OWES: tl.constexpr,
+                    M: tl.constexpr, N: tl.constexpr):  # fmt: skip
+    """The gradient of the queries of a sequence, tile by tile."""
+    tiles = tl.cdiv(longest, M)
+    tile, head, sequence, asked, count = task(asks, tiles, HEADS)
+    start, length = stretch(offsets, sequence)
+    if tile * M >= count:
+        return
+    origin, ground, slot = head * total + asked, HEADS * total + start, sequence + asked // M
+    outer, inner = asked.to(tl.int64) * QUERY + head * WIDTH, asked.to(tl.int64) * (HEADS * WIDTH) + head * WIDTH
+    kv = kv + start.to(tl.int64) * KEY + head * WIDTH
+    if SOME:
+        for first in range(tile * M, count, tiles * M):
+            _to_tile(first, q + outer, kv, y + inner, dy + inner, dq + outer, owed, slot, head, sums, dots, draws,
+                     origin, ground, count, length, reach, scale, rate, HEADS, WIDTH, QUERY, KEY, SIGHT, DROPS, OWES,
+                     M, N)  # fmt: skip
+    else:
+        _to_tile(tile * M, q + outer, kv, y + inner, dy + inner, dq + outer, owed, slot, head, sums, dots, draws,
+                 origin, ground, count, length, reach, scale, rate, HEADS, WIDTH, QUERY, KEY, SIGHT, DROPS, OWES,
+                 M, N)  # fmt: skip
 
 
 @triton.jit
-def _to_keys(dk_NK, dv_NK, k_NK, v_NK, base, dy, sums, dots, at, key_N, length, reach, scale, draws, origin,
-             other_N, rate, HEADS: tl.constexpr, WIDTH: tl.constexpr, SIGHT: tl.constexpr, DROPS: tl.constexpr,
-             HIDES: tl.constexpr, M: tl.constexpr):  # fmt: skip
+def _to_keys(dk_NK, dv_NK, k_NK, v_NK, q, dy, sums, dots, at, key_N, count, length, reach, scale, draws, origin,
+             other_N, rate, HEADS: tl.constexpr, WIDTH: tl.constexpr, QUERY: tl.constexpr, SIGHT: tl.constexpr,
+             DROPS: tl.constexpr, HIDES: tl.constexpr, M: tl.constexpr):  # fmt: skip
     """The gradients of keys and values so far, and what comes to them from one more tile of queries."""
     query_M = at + tl.arange(0, M)
-    q_MK = rows(base, query_M, length, 3 * HEADS * WIDTH, WIDTH)
-    dy_MK = rows(dy, query_M, length, HEADS * WIDTH, WIDTH)
-    sum_M = tl.load(sums + origin + query_M, mask=query_M < length, other=0.0)
-    dot_M = tl.load(dots + origin + query_M, mask=query_M < length, other=0.0)
+    q_MK = rows(q, query_M, count, QUERY, WIDTH)
+    dy_MK = rows(dy, query_M, count, HEADS * WIDTH, WIDTH)
+    sum_M = tl.load(sums + origin + query_M, mask=query_M < count, other=0.0)
+    dot_M = tl.load(dots + origin + query_M, mask=query_M < count, other=0.0)
     one_M = of_queries(draws, origin, query_M, DROPS)
     weight_MN, heard_MN, dweight_MN = weighed(q_MK, k_NK, v_NK, dy_MK, sum_M, query_M, key_N, length, reach, scale,
                                               one_M, other_N, rate, SIGHT, DROPS, HIDES)  # fmt: skip
@@ -141,37 +161,38 @@ def _to_keys(dk_NK, dv_NK, k_NK, v_NK, base, dy, sums, dots, at, key_N, length, 
 
 
 @triton.jit(do_not_specialize=["total", "longest", "reach"])
-def back_to_keys(qkv, offsets, draws, sums, dots, dy, dqkv, owed, total, longest, reach, scale, rate,
-                 HEADS: tl.constexpr, WIDTH: tl.constexpr, SIGHT: tl.constexpr, DROPS: tl.constexpr,
-                 OWES: tl.constexpr, M: tl.constexpr, N: tl.constexpr):  # fmt: skip
+def back_to_keys(q, kv, asks, offsets, draws, sums, dots, dy, dq, dkv, owed, total, longest, reach, scale, rate,
+                 HEADS: tl.constexpr, WIDTH: tl.constexpr, QUERY: tl.constexpr, KEY: tl.constexpr,
+                 SIGHT: tl.constexpr, DROPS: tl.constexpr, OWES: tl.constexpr, M: tl.constexpr,
+                 N: tl.constexpr):  # fmt: skip
     """The gradients of a tile of keys and their values."""
     tile, head, sequence, start, length = task(offsets, tl.cdiv(longest, N), HEADS)
+    asked, count = stretch(asks, sequence)
     first = tile * N
     if first >= length:
         return
-    origin, ground = head * total + start, HEADS * total + start
-    outer = start.to(tl.int64) * (3 * HEADS * WIDTH) + head * WIDTH
-    base, dy = qkv + outer, dy + start.to(tl.int64) * (HEADS * WIDTH) + head * WIDTH
+    origin, ground = head * total + asked, HEADS * total + start
+    outer = start.to(tl.int64) * KEY + head * WIDTH
+    q, dy = q + asked.to(tl.int64) * QUERY + head * WIDTH, dy + asked.to(tl.int64) * (HEADS * WIDTH) + head * WIDTH
     key_N = first + tl.arange(0, N)
-    k_NK = rows(base + HEADS * WIDTH, key_N, length, 3 * HEADS * WIDTH, WIDTH)
-    v_NK = rows(base + 2 * HEADS * WIDTH, key_N, length, 3 * HEADS * WIDTH, WIDTH)
+    k_NK = rows(kv + outer, key_N, length, KEY, WIDTH)
+    v_NK = rows(kv + outer + HEADS * WIDTH, key_N, length, KEY, WIDTH)
     dk_NK, dv_NK = tl.zeros([N, WIDTH], tl.float32), tl.zeros([N, WIDTH], tl.float32)
     other_N = of_keys(draws, ground, first, DROPS, N)
-    begin, open, end = _queries_seeing(first, length, reach, SIGHT, M, N)
+    begin, open, end = _queries_seeing(first, count, reach, SIGHT, M, N)
     if SIGHT != "full":
         for at in range(begin, open, M):
-            dk_NK, dv_NK = _to_keys(dk_NK, dv_NK, k_NK, v_NK, base, dy, sums, dots, at, key_N, length, reach, scale,
-                                    draws, origin, other_N, rate, HEADS, WIDTH, SIGHT, DROPS, True,
+            dk_NK, dv_NK = _to_keys(dk_NK, dv_NK, k_NK, v_NK, q, dy, sums, dots, at, key_N, count, length, reach, scale,
+                                    draws, origin, other_N, rate, HEADS, WIDTH, QUERY, SIGHT, DROPS, True,
                                     M)  # fmt: skip
     if SIGHT != "near":
         for at in range(open, end, M):
-            dk_NK, dv_NK = _to_keys(dk_NK, dv_NK, k_NK, v_NK, base, dy, sums, dots, at, key_N, length, reach, scale,
-                                    draws, origin, other_N, rate, HEADS, WIDTH, SIGHT, DROPS, False,
+            dk_NK, dv_NK = _to_keys(dk_NK, dv_NK, k_NK, v_NK, q, dy, sums, dots, at, key_N, count, length, reach, scale,
+                                    draws, origin, other_N, rate, HEADS, WIDTH, QUERY, SIGHT, DROPS, False,
                                     M)  # fmt: skip
-    to = dqkv + outer + HEADS * WIDTH
     dk_NK, dv_NK = dk_NK * (scale / (1.0 - rate)), dv_NK / (1.0 - rate)
-    put(to, dk_NK, key_N, length, 3 * HEADS * WIDTH, WIDTH)
-    put(to + HEADS * WIDTH, dv_NK, key_N, length, 3 * HEADS * WIDTH, WIDTH)
+    put(dkv + outer, dk_NK, key_N, length, KEY, WIDTH)
+    put(dkv + outer + HEADS * WIDTH, dv_NK, key_N, length, KEY, WIDTH)
     if OWES:
         slot, inside_N1 = sequence + start // N + tile, (key_N < length)[:, None]
         sum_up(owed, tl.where(inside_N1, dk_NK, 0.0), slot, head, 1, HEADS, WIDTH)

@@ -3,8 +3,11 @@
 What arrives: pointers to what `kernels_attention.py` made, and sizes. What leaves: attended states, and the logarithms
 of their softmax's sums (base 2). What never happens here: a score that is written to memory.
 
-Shapes: T tokens, H heads, K width of a head, M queries of a tile, N keys of a tile.
-Tensors: qkv_T3HK and its gradient, y_THK and its gradient, sums_HT, dots_HT (the gradient of each output times it).
+Shapes: P queries, T tokens that are keys and values, H heads, K width of a head, M queries of a tile, N keys of a tile.
+Tensors: q_PHK, kv_T2HK and their gradients, y_PHK and its gradient, sums_HP, dots_HP (the gradient of each output times
+it). `asks` says where the queries of each sequence begin, `offsets` where its keys do. Where all tokens are queries,
+both are the same, and queries, keys and values lie beside each other; so rows of either are `QUERY` and `KEY` apart.
+Where only some of them are (`SOME`), a sequence may have any number of queries, and its programs take turns.
 Products times `scale` are scores; a share `rate` of the weights is left out.
 """
 
@@ -76,6 +79,13 @@ def put(base, value, place, length, STRIDE: tl.constexpr, WIDTH: tl.constexpr):
 
 
 @triton.jit
+def stretch(offsets, sequence):
+    """Where a sequence begins, and how long it is."""
+    start = tl.load(offsets + sequence)
+    return start, tl.load(offsets + sequence + 1) - start
+
+
+@triton.jit
 def task(offsets, tiles, HEADS: tl.constexpr):
     """The tile, the head and the sequence of this program, where that begins and how long it is.
 
@@ -83,8 +93,8 @@ def task(offsets, tiles, HEADS: tl.constexpr):
     """
     number = tl.program_id(0)
     tile, head, sequence = number % tiles, number // tiles % HEADS, number // tiles // HEADS
-    start = tl.load(offsets + sequence)
-    return tile, head, sequence, start, tl.load(offsets + sequence + 1) - start
+    start, length = stretch(offsets, sequence)
+    return tile, head, sequence, start, length
 
 
 @triton.jit
@@ -100,13 +110,13 @@ def keys_seen(first, length, reach, SIGHT: tl.constexpr, M: tl.constexpr, N: tl.
 
 
 @triton.jit
-def _heard(y_MK, sum_M, peak_M, q_MK, base, at, query_M, length, reach, scale, one_M, other_N, rate,
-           HEADS: tl.constexpr, WIDTH: tl.constexpr, SIGHT: tl.constexpr, DROPS: tl.constexpr, HIDES: tl.constexpr,
-           N: tl.constexpr):  # fmt: skip
+def _heard(y_MK, sum_M, peak_M, q_MK, kv, at, query_M, length, reach, scale, one_M, other_N, rate,
+           HEADS: tl.constexpr, WIDTH: tl.constexpr, KEY: tl.constexpr, SIGHT: tl.constexpr, DROPS: tl.constexpr,
+           HIDES: tl.constexpr, N: tl.constexpr):  # fmt: skip
     """What the queries heard so far, and what one more tile of keys says."""
     key_N = at + tl.arange(0, N)
-    k_NK = rows(base + HEADS * WIDTH, key_N, length, 3 * HEADS * WIDTH, WIDTH)
-    v_NK = rows(base + 2 * HEADS * WIDTH, key_N, length, 3 * HEADS * WIDTH, WIDTH)
+    k_NK = rows(kv, key_N, length, KEY, WIDTH)
+    v_NK = rows(kv + HEADS * WIDTH, key_N, length, KEY, WIDTH)
     score_MN = tl.dot(q_MK, tl.trans(k_NK), input_precision="ieee")
     if HIDES:
         score_MN = tl.where(seen(query_M[:, None], key_N[None, :], length, reach, SIGHT), score_MN, float("-inf"))
@@ -120,33 +130,48 @@ def _heard(y_MK, sum_M, peak_M, q_MK, base, at, query_M, length, reach, scale, o
     return y_MK, sum_M, higher_M
 
 
-@triton.jit(do_not_specialize=["total", "longest", "reach"])
-def forward(qkv, offsets, draws, y, sums, total, longest, reach, scale, rate,
-            HEADS: tl.constexpr, WIDTH: tl.constexpr, SIGHT: tl.constexpr, DROPS: tl.constexpr,
-            M: tl.constexpr, N: tl.constexpr):  # fmt: skip
+@triton.jit
+def _hear(first, q, kv, y, sums, draws, origin, ground, count, length, reach, scale, rate,
+          HEADS: tl.constexpr, WIDTH: tl.constexpr, QUERY: tl.constexpr, KEY: tl.constexpr, SIGHT: tl.constexpr,
+          DROPS: tl.constexpr, M: tl.constexpr, N: tl.constexpr):  # fmt: skip
     """What a tile of queries hears. What was drawn for keys is asked for a turn before it is needed, in registers."""
-    tile, head, _, start, length = task(offsets, tl.cdiv(longest, M), HEADS)
-    first = tile * M
-    if first >= length:
-        return
-    origin, ground = head * total + start, HEADS * total + start
-    base = qkv + start.to(tl.int64) * (3 * HEADS * WIDTH) + head * WIDTH
     query_M = first + tl.arange(0, M)
-    q_MK = rows(base, query_M, length, 3 * HEADS * WIDTH, WIDTH)
+    q_MK = rows(q, query_M, count, QUERY, WIDTH)
     y_MK = tl.zeros([M, WIDTH], tl.float32)
     sum_M, peak_M = tl.zeros([M], tl.float32), tl.full([M], LOWEST, tl.float32)
     begin, hidden, end = keys_seen(first, length, reach, SIGHT, M, N)
     one_M = of_queries(draws, origin, query_M, DROPS)
     other_N = of_keys(draws, ground, begin, DROPS, N)
     for at in range(begin, hidden, N):
-        y_MK, sum_M, peak_M = _heard(y_MK, sum_M, peak_M, q_MK, base, at, query_M, length, reach, scale, one_M, other_N,
-                                     rate, HEADS, WIDTH, SIGHT, DROPS, False, N)  # fmt: skip
+        y_MK, sum_M, peak_M = _heard(y_MK, sum_M, peak_M, q_MK, kv, at, query_M, length, reach, scale, one_M, other_N,
+                                     rate, HEADS, WIDTH, KEY, SIGHT, DROPS, False, N)  # fmt: skip
         other_N = of_keys(draws, ground, at + N, DROPS, N)
     for at in range(hidden, end, N):
-        y_MK, sum_M, peak_M = _heard(y_MK, sum_M, peak_M, q_MK, base, at, query_M, length, reach, scale, one_M, other_N,
-                                     rate, HEADS, WIDTH, SIGHT, DROPS, True, N)  # fmt: skip
+        y_MK, sum_M, peak_M = _heard(y_MK, sum_M, peak_M, q_MK, kv, at, query_M, length, reach, scale, one_M, other_N,
+                                     rate, HEADS, WIDTH, KEY, SIGHT, DROPS, True, N)  # fmt: skip
         other_N = of_keys(draws, ground, at + N, DROPS, N)
-    sum_M = tl.where(query_M < length, sum_M, 1.0)  # nothing is near what stands behind the end
-    y_MK = y_MK / (sum_M * (1.0 - rate))[:, None]
-    put(y + start.to(tl.int64) * (HEADS * WIDTH) + head * WIDTH, y_MK, query_M, length, HEADS * WIDTH, WIDTH)
-    tl.store(sums + origin + query_M, peak_M + tl.log2(sum_M), mask=query_M < length)
+    sum_M = tl.where(query_M < count, sum_M, 1.0)  # nothing is near what stands behind the end
+    put(y, y_MK / (sum_M * (1.0 - rate))[:, None], query_M, count, HEADS * WIDTH, WIDTH)
+    tl.store(sums + origin + query_M, peak_M + tl.log2(sum_M), mask=query_M < count)
+
+
+@triton.jit(do_not_specialize=["total", "longest", "reach"])
+def forward(q, kv, asks, offsets, draws, y, sums, total, longest, reach, scale, rate,
+            HEADS: tl.constexpr, WIDTH: tl.constexpr, QUERY: tl.constexpr, KEY: tl.constexpr, SOME: tl.constexpr,
+            SIGHT: tl.constexpr, DROPS: tl.constexpr, M: tl.constexpr, N: tl.constexpr):  # fmt: skip
+    """What the queries of a sequence hear, tile by tile."""
+    tiles = tl.cdiv(longest, M)
+    tile, head, sequence, asked, count = task(asks, tiles, HEADS)
+    start, length = stretch(offsets, sequence)
+    if tile * M >= count:
+        return
+    origin, ground = head * total + asked, HEADS * total + start
+    q, kv = q + asked.to(tl.int64) * QUERY + head * WIDTH, kv + start.to(tl.int64) * KEY + head * WIDTH
+    y = y + asked.to(tl.int64) * (HEADS * WIDTH) + head * WIDTH
+    if SOME:
+        for first in range(tile * M, count, tiles * M):
+            _hear(first, q, kv, y, sums, draws, origin, ground, count, length, reach, scale, rate,
+                  HEADS, WIDTH, QUERY, KEY, SIGHT, DROPS, M, N)  # fmt: skip
+    else:
+        _hear(tile * M, q, kv, y, sums, draws, origin, ground, count, length, reach, scale, rate,
+              HEADS, WIDTH, QUERY, KEY, SIGHT, DROPS, M, N)  # fmt: skip

@@ -36,7 +36,8 @@ class Lowering(StrEnum):
 
 WIDTHS = frozenset({16, 32, 64, 128})
 """Heads that our own kernels can read."""
-_HALVES = (torch.bfloat16, torch.float16)
+HALVES = (torch.bfloat16, torch.float16)
+"""Numbers in which attention is fast on a GPU."""
 
 
 def chosen(wish: Lowering, states: Tensor, dropout: float, sight: Sight = Sight.FULL, fused: bool = False) -> Lowering:
@@ -60,7 +61,7 @@ def _fastest(states: Tensor, dropout: float, sight: Sight, fused: bool) -> Lower
     With dropout EACH on a CPU, where SDPA has no kernel for it and would write everything out as well, with padding.
     Under a NEAR sight EACH wherever those cannot be taken: a grid would cost the square of the length.
     """
-    if states.is_cuda and states.dtype in _HALVES and sight is not Sight.PREFIX:
+    if states.is_cuda and states.dtype in HALVES and sight is not Sight.PREFIX:
         if fused and _ours(states, sight):
             return Lowering.KERNEL
         if not dropout and states.shape[-1] % 8 == 0:  # what flash can read
@@ -73,6 +74,6 @@ def _fastest(states: Tensor, dropout: float, sight: Sight, fused: bool) -> Lower
 
 
 def _ours(states: Tensor, sight: Sight) -> bool:
-    """Whether kernels of our own can be taken: for merged queries, keys and values (T x 3 x H x K)."""
+    """Whether kernels of our own can be taken: for merged keys and values, with queries or not (T x 3 or 2 x H x K)."""
     merged = states.dim() == 4 and states.shape[-1] in WIDTHS
     return merged and sight is not Sight.PREFIX and served(states)

@@ -4,8 +4,8 @@ What arrives: a flat batch of tokens with borders; and which of them are read at
 `States`, one tensor after each layer.
 What never happens here: a loss. Objectives read the states.
 
-Nobody reads most tokens of a cloze after the last block: of it, only attention needs all of them. So what follows
-attention there is computed for the tokens that are asked for (`Transformer.sparing`).
+Nobody reads most tokens of a cloze after the last block: of it, only keys and values are needed of all of them. So
+queries, and what follows attention, are computed for the tokens that are asked for (`Transformer.sparing`).
 
 Shapes: T tokens, D width, P places that somebody reads.
 """
@@ -65,7 +65,7 @@ class Transformer(nn.Module):
         super().__init__()
         self.trunk = trunk
         self.sparing = True
-        """Whether the last block is computed only where it is read, once attention is through."""
+        """Whether the last block is computed only where it is read, but for what attention reads of all tokens."""
         self.embed = Embed(trunk, vocabulary, positions)
         self.layers = nn.ModuleList(make_blocks(trunk))
         self.norm = nn.LayerNorm(trunk.width, trunk.epsilon) if trunk.norm is Norm.PRE else nn.Identity()
@@ -81,8 +81,9 @@ class Transformer(nn.Module):
             layers.append(x_TD)
         if not self.sparing or not 0 < sum(map(len, asked)) < len(x_TD):
             return States((*layers, self.norm(last(x_TD, tokens.borders, draws=draws))))
-        x_PD: Tensor = self.norm(last(x_TD, tokens.borders, torch.cat(tuple(asked)), draws))
-        parts = torch.split(x_PD, [len(one) for one in asked])
+        places_P, turn_P = torch.cat(tuple(asked)).sort(stable=True)
+        x_PD: Tensor = self.norm(last(x_TD, tokens.borders, places_P, draws))
+        parts = torch.split(torch.empty_like(x_PD).index_copy(0, turn_P, x_PD), [len(one) for one in asked])
         return States(tuple(layers), tuple(zip(asked, parts, strict=True)))
 
     def _draws(self, ids_T: Tensor) -> Draws:

@@ -79,7 +79,7 @@ def test_a_pass_draws_once_and_not_a_number_too_many(asked):
     places = [torch.tensor(asked, device=DEVICE)] if asked else []
     with Watch() as seen:
         network()(tokens(), places)
-    a_block = -(-for_attention(2, 16) // 4) * 4 + 4 + 4
+    a_block = -(-for_attention(2, 16, 16) // 4) * 4 + 4 + 4
     assert seen.draws == [4 + TRUNK.depth * a_block]
 
 

@@ -53,9 +53,10 @@ def test_a_trunk_costs_what_torch_counts(trunk):
 @pytest.mark.parametrize("trunk", TRUNKS, ids=["plain", "narrow", "shared", "gated"])
 def test_a_last_block_that_is_spared_costs_what_torch_counts(trunk):
     model, tokens = network(trunk)
-    places = torch.tensor([0, 3, 8])
+    places, looks = torch.tensor([0, 3, 8]), LENGTHS[0] + LENGTHS[0] + LENGTHS[2]
     cost = trunk_cost(trunk) + spared_cost(trunk)
-    assert counted(lambda: model(tokens, (places,)).at(places)) == STEP * cost.forward(TOKENS, PAIRS, len(places))
+    counts = TOKENS, PAIRS, len(places), looks
+    assert counted(lambda: model(tokens, (places,)).at(places)) == STEP * cost.forward(*counts)
 
 
 @pytest.mark.parametrize("trunk", TRUNKS[:2], ids=["plain", "narrow"])

@@ -14,9 +14,11 @@ import torch
 
 from unmask.nets import attention, fused
 from unmask.nets.attention import Lowering, attend, chosen
+from unmask.nets.attention_tiles import AttentionTiles, Tile, tiles_for, tiles_for_some
 from unmask.nets.draws import ONE_BY_ONE, for_attention
-from unmask.nets.kernels_attention import AttentionTiles, Tile, attended, tiles_for
+from unmask.nets.kernels_attention import attended, heard_at
 from unmask.nets.layout import Borders, Sight
+from unmask.nets.transformer import Tokens, Transformer, draw_weights
 from unmask.nets.trunk import Trunk
 
 DEVICE = interpreted.DEVICE
@@ -167,7 +169,7 @@ def written_out(qkv, around, lengths, masks, rate):
 def test_both_ways_leave_out_the_same_pairs(sight, reach, tiles):
     rate, qkv, around = 0.3, states(MIXED), borders(MIXED, sight, reach)
     torch.manual_seed(7)
-    masks = left_in(ONE_BY_ONE.take(for_attention(2, len(qkv)), qkv), MIXED, 2, rate)
+    masks = left_in(ONE_BY_ONE.take(for_attention(2, len(qkv), len(qkv)), qkv), MIXED, 2, rate)
     share = torch.cat([mask.flatten() for mask in masks]).float().mean()
     assert abs(share - 0.7) < 0.02
     torch.manual_seed(7)
@@ -215,6 +217,92 @@ def test_tiles_fit_sequences():
         assert tiles.back.keys < max(2 * longest, 17)
 
 
+ASKING = [0, 5, 5, 32, 34, 34, 34, 40, *[90] * 70, 99]
+"""Places of MIXED that ask: none of some sequences, and one of them more often than its sequence has tokens."""
+
+
+def asks(places, around):
+    return torch.searchsorted(torch.tensor(places, device=DEVICE), around.offsets_S1.long(), out_int32=True)
+
+
+def some_of(qkv, around, places, rate=0.0, bias=None):
+    """What some places hear, with queries of their own."""
+    q = qkv[:, 0].index_select(0, torch.tensor(places, device=DEVICE))
+    return heard_at(q, qkv[:, 1:], around, asks(places, around), rate, bias)
+
+
+@pytest.mark.parametrize("places", [ASKING, [3], [33], list(range(100))], ids=["many", "one", "the only", "all"])
+@pytest.mark.parametrize("width", [16, 64])
+def test_what_some_places_hear_is_what_they_hear_among_all(places, width):
+    qkv, around = states(MIXED, width=width), borders(MIXED)
+    found = both(lambda x: some_of(x, around, places), qkv)
+    assert close(found, both(lambda x: attend(Lowering.DENSE, x, around)[torch.tensor(places)], qkv))
+
+
+@pytest.mark.parametrize("width", [16, 32, 64, 128])
+def test_the_tiles_that_a_gpu_takes_where_some_places_ask(width):
+    lengths = [100, 1, 0, 140]
+    qkv, around, places = states(lengths, 4, width, torch.float16), borders(lengths), [0, 7, *range(100, 200, 7)]
+    exact = both(lambda x: attend(Lowering.DENSE, x, around)[torch.tensor(places)], qkv.float())
+    assert close(both(lambda x: some_of(x, around, places), qkv), exact, 5e-3)
+    assert tiles_for_some(width, torch.bfloat16, 101_376).forward.queries <= 64
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_a_bias_is_paid_where_some_places_ask(rate):
+    qkv, around = states(MIXED).requires_grad_(), borders(MIXED)
+    bias = torch.zeros(qkv[0].numel(), device=DEVICE, requires_grad=True)
+    y = some_of(qkv, around, ASKING, rate, bias)
+    weights = torch.randn(y.shape, generator=torch.Generator().manual_seed(2)).to(y)
+    each, paid = torch.autograd.grad((y * weights).sum(), (qkv, bias))
+    assert close([paid], [each.sum(0).flatten()])
+
+
+def test_both_ways_leave_out_the_same_pairs_where_some_places_ask():
+    """Each place asks as often as it is named, with coins of its own."""
+    rate, qkv, around = 0.3, states(MIXED), borders(MIXED)
+    torch.manual_seed(7)
+    drawn = ONE_BY_ONE.take(for_attention(2, len(ASKING), len(qkv)), qkv).long()
+    one, other = drawn[: 2 * len(ASKING)].view(2, -1), drawn[2 * len(ASKING) :][: len(qkv)]
+    left = (one[..., None] * other & 0xFFFFFFFF) >= rate * 2.0**32
+    home = around.home_T(len(qkv))
+    at = torch.tensor(ASKING, device=DEVICE)
+
+    def written(x):
+        q, k, v = x.permute(1, 2, 0, 3)
+        scores = q[:, at] @ k.transpose(1, 2) * q.shape[-1] ** -0.5
+        weights = scores.masked_fill(home[at][:, None] != home, -torch.inf).softmax(-1)
+        return (weights * left / (1 - rate) @ v).transpose(0, 1)
+
+    torch.manual_seed(7)
+    assert close(both(lambda x: some_of(x, around, ASKING, rate), qkv), both(written, qkv))
+
+
+@pytest.mark.parametrize("lowering", [Lowering.KERNEL, Lowering.AUTO])
+@pytest.mark.parametrize("kernels", [True, False])
+def test_a_network_learns_from_some_places_what_it_learns_from_all(lowering, kernels):
+    """Two lists, neither in order, with places in common."""
+    trunk = Trunk(depth=2, width=32, heads=2, inner=48, dropout=0.0, attention_dropout=0.0)
+    made = Transformer(trunk, 20, 64).to(DEVICE)
+    draw_weights(made, 0.3, torch.Generator().manual_seed(1))
+    fused.use_kernels(made, kernels)
+    for block in made.blocks():
+        block.attend.work.lowering = lowering
+    ids = torch.arange(sum(MIXED), device=DEVICE) % 20
+    batch = Tokens(ids, ids, ids % 2, borders(MIXED))
+    asked = tuple(torch.tensor(some, device=DEVICE) for some in ([90, 3, 34, 3], [3, 99, 60]))
+
+    def learned(sparing):
+        made.sparing = sparing
+        made.zero_grad()
+        states = made(batch, asked if sparing else ())
+        parts = [states.at(some) for some in asked]
+        sum((part * (1 + turn)).sin().sum() for turn, part in enumerate(parts)).backward()
+        return [*parts, *(p.grad for p in made.parameters() if p.grad is not None)]
+
+    assert close(learned(True), learned(False), 1e-4)
+
+
 def fake(dtype=torch.bfloat16, width=64, cuda=True, shape=None):
     shape = shape or (8, 3, 2, width)
     sizes = {"shape": shape, "dim": lambda: len(shape), "numel": lambda: prod(shape)}
@@ -251,11 +339,20 @@ def test_on_a_gpu_halves_come_near_the_reference(sight, reach, lengths, dtype):
 
 
 @gpu
+@pytest.mark.parametrize("lengths", [[128] * 3, [512] * 2, [512, 3, 300, 129]])
+@pytest.mark.parametrize("every", [1, 7, 40])
+def test_on_a_gpu_some_places_hear_in_halves_what_they_hear_among_all(lengths, every):
+    qkv, around, places = states(lengths, 12, 64, torch.bfloat16), borders(lengths), list(range(0, sum(lengths), every))
+    exact = both(lambda x: attend(Lowering.DENSE, x, around)[torch.tensor(places, device=DEVICE)], qkv.float())
+    assert close(both(lambda x: some_of(x, around, places), qkv), exact, 2e-2)
+
+
+@gpu
 @pytest.mark.parametrize("lengths", [[128] * 3, [512, 3, 300, 129]])
 def test_on_a_gpu_dropout_in_halves_leaves_out_the_same_pairs_on_both_ways(lengths):
     rate, qkv, around = 0.1, states(lengths, 2, 64, torch.bfloat16), borders(lengths)
     torch.manual_seed(7)
-    masks = left_in(ONE_BY_ONE.take(for_attention(2, len(qkv)), qkv), lengths, 2, rate)
+    masks = left_in(ONE_BY_ONE.take(for_attention(2, len(qkv), len(qkv)), qkv), lengths, 2, rate)
     torch.manual_seed(7)
     found = both(lambda x: attended(x, around, rate), qkv)
     assert close(found, both(lambda x: written_out(x, around, lengths, masks, rate), qkv.float()), 2e-2)
