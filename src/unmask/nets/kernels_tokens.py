@@ -6,7 +6,7 @@ the logits; drawn ids. What never happens here: probabilities in memory.
 Rows may be longer than the vocabulary (STRIDE and VOCABULARY): what stands behind it does not count, and its gradient
 is 0. It is loaded nevertheless, so that a length which nothing divides does not part the loads.
 
-Shapes: P rows, V a block of the vocabulary (BLOCK).
+Shapes: P rows, V a block of the vocabulary (BLOCK), of which L lanes hold W neighbours each.
 """
 
 from __future__ import annotations
@@ -15,6 +15,11 @@ import triton
 import triton.language as tl
 
 from unmask.nets.kernels_sums import no_sums, with_block
+
+LANE = tl.constexpr(8)
+"""Logits that one thread loads at once. A running softmax for each lane needs no word from other threads until the
+end of a row; one for all of them would wait for the slowest at every block.
+"""
 
 
 @triton.jit
@@ -28,18 +33,18 @@ def entropy_forward(
     answer = tl.load(answers_ptr + row)
     asked = answer >= 0
     wanted = tl.load(row_ptr + answer, mask=asked, other=0.0).to(tl.float32)
-    top = wanted * 0.0 - 1e30  # below every logit, yet a number: the difference of two of them is 0
-    sum_V = tl.zeros([BLOCK], tl.float32)
-    beaten_V = tl.zeros([BLOCK], tl.int32)
+    top_L, sum_L = _nothing(BLOCK)
+    beaten_L = tl.zeros([BLOCK // LANE], tl.int32)
     for start in range(0, VOCABULARY, BLOCK):
-        at_V = start + tl.arange(0, BLOCK)
-        x_V = _held(row_ptr, at_V, VOCABULARY, STRIDE)
-        top, sum_V = _summed(top, sum_V, x_V)
-        beaten_V |= ((x_V > wanted) | ((x_V == wanted) & (at_V < answer))).to(tl.int32)
-    whole = top + tl.log(tl.sum(sum_V, 0))
+        at_LW = _lanes(start, BLOCK)
+        x_LW = _held(row_ptr, at_LW, VOCABULARY, STRIDE)
+        top_L, sum_L = _summed(top_L, sum_L, x_LW)
+        beaten_L |= tl.max(((x_LW > wanted) | ((x_LW == wanted) & (at_LW < answer))).to(tl.int32), 1)
+    top, total = _together(top_L, sum_L)
+    whole = top + tl.log(total)
     tl.store(whole_ptr + row, whole)
     tl.store(loss_ptr + row, tl.where(asked, whole - wanted, 0.0))
-    tl.store(right_ptr + row, (asked & (tl.max(beaten_V, 0) == 0)).to(tl.int8))
+    tl.store(right_ptr + row, (asked & (tl.max(beaten_L, 0) == 0)).to(tl.int8))
 
 
 @triton.jit(do_not_specialize=["rows"])
@@ -75,13 +80,12 @@ def draw_tokens(
     row = tl.program_id(0)
     row_ptr = logits_ptr + row.to(tl.int64) * STRIDE
     chance = tl.load(chance_ptr + row).to(tl.float32)
-    top = chance * 0.0 - 1e30
-    sum_V = tl.zeros([BLOCK], tl.float32)
+    top_L, sum_L = _nothing(BLOCK)
     for start in range(0, VOCABULARY, BLOCK):
-        at_V = start + tl.arange(0, BLOCK)
-        x_V = _held(row_ptr, at_V, VOCABULARY, STRIDE)
-        top, sum_V = _summed(top, sum_V, x_V)
-    reached = chance * tl.sum(sum_V, 0)
+        x_LW = _held(row_ptr, _lanes(start, BLOCK), VOCABULARY, STRIDE)
+        top_L, sum_L = _summed(top_L, sum_L, x_LW)
+    top, total = _together(top_L, sum_L)
+    reached = chance * total
     passed = chance * 0.0
     before_V = tl.zeros([BLOCK], tl.int32)
     for start in range(0, VOCABULARY, BLOCK):
@@ -95,14 +99,33 @@ def draw_tokens(
 
 
 @triton.jit
-def _summed(top, sum_V, x_V):
-    """The highest logit so far and the sums of a running softmax, with one more part of the row."""
-    higher = tl.maximum(top, tl.max(x_V, 0))
-    return higher, sum_V * tl.exp(top - higher) + tl.exp(x_V - higher)
+def _nothing(BLOCK: tl.constexpr):
+    """A running softmax of nothing, for each lane: below every logit, yet a number, so that two of them differ by 0."""
+    return tl.full([BLOCK // LANE], -1e30, tl.float32), tl.zeros([BLOCK // LANE], tl.float32)
 
 
 @triton.jit
-def _held(row_ptr, at_V, VOCABULARY: tl.constexpr, STRIDE: tl.constexpr):
+def _lanes(start, BLOCK: tl.constexpr):
+    """The places of a block, with those of a lane beside each other."""
+    return start + tl.arange(0, BLOCK // LANE)[:, None] * LANE + tl.arange(0, LANE)[None, :]
+
+
+@triton.jit
+def _summed(top_L, sum_L, x_LW):
+    """The highest logit of each lane so far and the sum of its running softmax, with one more part of the row."""
+    higher_L = tl.maximum(top_L, tl.max(x_LW, 1))
+    return higher_L, sum_L * tl.exp(top_L - higher_L) + tl.sum(tl.exp(x_LW - higher_L[:, None]), 1)
+
+
+@triton.jit
+def _together(top_L, sum_L):
+    """The highest logit of a row, and the sum of its softmax."""
+    top = tl.max(top_L, 0)
+    return top, tl.sum(sum_L * tl.exp(top_L - top), 0)
+
+
+@triton.jit
+def _held(row_ptr, at, VOCABULARY: tl.constexpr, STRIDE: tl.constexpr):
     """A part of a row; behind the vocabulary nothing is likely at all."""
-    x_V = tl.load(row_ptr + at_V, mask=at_V < STRIDE, other=0.0).to(tl.float32)
-    return tl.where(at_V < VOCABULARY, x_V, -float("inf"))
+    x = tl.load(row_ptr + at, mask=at < STRIDE, other=0.0).to(tl.float32)
+    return tl.where(at < VOCABULARY, x, -float("inf"))
