@@ -240,7 +240,12 @@ def _wishes() -> argparse.Namespace:
     parser.add_argument("--masked", action="store_true", help="theirs compiled also with a mask of ones")
     parser.add_argument("--members", nargs="*", help="members instead, by name or all of them; needs --data")
     parser.add_argument("--even", action="store_true", help="with --members: batches evened out to few shapes")
-    parser.add_argument("--aside", action="store_true", help="with --members: generators go back beside the trunk")
+    parser.add_argument(
+        "--aside",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="with --members and --graphs: generators go back beside the trunk",
+    )
     parser.add_argument("--plain", action="store_true", help="ours as `unmask pretrain --plain` has it")
     parser.add_argument("--graphs", action="store_true", help="our steps as CUDA graphs")
     parser.add_argument("--profile", action="store_true", help="also the kernels and the gaps of one step of ours")

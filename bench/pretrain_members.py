@@ -1,7 +1,8 @@
 """Every member on one device, with real text through the real loader: what `pretrain_gpu.py --members` measures.
 
 What arrives: a prepared corpus. What leaves: one line for each member, size, row length and way to compute: real tokens
-a second, the share of a step that waited for data, memory, and the share of the measured rate of a large product.
+a second, the share of a step that waited for data, what the host did meanwhile, memory, and the share of the measured
+rate of a large product.
 Operations are counted as papers count them, with the last block at all places; so are ceilings.
 What never happens here: a member by name. The family is walked, and each is trained as its recipe says: its own task,
 optimiser and dropout, in the size that was asked for. A member that the corpus was not prepared for is named and left.
@@ -37,7 +38,7 @@ from unmask.train.worker import make_worker
 SEED = 1
 HEAD = (
     f"{'member':>10} {'size':>6} {'rows':>8} {'how':18} {'tokens/s':>11} {'ms/step':>8} {'waited':>7} {'lost':>6} "
-    f"{'GiB':>6} {'TFLOP/s':>8} {'of peak':>8} {'ceiling':>11} {'of it':>8} {'loss':>7}"
+    f"{'made':>5} {'asked':>5} {'GiB':>6} {'TFLOP/s':>8} {'of peak':>8} {'ceiling':>11} {'of it':>8} {'loss':>7}"
 )
 
 
@@ -55,6 +56,10 @@ class Found:
     """The share of a step that the host waited for its lesson."""
     lost: float
     """The share of a step that it is faster by if its lesson lies ready."""
+    made: float
+    """Milliseconds until a lesson lay ready, while steps were taken."""
+    asking: float
+    """Milliseconds that the host took to ask the device for a step."""
     gib: float
     tflops: float
     of_peak: float
@@ -67,8 +72,8 @@ class Found:
         return (
             f"{self.member:>10} {self.size:>6} {self.rows:>8} {self.how:18} {self.tokens_per_second:>11,.0f} "
             f"{self.ms_per_step:>8.1f} {100 * self.waited:>6.2f}% {100 * self.lost:>5.1f}% "
-            f"{self.gib:>6.1f} {self.tflops:>8.2f} {100 * self.of_peak:>7.1f}% {self.ceiling:>11,.0f} "
-            f"{100 * self.tokens_per_second / self.ceiling:>7.1f}% {self.loss:>7.3f}"
+            f"{self.made:>5.1f} {self.asking:>5.1f} {self.gib:>6.1f} {self.tflops:>8.2f} {100 * self.of_peak:>7.1f}% "
+            f"{self.ceiling:>11,.0f} {100 * self.tokens_per_second / self.ceiling:>7.1f}% {self.loss:>7.3f}"
         )
 
 
@@ -110,7 +115,7 @@ def _each_way(recipe: Recipe, course: Lessons, size: str, wish: argparse.Namespa
             even=wish.even,
             graphs=recorded,
             fused=choose_fused(device) and not wish.plain,
-            aside=wish.aside,
+            aside=wish.aside and not wish.plain,
             sparing=not wish.plain,
             queue=max(choose_queue(device), int(recorded)),
         )
@@ -167,6 +172,8 @@ def _found(recipe: Recipe, timed: Timed, meter: Meter, vocabulary: int, peak: fl
         ms_per_step=1000 * timed.seconds,
         waited=timed.stalled,
         lost=timed.lost,
+        made=1000 * timed.made,
+        asking=1000 * timed.asking,
         gib=timed.gib,
         tflops=tflops,
         of_peak=tflops / peak,

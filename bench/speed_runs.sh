@@ -50,7 +50,7 @@ case $what in
     python "$here/pretrain_gpu.py" --members --data "$data" --sizes base --lengths 128 --tokens 65536 --graphs --no-compile \
       --steps 20 --out "$out/members.json" | tee "$out/members.txt"
     for tokens in 65536 16384; do
-      for aside in "" --aside; do # its generator goes back behind the trunk, and beside it
+      for aside in "" --no-aside; do # its generator goes back beside the trunk, and behind it
         python "$here/pretrain_gpu.py" --members electra --data "$data" --sizes small --lengths 128 --tokens $tokens --graphs \
           --no-compile --steps 100 $aside --out "$out/electra-$tokens$aside.json" | tee "$out/electra-$tokens$aside.txt"
       done

@@ -18,7 +18,7 @@ import torch
 
 from unmask.records import Instance
 from unmask.train.course import ALONE, Course, Crew, Lesson, Moment
-from unmask.train.loading import Loader
+from unmask.train.loading import Coming, Loader
 from unmask.train.numbers import Numbers
 from unmask.train.optim import set_rate
 from unmask.train.repeats import Repeats
@@ -67,6 +67,10 @@ class Timed:
     """Tokens that were computed: those of the lessons, and what filled batches up to round shapes."""
     shapes: int = 0
     """In how many shapes batches came, where steps are recorded."""
+    made: float = 0.0
+    """Seconds from the wish for a lesson until it lay ready, while steps were taken."""
+    asking: float = 0.0
+    """Seconds that the host took to ask the device for a step."""
 
     @property
     def stalled(self) -> float:
@@ -103,24 +107,28 @@ def learn(worker: Worker, course: Course, steps: int, rate: float = 1.0) -> Time
     lessons: list[Lesson] = []
     waits: list[float] = []
     places: list[int] = []
+    made: list[float] = []
+    asking: list[float] = []
     recorded = isinstance(worker.repeats, Repeats)
     enough, seconds = (QUIET, SECONDS) if recorded else (WARM, 0.0)
     shapes, quiet, since = _shapes(worker), -1, time.perf_counter()
     began: Mark | None = None
     set_rate(worker.optimizer, rate)
     with Loader.open(course, crew, worker.run) as loader:
-        coming = loader.ask(Moment(0, 0.0))
+        coming = _asked(loader, 0, made)
         for step in range(PATIENT + steps):
             quiet, since = (quiet + 1, since) if _shapes(worker) == shapes else (0, time.perf_counter())
             shapes = _shapes(worker)
             known = quiet >= enough and time.perf_counter() >= since + seconds
             if began is None and (known or step == PATIENT):
                 began = Mark(device)
-                waits, lessons, places = [], [], []
+                waits, lessons, places, asking = [], [], [], []
+                made.clear()
             loaded, waited = coming.take()
-            coming = loader.ask(Moment(step + 1, 0.0))
-            counts = loaded.lesson.asked()
+            coming = _asked(loader, step + 1, made)
+            counts, before = loaded.lesson.asked(), time.perf_counter()
             queued.append((worker.take(loaded, counts, step), max(counts[0], 1)))
+            asking.append(time.perf_counter() - before)
             if len(queued) > worker.queue:
                 said, count = queued.popleft()
                 loss = said.read()[1] / count
@@ -135,7 +143,16 @@ def learn(worker: Worker, course: Course, steps: int, rate: float = 1.0) -> Time
     most, shapes = gib(device), _shapes(worker)
     ready = _again(worker, lessons, step)
     tokens, waited, filled = (sum(some) / steps for some in ([one.tokens for one in lessons], waits, places))
-    return Timed(seconds, waited, ready, tokens, loss, most, tuple(lessons), filled, shapes[0])
+    host = (sum(some) / max(len(some), 1) for some in (made, asking))
+    return Timed(seconds, waited, ready, tokens, loss, most, tuple(lessons), filled, shapes[0], *host)
+
+
+def _asked(loader: Loader, step: int, made: list[float]) -> Coming:
+    """A lesson that is being made; how long that takes will be noted."""
+    began = time.perf_counter()
+    coming = loader.ask(Moment(step, 0.0))
+    coming.future.add_done_callback(lambda _: made.append(time.perf_counter() - began))
+    return coming
 
 
 def _again(worker: Worker, lessons: Sequence[Lesson], step: int) -> float:

@@ -106,7 +106,7 @@ def run_here(
     """A run with nothing left open, as suits the machine that is there; `replace` changes the rest.
 
     Steps are recorded where a device is given kernels one by one, and can be given all of them at once. `plain` does
-    without kernels of our own, and computes the last block everywhere.
+    without kernels of our own, computes the last block everywhere, and one network after the other.
     """
     where = choose_device(device)
     record = where.type == "cuda" if graphs == "auto" else graphs == "on"
@@ -116,6 +116,7 @@ def run_here(
         micro=choose_micro(where),
         graphs=record,
         fused=not plain and choose_fused(where),
+        aside=record and where.type == "cuda" and not plain,
         sparing=not plain,
         queue=max(choose_queue(where), int(record)),
     )
