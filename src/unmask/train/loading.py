@@ -67,7 +67,7 @@ class Lane:
         """Let kernels that are queued from now on wait for the tensors, on the device, and keep their memory so long.
 
         Copies that were queued later, for a lesson after this one, are waited for too; there are none: the loop asks
-        for the next lesson when it has taken this one.
+        for the next lesson when it has taken this one at the earliest.
         """
         for stream in self.streams:
             kernels = torch.cuda.current_stream(self.device)
