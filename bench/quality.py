@@ -80,6 +80,8 @@ def _ours(wish: argparse.Namespace) -> list[tuple[float, float]]:
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 340, 48, 20, 24, 42
 COLOURS = ("#0072b2", "#d55e00")
+ROUND = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600)
+"""Seconds between two marks."""
 
 
 def drawn(curves: dict[str, Curve]) -> str:
@@ -100,9 +102,10 @@ def drawn(curves: dict[str, Curve]) -> str:
         _, y = place(0, level)
         parts.append(f'<line class="g" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>')
         parts.append(f'<text x="{LEFT - 8}" y="{y + 4}" text-anchor="end">{level}</text>')
-    for number in range(6):
-        x, _ = place(most * number / 5, low)
-        parts.append(f'<text x="{x}" y="{HEIGHT - 24}" text-anchor="middle">{most * number / 5:.0f}</text>')
+    apart = next(step for step in (*ROUND, most) if most / step < 8)
+    for number in range(int(most / apart) + 1):
+        x, _ = place(apart * number, low)
+        parts.append(f'<text x="{x}" y="{HEIGHT - 24}" text-anchor="middle">{apart * number:.0f}</text>')
     for turn, ((name, curve), colour) in enumerate(zip(curves.items(), COLOURS, strict=True)):
         path = " ".join(f"{x},{y}" for x, y in (place(*point) for point in curve))
         parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{path}"/>')
