@@ -2,7 +2,7 @@
 # What is known of the speed on one GPU, in the order in which it should be asked: are the kernels right, which tiles are
 # fastest, what does a step take, and where does its time go.
 #
-#   bench/speed_runs.sh right|tiles|where|step|members|documents|first|quality DATA OUT [DATA ...]
+#   bench/speed_runs.sh right|tiles|where|step|members|behind|documents|first|quality DATA OUT [DATA ...]
 #
 # DATA is a prepared corpus; `documents` takes further ones in the same run.
 # WORKERS=8 spreads `right` over processes (pytest-xdist): most of its time goes into compiling some hundred kernels.
@@ -15,6 +15,13 @@ mkdir -p "$out"
 base=(--vocabulary 30522 --sizes base --data "$data")
 full=(--lengths 512 --rows 256) # 128 thousand places
 short=(--lengths 128 --rows 1024)
+
+electra() { # small, with many tokens in a step and with few
+  for tokens in 65536 16384; do
+    python "$here/pretrain_gpu.py" --members electra --data "$data" --sizes small --lengths 128 --tokens $tokens --graphs --no-compile \
+      --steps 100 "$@" --out "$out/electra-$tokens$*.json" | tee "$out/electra-$tokens$*.txt"
+  done
+}
 
 case $what in
   right) python -m pytest -q -p no:cacheprovider ${WORKERS:+-p no:benchmark -n "$WORKERS"} tests/unit/nets tests/unit/train \
@@ -40,7 +47,7 @@ case $what in
     trap 'kill $watch' EXIT
     for rows in full short; do
       declare -n chosen=$rows
-      python "$here/pretrain_gpu.py" "${base[@]}" "${chosen[@]}" --graphs --masked --dropout 0 --steps 20 \
+      python "$here/pretrain_gpu.py" "${base[@]}" "${chosen[@]}" --graphs --dropout 0 --steps 20 \
         --out "$out/step-$rows.json" | tee "$out/step-$rows.txt"
       python "$here/pretrain_gpu.py" "${base[@]}" "${chosen[@]}" --graphs --no-theirs --dropout 0.1 --steps 20 \
         --out "$out/step-$rows-dropout.json" | tee "$out/step-$rows-dropout.txt"
@@ -49,20 +56,18 @@ case $what in
   members)
     python "$here/pretrain_gpu.py" --members --data "$data" --sizes base --lengths 128 --tokens 65536 --graphs --no-compile \
       --steps 20 --out "$out/members.json" | tee "$out/members.txt"
-    for tokens in 65536 16384; do
-      for aside in "" --no-aside; do # its generator goes back beside the trunk, and behind it
-        python "$here/pretrain_gpu.py" --members electra --data "$data" --sizes small --lengths 128 --tokens $tokens --graphs \
-          --no-compile --steps 100 $aside --out "$out/electra-$tokens$aside.json" | tee "$out/electra-$tokens$aside.txt"
-      done
-    done
+    electra
     ;;
+  behind) electra --no-aside ;; # its generator goes back behind the trunk, not beside it
   documents) # the same network for all languages
     python "$here/documents.py" --data "$data" ${more[@]+"${more[@]}"} --size base --vocabulary 30522 --out "$out/documents.json" | tee "$out/documents.txt"
     ;;
   quality)
-    python "$here/quality.py" --data "$data" --size base --trials 10 --their-loaders 8 --try-minutes 0.75 --out "$out/quality" | tee "$out/quality.txt"
+    # RATES: those that theirs tries, if not the usual three
+    python "$here/quality.py" --data "$data" --size base --trials 10 --their-loaders 8 --try-minutes 0.75 ${RATES:+--their-rates $RATES} \
+      --out "$out/quality" | tee "$out/quality.txt"
     ;;
   first) python "$here/first_step.py" --data "$data" | tee "$out/first.txt" ;;
-  *) echo "speed_runs.sh: right, tiles, where, step, members, documents, first or quality; found $what" >&2; exit 2 ;;
+  *) echo "speed_runs.sh: right, tiles, where, step, members, behind, documents, first or quality; found $what" >&2; exit 2 ;;
 esac
 echo "speed_runs.sh: $what took $SECONDS s"
