@@ -10,7 +10,7 @@ attention reach on the device; a ceiling is the time of everything that a step c
 - heads, and 12 bytes for each logit.
 
 Loading, the move of the weights and launches are left out. The last block counts at all places, as in the published
-ceilings; ours spares 5 % of the products of a network of twelve blocks there.
+ceilings; ours spares 6 % of the products of a network of twelve blocks there.
 """
 
 from __future__ import annotations

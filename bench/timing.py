@@ -125,11 +125,12 @@ def learn(worker: Worker, course: Course, steps: int, rate: float = 1.0) -> Time
                 waits, lessons, places, asking = [], [], [], []
                 made.clear()
             loaded, waited = coming.take()
-            coming = coming if recorded else _asked(loader, step + 1, made)
+            at_once = recorded and loaded.evened
+            coming = coming if at_once else _asked(loader, step + 1, made)
             counts, before = loaded.lesson.asked(), time.perf_counter()
             queued.append((worker.take(loaded, counts, step), max(counts[0], 1)))
             asking.append(time.perf_counter() - before)
-            coming = _asked(loader, step + 1, made) if recorded else coming
+            coming = _asked(loader, step + 1, made) if at_once else coming
             if len(queued) > worker.queue:
                 said, count = queued.popleft()
                 loss = said.read()[1] / count

@@ -59,10 +59,11 @@ class Attention(Lowered):
         `some`: the tokens that ask what was heard, if not all do.
         """
         if isinstance(around, Kept):
+            assert some is None, "the newest tokens all ask"
             y_THK = around.join(self._project(x_TD))
         elif some is None:
             y_THK = self._attend(x_TD, around.plain(), draws)
-        elif self._can_ask(x_TD, around.plain()):
+        elif self._can_ask(x_TD, around.plain(), len(some.places_P)):
             y_THK = self._ask(x_TD, around.plain(), some, draws)
         else:
             y_THK = self._attend(x_TD, around.plain(), draws).index_select(0, some.places_P)
@@ -94,11 +95,15 @@ class Attention(Lowered):
         lowering = chosen(self.lowering, qkv_T3HK, dropout, borders.sight, self.fused)
         return attend(lowering, qkv_T3HK, borders, dropout, owed_3D, draws)
 
-    def _can_ask(self, x_TD: Tensor, borders: Borders) -> bool:
-        """Whether queries can be those of some tokens alone: in our kernels, or on a CPU, whose lists are at hand."""
+    def _can_ask(self, x_TD: Tensor, borders: Borders, asking: int) -> bool:
+        """Whether queries can be those of some tokens alone: in our kernels, or on a CPU, whose lists are at hand.
+
+        In kernels only where they are few: those for all tokens of short sequences are faster by themselves.
+        """
         plain = type(self.qkv) is nn.Linear and borders.sight is Sight.FULL and not torch.compiler.is_compiling()
         kernel = self.fused and served(x_TD) and self.head_width in WIDTHS and states_type(x_TD) in HALVES
-        return plain and (x_TD.is_cpu or (kernel and self.lowering in (Lowering.AUTO, Lowering.KERNEL)))
+        few = 2 * asking <= len(x_TD) and self.lowering in (Lowering.AUTO, Lowering.KERNEL)
+        return plain and (x_TD.is_cpu or (kernel and few))
 
     def _ask(self, x_TD: Tensor, borders: Borders, some: Some, draws: Draws) -> Tensor:
         """What some tokens hear, with the queries of these alone."""

@@ -102,7 +102,7 @@ def tiles_for_some(width: int, dtype: torch.dtype, shared: int = _ENOUGH) -> Att
     table = LONG_TILES[width].free() if shared < _ENOUGH else LONG_TILES[width]
     assert table.queries is not None
     forward = replace(table.forward.cut(_FEW), registers=None)
-    return AttentionTiles(forward, table.back.cut(_FEW), table.queries.cut(_FEW))
+    return AttentionTiles(forward, table.back, table.queries.cut(_FEW))
 
 
 @cache

@@ -59,9 +59,9 @@ class AtOnce:
         return taken
 
 
-def for_attention(heads: int, asking: int, asked: int) -> int:
+def for_attention(heads: int, queries: int, keys: int) -> int:
     """What decides about dropout: a number for each head and token as a query, then one for each token as a key."""
-    return heads * asking + asked + _MARGIN
+    return heads * queries + keys + _MARGIN
 
 
 def _rounded(count: int) -> int:

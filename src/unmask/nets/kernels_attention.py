@@ -98,13 +98,13 @@ class _Work:
         drawn = draws.take(for_attention(heads, asking, len(kv_T2HK)), q_PHK) if dropout else asks_S1
         return _Work(borders, asks_S1, dropout, drawn, owed is not None and owed.requires_grad)
 
-    def owed(self, kv_T2HK: Tensor, tiles: AttentionTiles) -> Tensor:
+    def owed(self, q_PHK: Tensor, kv_T2HK: Tensor, tiles: AttentionTiles) -> Tensor:
         """Room for the sums that tiles leave behind, one for each at least: of queries, keys and values.
 
         A short sequence is one tile, and leaves sums even if it is empty; of longer ones some room may stay as it is.
         """
         size = min(tiles.queries.queries, tiles.back.keys) if tiles.queries else 0
-        parts = self.borders.count + (len(kv_T2HK) // size + 1 if size else 0)
+        parts = self.borders.count + (max(len(q_PHK), len(kv_T2HK)) // size + 1 if size else 0)
         shape = (parts if self.owes else 0, 3, *kv_T2HK.shape[2:])
         room = kv_T2HK.new_zeros if size else kv_T2HK.new_empty
         return room(shape, dtype=torch.float32)
@@ -155,7 +155,7 @@ class _Work:
     ) -> Tensor:
         """Write gradients of queries, and of keys and values, from what was read and `made` of it; the sums owed."""
         sums_HP, *y = made
-        dy_PHK, owed = dy_PHK.contiguous(), self.owed(read[1], tiles)
+        dy_PHK, owed = dy_PHK.contiguous(), self.owed(*read, tiles)
         if tiles.queries:
             known = sums_HP, torch.empty_like(sums_HP), dy_PHK, *to, owed
             self.launch(long_back.back_to_queries, tiles.queries, tiles.queries.queries, *read, *known, *y)

@@ -83,7 +83,7 @@ class Transformer(nn.Module):
             return States((*layers, self.norm(last(x_TD, tokens.borders, draws=draws))))
         places_P, turn_P = torch.cat(tuple(asked)).sort(stable=True)
         x_PD: Tensor = self.norm(last(x_TD, tokens.borders, places_P, draws))
-        parts = torch.split(torch.empty_like(x_PD).index_copy(0, turn_P, x_PD), [len(one) for one in asked])
+        parts = torch.split(torch.empty_like(x_PD).index_copy_(0, turn_P, x_PD), [len(one) for one in asked])
         return States(tuple(layers), tuple(zip(asked, parts, strict=True)))
 
     def _draws(self, ids_T: Tensor) -> Draws:

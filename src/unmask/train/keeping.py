@@ -143,6 +143,7 @@ def _start(worker: Worker, state: State) -> dict[str, object]:
         "graphs": run.graphs,
         "fused": run.kernels,
         "sparing": run.spares,
+        "aside": bool(worker.learner.aside.streams),
         "queue": worker.queue,
         "torch": torch.__version__,
         "time": datetime.now().astimezone().isoformat(timespec="seconds"),

@@ -115,7 +115,7 @@ class _Loop:
         size = Size.of(self.worker.processes.summed(Size.asks(loaded.lesson)))
         before = state.progress
         after = replace(before, step=before.step + 1, tokens=before.tokens + int(size.tokens))
-        at_once = self.worker.repeats is not None
+        at_once = self.worker.repeats is not None and loaded.evened
         coming = coming if at_once else self._ask(after)
         rate = multiplier(self.training.descent.schedule, before.step, self._share(before))
         set_rate(self.worker.optimizer, rate)

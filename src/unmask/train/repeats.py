@@ -74,7 +74,7 @@ class Repeats(Generic[V]):
             self.pool = self.pool or torch.cuda.graph_pool_handle()
             self.stream = self.stream or torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
             graph = torch.cuda.CUDAGraph()
-            # Thread-local: a lesson is being made in another thread, which allocates and copies meanwhile.
+            # Thread-local: a lesson may be made in another thread, which allocates and copies meanwhile.
             with torch.cuda.graph(graph, self.pool, self.stream, capture_error_mode="thread_local"):
                 result = self.work(places)
 

@@ -44,9 +44,9 @@ class Run:
     fused: bool = False
     """Whether attention and the work around matrix products are done by kernels of our own, where there are some."""
     aside: bool = False
-    """Whether a network ahead of the trunk goes its way back beside the trunk's, where steps are recorded."""
+    """Whether a network ahead of the trunk goes its way back beside the trunk's; for steps recorded in bfloat16."""
     sparing: bool = True
-    """Whether the last block is computed only at the places that are read, once attention is through."""
+    """Whether the last block is computed only at the places that are read, but for keys and values."""
     queue: int = 0
     """How many steps may be queued on the device before the numbers of one are looked at; 0 looks at once."""
     keep: int = 2

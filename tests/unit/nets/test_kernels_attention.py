@@ -248,11 +248,12 @@ def test_the_tiles_that_a_gpu_takes_where_some_places_ask(width):
     assert tiles_for_some(width, torch.bfloat16, 101_376).forward.queries <= 64
 
 
+@pytest.mark.parametrize("places", [ASKING, sorted([*range(100)] * 3)], ids=["some", "each three times"])
 @pytest.mark.parametrize("rate", [0.0, 0.3])
-def test_a_bias_is_paid_where_some_places_ask(rate):
+def test_a_bias_is_paid_where_some_places_ask(rate, places):
     qkv, around = states(MIXED).requires_grad_(), borders(MIXED)
     bias = torch.zeros(qkv[0].numel(), device=DEVICE, requires_grad=True)
-    y = some_of(qkv, around, ASKING, rate, bias)
+    y = some_of(qkv, around, places, rate, bias)
     weights = torch.randn(y.shape, generator=torch.Generator().manual_seed(2)).to(y)
     each, paid = torch.autograd.grad((y * weights).sum(), (qkv, bias))
     assert close([paid], [each.sum(0).flatten()])
