@@ -12,7 +12,6 @@ import triton
 import triton.language as tl
 
 from unmask.nets.kernels_attention_long import (
-    LOG2E,
     coins,
     keys_seen,
     left_in,
@@ -24,6 +23,7 @@ from unmask.nets.kernels_attention_long import (
     stretch,
     task,
 )
+from unmask.nets.kernels_powers import LOG2E
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 

@@ -16,9 +16,10 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from unmask.nets.kernels_powers import LOG2E
+
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
-LOG2E = tl.constexpr(1.4426950408889634)
 LOWEST = tl.constexpr(-1e30)
 """Below every score, yet a number: the difference of two of them is 0."""
 

@@ -15,7 +15,8 @@ import triton
 import triton.language as tl
 
 from unmask.nets.kernels_attention_back import sum_up, weighed
-from unmask.nets.kernels_attention_long import LOG2E, LOWEST, coins, left_in, of_keys, of_queries, put, rows, seen, task
+from unmask.nets.kernels_attention_long import LOWEST, coins, left_in, of_keys, of_queries, put, rows, seen, task
+from unmask.nets.kernels_powers import LOG2E
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 

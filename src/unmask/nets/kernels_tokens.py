@@ -14,6 +14,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from unmask.nets.kernels_powers import e_to
 from unmask.nets.kernels_sums import no_sums, with_block
 
 LANE = tl.constexpr(8)
@@ -63,7 +64,7 @@ def entropy_backward(
         whole_R = tl.load(whole_ptr + row_R, mask=row_R < rows, other=0.0)
         held_RV = (row_R < rows)[:, None] & (at_V < STRIDE)[None, :]
         x_RV = tl.load(logits_ptr + at_RV, mask=held_RV, other=0.0).to(tl.float32)
-        chance_RV = tl.where((at_V < VOCABULARY)[None, :], tl.exp(x_RV - whole_R[:, None]), 0.0)
+        chance_RV = tl.where((at_V < VOCABULARY)[None, :], e_to(x_RV - whole_R[:, None]), 0.0)
         off_RV = tl.where(at_V[None, :] == answer_R[:, None], chance_RV - 1.0, chance_RV)
         grad_RV = tl.where((answer_R >= 0)[:, None], off_RV * scale, 0.0)
         tl.store(logits_ptr + at_RV, grad_RV, mask=held_RV)
@@ -91,7 +92,7 @@ def draw_tokens(
     for start in range(0, VOCABULARY, BLOCK):
         at_V = start + tl.arange(0, BLOCK)
         x_V = _held(row_ptr, at_V, VOCABULARY, STRIDE)
-        part_V = tl.exp(x_V - top)
+        part_V = e_to(x_V - top)
         before_V += ((passed + tl.cumsum(part_V, 0) <= reached) & (at_V < VOCABULARY)).to(tl.int32)
         passed += tl.sum(part_V, 0)
     # Two sums in another order may end a little apart; no draw falls behind the last word.
@@ -114,14 +115,14 @@ def _lanes(start, BLOCK: tl.constexpr):
 def _summed(top_L, sum_L, x_LW):
     """The highest logit of each lane so far and the sum of its running softmax, with one more part of the row."""
     higher_L = tl.maximum(top_L, tl.max(x_LW, 1))
-    return higher_L, sum_L * tl.exp(top_L - higher_L) + tl.sum(tl.exp(x_LW - higher_L[:, None]), 1)
+    return higher_L, sum_L * e_to(top_L - higher_L) + tl.sum(e_to(x_LW - higher_L[:, None]), 1)
 
 
 @triton.jit
 def _together(top_L, sum_L):
     """The highest logit of a row, and the sum of its softmax."""
     top = tl.max(top_L, 0)
-    return top, tl.sum(sum_L * tl.exp(top_L - top), 0)
+    return top, tl.sum(sum_L * e_to(top_L - top), 0)
 
 
 @triton.jit

@@ -284,8 +284,9 @@ def test_both_ways_leave_out_the_same_pairs_where_some_places_ask():
 def test_a_network_learns_from_some_places_what_it_learns_from_all(lowering, kernels):
     """Two lists, neither in order, with places in common."""
     trunk = Trunk(depth=2, width=32, heads=2, inner=48, dropout=0.0, attention_dropout=0.0)
-    made = Transformer(trunk, 20, 64).to(DEVICE)
+    made = Transformer(trunk, 20, 64)
     draw_weights(made, 0.3, torch.Generator().manual_seed(1))
+    made.to(DEVICE)
     fused.use_kernels(made, kernels)
     for block in made.blocks():
         block.attend.work.lowering = lowering
