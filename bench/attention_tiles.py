@@ -31,6 +31,7 @@ FORWARD = (
 QUERIES = (
     *(Tile(128, 64, 8, stages, registers=most) for stages in (2, 3) for most in (None, 128)),
     *(Tile(64, 64, 4, stages, registers=most) for stages in (2, 3) for most in (None, 168)),
+    *(Tile(64, 32, 4, 3, registers=most) for most in (None, 128)),
     *(Tile(*sizes) for sizes in ((128, 128, 8, 2), (64, 128, 4, 2), (128, 32, 4, 3), (128, 64, 4, 2))),
 )
 KEYS = (

@@ -6,6 +6,8 @@
 #
 # DATA is a prepared corpus; `documents` takes further ones in the same run.
 # WORKERS=8 spreads `right` over processes (pytest-xdist): most of its time goes into compiling some hundred kernels.
+# PLACES=65536 gives a `step` half as many places as it has otherwise: logits of all places are then fewer than
+# 2^31, which may serve theirs better.
 set -euo pipefail
 
 what=$1 data=$2 out=$3
@@ -13,8 +15,9 @@ more=("${@:4}")
 here=$(dirname "$0")
 mkdir -p "$out"
 base=(--vocabulary 30522 --sizes base --data "$data")
-full=(--lengths 512 --rows 256) # 128 thousand places
-short=(--lengths 128 --rows 1024)
+places=${PLACES:-131072}
+full=(--lengths 512 --rows $((places / 512)))
+short=(--lengths 128 --rows $((places / 128)))
 
 electra() { # small, with many tokens in a step and with few
   for tokens in 65536 16384; do
@@ -48,9 +51,9 @@ case $what in
     for rows in full short; do
       declare -n chosen=$rows
       python "$here/pretrain_gpu.py" "${base[@]}" "${chosen[@]}" --graphs --dropout 0 --steps 20 \
-        --out "$out/step-$rows.json" | tee "$out/step-$rows.txt"
+        --out "$out/step-$places-$rows.json" | tee "$out/step-$places-$rows.txt"
       python "$here/pretrain_gpu.py" "${base[@]}" "${chosen[@]}" --graphs --no-theirs --dropout 0.1 --steps 20 \
-        --out "$out/step-$rows-dropout.json" | tee "$out/step-$rows-dropout.txt"
+        --out "$out/step-$places-$rows-dropout.json" | tee "$out/step-$places-$rows-dropout.txt"
     done
     ;;
   members)
@@ -63,8 +66,9 @@ case $what in
     python "$here/documents.py" --data "$data" ${more[@]+"${more[@]}"} --size base --vocabulary 30522 --out "$out/documents.json" | tee "$out/documents.txt"
     ;;
   quality)
-    # RATES: those that theirs tries, if not the usual three
+    # RATES: those that theirs tries, if not the usual three; OURS: our minutes, if not two
     python "$here/quality.py" --data "$data" --size base --trials 10 --their-loaders 8 --try-minutes 0.75 ${RATES:+--their-rates $RATES} \
+      ${OURS:+--our-minutes $OURS} \
       --out "$out/quality" | tee "$out/quality.txt"
     ;;
   first) python "$here/first_step.py" --data "$data" | tee "$out/first.txt" ;;
