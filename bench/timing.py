@@ -45,6 +45,10 @@ class Turns:
         like = self.like
         return Lesson((self.make(moment.step),), like.objectives, like.apart, like.place, like.length)
 
+    def stage_at(self, share: float) -> int:
+        """There is one stage."""
+        return 0
+
     def trial(self) -> tuple[Lesson, ...]:
         """Nothing is judged."""
         return ()
@@ -125,12 +129,10 @@ def learn(worker: Worker, course: Course, steps: int, rate: float = 1.0) -> Time
                 waits, lessons, places, asking = [], [], [], []
                 made.clear()
             loaded, waited = coming.take()
-            at_once = recorded and loaded.evened
-            coming = coming if at_once else _asked(loader, step + 1, made)
+            coming = _asked(loader, step + 1, made)
             counts, before = loaded.lesson.asked(), time.perf_counter()
             queued.append((worker.take(loaded, counts, step), max(counts[0], 1)))
             asking.append(time.perf_counter() - before)
-            coming = _asked(loader, step + 1, made) if at_once else coming
             if len(queued) > worker.queue:
                 said, count = queued.popleft()
                 loss = said.read()[1] / count

@@ -103,6 +103,17 @@ def test_evened_batches_follow_the_curve_of_those_as_they_came(
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
 @every_member
+def test_lessons_from_a_process_of_their_own_are_the_same(recipe: Recipe, device: str, tmp_path: Path) -> None:
+    if device != "cpu" and not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    where = torch.device(device)
+    here = curve(recipe, STEPS, tmp_path / "here", device=where)
+    there = curve(recipe, STEPS, tmp_path / "there", device=where, loader_process=True)
+    assert losses(there) == (losses(here) if device == "cpu" else pytest.approx(losses(here), rel=SAME))
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+@every_member
 def test_recorded_steps_draw_what_plain_steps_of_the_same_shapes_draw(
     recipe: Recipe, device: str, tmp_path: Path
 ) -> None:

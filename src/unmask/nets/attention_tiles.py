@@ -71,8 +71,8 @@ LONG_TILES: Mapping[int, AttentionTiles] = MappingProxyType(
         128: AttentionTiles(Tile(128, 64, 8, 2), Tile(64, 64, 8, 2), Tile(128, 64, 8, 2)),
     }
 )
-"""By the width of a head. Those for 64 were the fastest on an H200, though threads put some registers aside on their way
-back to keys; those for 128 do so on both ways back."""
+"""By the width of a head. Those for 64 were the fastest on an H200, though threads put some registers aside on the
+way back to keys; those for 128 do so on both ways back."""
 _PLAIN = Tile(32, 32, 8, 1)
 """In float32, whose products are not for matrix units and whose tiles take twice the room."""
 _FEW = 64

@@ -99,5 +99,8 @@ class Course(Protocol):
     def lesson(self, moment: Moment, crew: Crew) -> Lesson:
         """What this process learns from now."""
 
+    def stage_at(self, share: float) -> int:
+        """The stage that a share of the budget falls into: within one, a lesson follows from its step alone."""
+
     def trial(self) -> tuple[Lesson, ...]:
         """Rows that are never learned from, always under the same draws."""

@@ -145,6 +145,7 @@ def _start(worker: Worker, state: State) -> dict[str, object]:
         "sparing": run.spares,
         "aside": bool(worker.learner.aside.streams),
         "queue": worker.queue,
+        "loader_process": run.loader_process,
         "torch": torch.__version__,
         "time": datetime.now().astimezone().isoformat(timespec="seconds"),
     }

@@ -1,8 +1,11 @@
-"""Lessons made in the background, while the device is busy with the step before.
+"""Lessons made in the background, while the device is busy with the steps before.
 
 What arrives: a moment. What leaves: its lesson with tensors on the device, and how long the loop had to wait for it.
 What never happens here: a lesson that depends on when it was made. It follows from its moment alone, so making it early
 changes nothing; only the share of a budget in hours is that of the moment when it was asked for.
+
+The lesson of the step after that is foreseen: it is begun as well, and taken when it is asked for, unless the run has
+gone on to another stage by then.
 
 On a GPU the tensors cross on a stream of their own, from pinned memory, so that neither the host nor the kernels of the
 step before wait for them.
@@ -12,18 +15,22 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 
 from unmask.nets.carry import pieces_of
-from unmask.train.course import Course, Crew, Moment
+from unmask.train.course import Course, Crew, Lesson, Moment
+from unmask.train.makers import Begin, maker
 from unmask.train.run import Run
 from unmask.train.step import Loaded
 
+Sent: TypeAlias = tuple[torch.cuda.Event, ...]
+"""What kernels wait for before they read a lesson; nothing where there are no streams."""
 _TURN = 1e-4
 """Seconds for which a thread keeps Python to itself while another one asks for it."""
 
@@ -32,15 +39,16 @@ _TURN = 1e-4
 class Coming:
     """A lesson that is being made."""
 
-    future: Future[Loaded]
+    moment: Moment
+    future: Future[tuple[Loaded, Sent]]
     lane: Lane
 
     def take(self) -> tuple[Loaded, float]:
         """The lesson, ready for the kernels that are queued from now on, and the seconds that were waited for it."""
         began = time.perf_counter()
-        loaded = self.future.result()
+        loaded, sent = self.future.result()
         waited = time.perf_counter() - began
-        self.lane.hand_over(loaded)
+        self.lane.hand_over(loaded, sent)
         return loaded, waited
 
 
@@ -63,43 +71,58 @@ class Lane:
         """The context in which tensors are sent."""
         return torch.cuda.stream(self.streams[0]) if self.streams else nullcontext()
 
-    def hand_over(self, loaded: Loaded) -> None:
-        """Let kernels that are queued from now on wait for the tensors, on the device, and keep their memory so long.
+    def sent(self) -> Sent:
+        """When everything that was sent so far is there."""
+        return tuple(stream.record_event() for stream in self.streams)
 
-        Copies that were queued later, for a lesson after this one, are waited for too; there are none: the loop asks
-        for the next lesson when it has taken this one at the earliest.
-        """
-        for stream in self.streams:
+    def hand_over(self, loaded: Loaded, sent: Sent) -> None:
+        """Let kernels that are queued from now on wait for the tensors, and keep their memory so long."""
+        for event in sent:
             kernels = torch.cuda.current_stream(self.device)
-            kernels.wait_stream(stream)
+            kernels.wait_event(event)
             for piece in pieces_of(loaded.batches):
                 piece.record_stream(kernels)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Loader:
-    """Makes lessons in one thread of its own."""
+    """Makes lessons, with one thread of its own that turns them into tensors."""
 
     course: Course
-    crew: Crew
     run: Run
     lane: Lane
     pool: ThreadPoolExecutor
+    begin: Begin
+    foreseen: Coming | None = None
+    """The lesson that will be asked for next, it seems."""
 
     @staticmethod
     @contextmanager
     def open(course: Course, crew: Crew, run: Run) -> Iterator[Loader]:
         """A loader for the time of a block."""
-        with ThreadPoolExecutor(1) as pool, _short_turns():
-            yield Loader(course, crew, run, Lane.to(run.device), pool)
+        with maker(course, crew, run.loader_process) as begin, ThreadPoolExecutor(1) as pool, _short_turns():
+            try:
+                yield Loader(course, run, Lane.to(run.device), pool, begin)
+            finally:
+                pool.shutdown(cancel_futures=True)
 
     def ask(self, moment: Moment) -> Coming:
-        """Begin with the lesson of a moment."""
-        return Coming(self.pool.submit(self._make, moment), self.lane)
+        """The lesson of a moment, which is begun now unless it was foreseen; the one after it is begun as well."""
+        expected = self.foreseen
+        coming = expected if expected and self._same(expected.moment, moment) else self._begun(moment)
+        self.foreseen = self._begun(Moment(moment.step + 1, moment.share))
+        return coming
 
-    def _make(self, moment: Moment) -> Loaded:
+    def _same(self, one: Moment, other: Moment) -> bool:
+        """Whether two moments have one lesson."""
+        return one.step == other.step and self.course.stage_at(one.share) == self.course.stage_at(other.share)
+
+    def _begun(self, moment: Moment) -> Coming:
+        return Coming(moment, self.pool.submit(self._load, self.begin(moment)), self.lane)
+
+    def _load(self, lesson: Callable[[], Lesson]) -> tuple[Loaded, Sent]:
         with self.lane.open():
-            return Loaded.of(self.course.lesson(moment, self.crew), self.run.device, self.run.fixed)
+            return Loaded.of(lesson(), self.run.device, self.run.fixed), self.lane.sent()
 
 
 @contextmanager

@@ -107,22 +107,18 @@ class _Loop:
     def _step(self, state: State, coming: Coming) -> tuple[State, Coming]:
         """Begin a step, and ask for the lesson of the next one; then end the step whose turn it is.
 
-        That is this one, if none may be queued; else one before it, whose numbers have arrived by now. The lesson is
-        made while this step is computed. A recorded step is queued in a moment, for which the host should have Python
-        to itself; so the lesson is asked for right after.
+        That is this one, if none may be queued; else one before it, whose numbers have arrived by now.
         """
         loaded, waited = coming.take()
         size = Size.of(self.worker.processes.summed(Size.asks(loaded.lesson)))
         before = state.progress
         after = replace(before, step=before.step + 1, tokens=before.tokens + int(size.tokens))
-        at_once = self.worker.repeats is not None and loaded.evened
-        coming = coming if at_once else self._ask(after)
+        coming = self._ask(after)
         rate = multiplier(self.training.descent.schedule, before.step, self._share(before))
         set_rate(self.worker.optimizer, rate)
         self.worker.thaw(self._share(before))
         weighed = sent(self.worker.learner.balance.learned(loaded.lesson.objectives))
         said = self._compute(state, loaded, size.counts)
-        coming = self._ask(after) if at_once else coming
         clock, late = self.worker.processes.summed([self._clock(), self.keeping.is_late()])
         after = replace(after, seconds=clock)
         full_rate = self.training.descent.optimiser.rate

@@ -49,6 +49,8 @@ class Run:
     """Whether the last block is computed only at the places that are read, but for keys and values."""
     queue: int = 0
     """How many steps may be queued on the device before the numbers of one are looked at; 0 looks at once."""
+    loader_process: bool = False
+    """Whether lessons are made by a process of their own, where there can be one, and not by a thread of this one."""
     keep: int = 2
     """Checkpoints to keep beside the best one."""
     save_minutes: float = 10.0

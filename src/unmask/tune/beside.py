@@ -58,6 +58,10 @@ class Beside:
         )
         return replace(lesson, instances=tuple(shown), objectives=(*lesson.objectives, self.language))
 
+    def stage_at(self, share: float) -> int:
+        """Those of the task."""
+        return self.course.stage_at(share)
+
     def trial(self) -> tuple[Lesson, ...]:
         """The questions alone."""
         return self.course.trial()

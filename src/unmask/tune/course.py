@@ -49,6 +49,10 @@ class Labelled:
         """The questions of this step that fall to this process."""
         return self._lesson(*(self.learned.at(items) for items, _ in self.draws(moment, crew)))
 
+    def stage_at(self, share: float) -> int:
+        """There is one stage."""
+        return 0
+
     def draws(self, moment: Moment, crew: Crew) -> tuple[tuple[Ints, Key], ...]:
         """The questions of this process in micro-batches, by number, and the key of each at this visit."""
         visits = Visits(len(self.learned), EveryVisit(), Key.of(self.seed, self.place))

@@ -121,6 +121,10 @@ class Many:
         task, number = self.at(moment.step)
         return self.parts[task].lesson(Moment(number, moment.share), crew)
 
+    def stage_at(self, share: float) -> int:
+        """There is one stage."""
+        return 0
+
     def trial(self) -> tuple[Lesson, ...]:
         """The questions of all tasks to be judged by."""
         return tuple(lesson for part in self.parts for lesson in part.trial())

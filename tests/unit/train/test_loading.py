@@ -7,7 +7,7 @@ import time
 
 import pytest
 import torch
-from little_course import run_of, training
+from little_course import recipe, run_of, training
 
 from unmask.nets.carry import tensors_of
 from unmask.train.budget import Steps
@@ -25,18 +25,24 @@ class Slow:
     def __init__(self, course: Course, seconds: float) -> None:
         self.course, self.seconds, self.mixed = course, seconds, course.mixed
         self.threads: set[int] = set()
+        self.made: list[Moment] = []
 
     def lesson(self, moment: Moment, crew: Crew) -> Lesson:
         self.threads.add(threading.get_ident())
+        self.made.append(moment)
         time.sleep(self.seconds)
         return self.course.lesson(moment, crew)
+
+    def stage_at(self, share: float) -> int:
+        return self.course.stage_at(share)
 
     def trial(self) -> tuple[Lesson, ...]:
         return ()
 
 
-def test_a_lesson_made_ahead_is_that_of_its_moment() -> None:
-    course, run = training(Steps(4)).course, run_of()
+@pytest.mark.parametrize("process", [False, True], ids=["thread", "process"])
+def test_a_lesson_made_ahead_is_that_of_its_moment(process: bool) -> None:
+    course, run = training(Steps(4)).course, run_of(loader_process=process)
     with Loader.open(course, CREW, run) as loader:
         coming = [loader.ask(Moment(step, 0.0)) for step in (2, 0, 2)]
         found = [one.take()[0] for one in coming]
@@ -59,6 +65,22 @@ def test_only_the_time_in_which_nothing_else_was_done_counts_as_waiting() -> Non
     assert slow.threads.isdisjoint({threading.get_ident()})
 
 
+def test_lessons_are_foreseen_and_made_once() -> None:
+    slow = Slow(training(Steps(4)).course, 0.0)
+    with Loader.open(slow, CREW, run_of()) as loader:
+        for step in range(4):
+            loader.ask(Moment(step, step / 4)).take()
+    assert [moment.step for moment in slow.made[:4]] == [0, 1, 2, 3]
+    assert len(slow.made) <= 5
+
+
+def test_a_lesson_that_was_foreseen_in_another_stage_is_made_anew() -> None:
+    course = training(Steps(4), recipe((0.5, 0.5))).course
+    with Loader.open(course, CREW, run_of()) as loader:
+        found = [loader.ask(Moment(step, share)).take()[0].lesson.length for step, share in ((0, 0.4), (1, 0.6))]
+    assert found == [course.lesson(Moment(1, share), CREW).length for share in (0.4, 0.6)] == [16, 24]
+
+
 def test_an_evened_lesson_asks_the_same() -> None:
     course, plain, even = training(Steps(4)).course, run_of(), run_of(even=True)
     shapes = []
@@ -71,12 +93,13 @@ def test_an_evened_lesson_asks_the_same() -> None:
     assert len(set(shapes[1])) == 1
 
 
-def test_what_fails_in_the_background_is_heard_where_it_is_needed() -> None:
+@pytest.mark.parametrize("process", [False, True], ids=["thread", "process"])
+def test_what_fails_in_the_background_is_heard_where_it_is_needed(process: bool) -> None:
     class Broken(Slow):
         def lesson(self, moment: Moment, crew: Crew) -> Lesson:
             raise OSError("the disk is gone")
 
-    with Loader.open(Broken(training(Steps(4)).course, 0.0), CREW, run_of()) as loader:
+    with Loader.open(Broken(training(Steps(4)).course, 0.0), CREW, run_of(loader_process=process)) as loader:
         coming = loader.ask(Moment(0, 0.0))
         with pytest.raises(OSError, match="the disk is gone"):
             coming.take()

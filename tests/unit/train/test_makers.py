@@ -1,0 +1,89 @@
+"""Lessons of a process of its own: it ends with the one that asks, and its own end is heard of."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from little_course import training
+
+from unmask.errors import UserError
+from unmask.train.budget import Steps
+from unmask.train.course import Crew, Moment
+from unmask.train.makers import maker
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that copies processes")
+CREW = Crew(micro=32)
+
+
+def gone(process: int, seconds: float = 10.0) -> bool:
+    """Whether a process ends within some time; one that nobody waits for stays as a name alone (Z)."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            if Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_lessons_come_in_the_order_in_which_they_were_asked_for() -> None:
+    course = training(Steps(4)).course
+    with maker(course, CREW, process=True) as begin:
+        coming = [begin(Moment(step, 0.0)) for step in (3, 1, 2)]
+        found = [lesson() for lesson in coming]
+    wanted = [course.lesson(Moment(step, 0.0), CREW) for step in (3, 1, 2)]
+    ids = [[one.inputs.ids.tolist() for one in lesson.instances] for lesson in found]
+    assert ids == [[one.inputs.ids.tolist() for one in lesson.instances] for lesson in wanted]
+    assert [lesson.objectives for lesson in found] == [lesson.objectives for lesson in wanted]
+
+
+def test_the_process_is_gone_when_the_block_is_left() -> None:
+    with maker(training(Steps(4)).course, CREW, process=True) as begin:
+        begin(Moment(0, 0.0))()
+        begin(Moment(1, 0.0))  # nobody waits for this one
+        (process,) = multiprocessing.active_children()
+        assert process.is_alive()
+    assert not process.is_alive()
+
+
+def test_its_death_is_said_in_a_sentence() -> None:
+    with maker(training(Steps(4)).course, CREW, process=True) as begin:
+        begin(Moment(0, 0.0))()
+        (process,) = multiprocessing.active_children()
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        with pytest.raises(UserError, match="The process that makes lessons has ended"):
+            begin(Moment(1, 0.0))()
+
+
+KILLED = """
+import multiprocessing, os, signal, sys, time
+sys.path.insert(0, sys.argv[1])
+from little_course import training
+from unmask.train.budget import Steps
+from unmask.train.course import Crew, Moment
+from unmask.train.makers import maker
+with maker(training(Steps(4)).course, Crew(micro=32), process=True) as begin:
+    begin(Moment(0, 0.0))()
+    print(multiprocessing.active_children()[0].pid, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_it_ends_when_the_one_that_asks_is_killed() -> None:
+    words = [sys.executable, "-c", KILLED, str(Path(__file__).parent)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as asker:
+        assert asker.stdout is not None
+        child = int(asker.stdout.readline())
+        asker.kill()
+    assert gone(child)
