@@ -246,6 +246,9 @@ def _wishes() -> argparse.Namespace:
         default=True,
         help="with --members and --graphs: generators go back beside the trunk",
     )
+    parser.add_argument(
+        "--loader-process", action="store_true", help="with --members: lessons are made by a process of their own"
+    )
     parser.add_argument("--plain", action="store_true", help="ours as `unmask pretrain --plain` has it")
     parser.add_argument("--graphs", action="store_true", help="our steps as CUDA graphs")
     parser.add_argument("--profile", action="store_true", help="also the kernels and the gaps of one step of ours")

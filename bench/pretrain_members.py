@@ -118,6 +118,7 @@ def _each_way(recipe: Recipe, course: Lessons, size: str, wish: argparse.Namespa
             aside=wish.aside and not wish.plain,
             sparing=not wish.plain,
             queue=max(choose_queue(device), int(recorded)),
+            loader_process=wish.loader_process,
         )
         worker = _worker(recipe, course, vocabulary, run)
         timed = learn(worker, course, wish.steps)

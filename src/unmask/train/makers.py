@@ -13,11 +13,13 @@ import multiprocessing
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import TypeAlias
 
 from unmask.errors import UserError
+from unmask.objectives.part import Taught
 from unmask.train.course import Course, Crew, Lesson, Moment
 
 Begin: TypeAlias = Callable[[Moment], Callable[[], Lesson]]
@@ -45,14 +47,9 @@ def _by_a_process(course: Course, crew: Crew) -> Iterator[Begin]:
     process = system.Process(target=_answer, args=(course, crew, here, there), daemon=True, name="lessons")
     process.start()
     there.close()
-
-    def begin(moment: Moment) -> Callable[[], Lesson]:
-        with suppress(OSError):  # nobody listens: that is heard where the lesson is needed
-            here.send(moment)
-        return partial(_heard, here)
-
+    asker = _Asker(course, crew, here)
     try:
-        yield begin
+        yield asker.begin
     finally:
         here.close()
         process.join(_PATIENCE)
@@ -61,34 +58,60 @@ def _by_a_process(course: Course, crew: Crew) -> Iterator[Begin]:
             process.join()
 
 
-def _heard(line: Connection) -> Lesson:
-    """The next lesson, or what went wrong with it."""
-    try:
-        found = line.recv()
-    except (EOFError, OSError) as error:
-        raise UserError(
-            "The process that makes lessons has ended, so there is nothing to learn from; often the machine is out of "
-            "memory. Start the same command again: it goes on from the last checkpoint."
-        ) from error
-    if isinstance(found, Exception):
-        raise found
-    assert isinstance(found, Lesson)
-    return found
+@dataclass(frozen=True, slots=True)
+class _Asker:
+    """The end of the pipe at which moments go in and lessons come out."""
+
+    course: Course
+    crew: Crew
+    line: Connection
+    asked: dict[tuple[int, str], tuple[Taught, ...]] = field(default_factory=dict)
+    """The objectives by stage and place. They stay here: parts of a user's own file cannot cross."""
+
+    def begin(self, moment: Moment) -> Callable[[], Lesson]:
+        """Tell a moment."""
+        with suppress(OSError):  # nobody listens: that is heard where the lesson is needed
+            self.line.send(moment)
+        return partial(self._heard, moment)
+
+    def _heard(self, moment: Moment) -> Lesson:
+        """Its lesson, or what went wrong with it."""
+        try:
+            found = self.line.recv()
+        except (EOFError, OSError) as error:
+            raise UserError(
+                "The process that makes lessons has ended, so there is nothing to learn from; often the machine is out "
+                "of memory. Start the same command again: it goes on from the last checkpoint."
+            ) from error
+        if isinstance(found, Exception):
+            raise found
+        assert isinstance(found, Lesson)
+        key = self.course.stage_at(moment.share), found.place
+        if key not in self.asked:
+            self.asked[key] = self.course.lesson(moment, self.crew).objectives
+        return replace(found, objectives=self.asked[key])
 
 
 def _answer(course: Course, crew: Crew, here: Connection, there: Connection) -> None:
     """What the process does. Ctrl-C is for the one that asks, which then hangs up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    here.close()  # the copy of its own other end: as long as it were open, nobody would seem to have gone
-    while True:
-        try:
-            there.send(_made(course, there.recv(), crew))
-        except (EOFError, OSError):
-            return
+    here.close()  # the copy of the other end: as long as it were open, nobody would seem to have gone
+    with suppress(EOFError, OSError):
+        while True:
+            _say(there, _made(course, there.recv(), crew))
 
 
 def _made(course: Course, moment: Moment, crew: Crew) -> Lesson | Exception:
     try:
-        return course.lesson(moment, crew)
+        return replace(course.lesson(moment, crew), objectives=())
     except Exception as error:  # to be heard where the lesson is needed
         return error
+
+
+def _say(line: Connection, said: Lesson | Exception) -> None:
+    try:
+        line.send(said)
+    except OSError:
+        raise
+    except Exception as error:  # something in it cannot cross
+        line.send(UserError(f"A lesson cannot be handed from one process to another: {error}"))

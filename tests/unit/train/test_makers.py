@@ -11,11 +11,13 @@ import time
 from pathlib import Path
 
 import pytest
-from little_course import training
+from little_course import corpus, training
 
 from unmask.errors import UserError
+from unmask.family import member
 from unmask.train.budget import Steps
-from unmask.train.course import Crew, Moment
+from unmask.train.course import Crew, Lesson, Moment
+from unmask.train.lessons import Lessons
 from unmask.train.makers import maker
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that copies processes")
@@ -46,6 +48,64 @@ def test_lessons_come_in_the_order_in_which_they_were_asked_for() -> None:
     assert [lesson.objectives for lesson in found] == [lesson.objectives for lesson in wanted]
 
 
+class Unknown(Exception):
+    """Of a class that nobody can import."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (lambda: None), ()
+
+
+class Odd:
+    """A course whose lessons fail in a way that cannot be told."""
+
+    mixed = False
+
+    def lesson(self, moment: Moment, crew: Crew) -> Lesson:
+        raise Unknown
+
+    def stage_at(self, share: float) -> int:
+        return 0
+
+    def trial(self) -> tuple[Lesson, ...]:
+        return ()
+
+
+def test_what_cannot_cross_is_said_in_a_sentence() -> None:
+    with (
+        maker(Odd(), CREW, process=True) as begin,
+        pytest.raises(UserError, match="cannot be handed from one process to another"),
+    ):
+        begin(Moment(0, 0.0))()
+
+
+OWN = """
+from dataclasses import dataclass, replace
+
+from unmask.objectives.mlm import MLM
+from unmask.recipes.bert import bert
+
+
+@dataclass(frozen=True)
+class Mine(MLM):
+    pass
+
+
+def mine():
+    made = bert()
+    stages = (replace(s, batch=4, tasks=tuple(replace(t, learns=(Mine(),)) for t in s.tasks)) for s in made.stages)
+    return replace(made, name="mine", stages=tuple(stages))
+"""
+
+
+def test_parts_of_a_file_of_ones_own_are_no_hindrance(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    course = Lessons.of(member(f"{tmp_path / 'own.py'}:mine"), corpus(), 0, held_out=0.1)
+    with maker(course, CREW, process=True) as begin:
+        found = begin(Moment(0, 0.0))()
+    assert found.objectives == course.lesson(Moment(0, 0.0), CREW).objectives
+    assert type(found.objectives[0]).__name__ == "Mine"
+
+
 def test_the_process_is_gone_when_the_block_is_left() -> None:
     with maker(training(Steps(4)).course, CREW, process=True) as begin:
         begin(Moment(0, 0.0))()
@@ -69,9 +129,10 @@ def test_its_death_is_said_in_a_sentence() -> None:
 KILLED = """
 import multiprocessing, os, signal, sys, time
 sys.path.insert(0, sys.argv[1])
-from little_course import training
+from little_course import corpus, training
 from unmask.train.budget import Steps
-from unmask.train.course import Crew, Moment
+from unmask.train.course import Crew, Lesson, Moment
+from unmask.train.lessons import Lessons
 from unmask.train.makers import maker
 with maker(training(Steps(4)).course, Crew(micro=32), process=True) as begin:
     begin(Moment(0, 0.0))()
