@@ -72,7 +72,7 @@ class Timed:
     shapes: int = 0
     """In how many shapes batches came, where steps are recorded."""
     made: float = 0.0
-    """Seconds from the wish for a lesson until it lay ready, while steps were taken."""
+    """Seconds from the beginning of a lesson until it lay ready, while steps were taken."""
     asking: float = 0.0
     """Seconds that the host took to ask the device for a step."""
 
@@ -152,10 +152,11 @@ def learn(worker: Worker, course: Course, steps: int, rate: float = 1.0) -> Time
 
 
 def _asked(loader: Loader, step: int, made: list[float]) -> Coming:
-    """A lesson that is being made; how long that takes will be noted."""
+    """A lesson that is being made; how long the one takes that is begun meanwhile will be noted."""
     began = time.perf_counter()
     coming = loader.ask(Moment(step, 0.0))
-    coming.future.add_done_callback(lambda _: made.append(time.perf_counter() - began))
+    assert loader.foreseen
+    loader.foreseen.future.add_done_callback(lambda _: made.append(time.perf_counter() - began))
     return coming
 
 

@@ -30,6 +30,7 @@ from unmask.train.checkpoint import (
     sweep_checkpoints,
     write_checkpoint,
 )
+from unmask.train.makers import processes_there
 from unmask.train.optim_state import load_state_tensors, state_tensors
 from unmask.train.record import Line, Listener, Record
 from unmask.train.step import Loaded, Worker
@@ -145,7 +146,7 @@ def _start(worker: Worker, state: State) -> dict[str, object]:
         "sparing": run.spares,
         "aside": bool(worker.learner.aside.streams),
         "queue": worker.queue,
-        "loader_process": run.loader_process,
+        "loader_process": run.loader_process and processes_there(),
         "torch": torch.__version__,
         "time": datetime.now().astimezone().isoformat(timespec="seconds"),
     }

@@ -4,8 +4,8 @@ What arrives: a moment. What leaves: its lesson with tensors on the device, and 
 What never happens here: a lesson that depends on when it was made. It follows from its moment alone, so making it early
 changes nothing; only the share of a budget in hours is that of the moment when it was asked for.
 
-The lesson of the step after that is foreseen: it is begun as well, and taken when it is asked for, unless the run has
-gone on to another stage by then.
+When a lesson is asked for, that of the following step is begun as well: it is foreseen, and taken when it is asked for,
+unless the run has gone on to another stage by then.
 
 On a GPU the tensors cross on a stream of their own, from pinned memory, so that neither the host nor the kernels of the
 step before wait for them.
@@ -29,7 +29,7 @@ from unmask.train.makers import Begin, maker
 from unmask.train.run import Run
 from unmask.train.step import Loaded
 
-Sent: TypeAlias = tuple[torch.cuda.Event, ...]
+Arrival: TypeAlias = tuple[torch.cuda.Event, ...]
 """What kernels wait for before they read a lesson; nothing where there are no streams."""
 _TURN = 1e-4
 """Seconds for which a thread keeps Python to itself while another one asks for it."""
@@ -40,15 +40,15 @@ class Coming:
     """A lesson that is being made."""
 
     moment: Moment
-    future: Future[tuple[Loaded, Sent]]
+    future: Future[tuple[Loaded, Arrival]]
     lane: Lane
 
     def take(self) -> tuple[Loaded, float]:
         """The lesson, ready for the kernels that are queued from now on, and the seconds that were waited for it."""
         began = time.perf_counter()
-        loaded, sent = self.future.result()
+        loaded, arrival = self.future.result()
         waited = time.perf_counter() - began
-        self.lane.hand_over(loaded, sent)
+        self.lane.hand_over(loaded, arrival)
         return loaded, waited
 
 
@@ -71,13 +71,13 @@ class Lane:
         """The context in which tensors are sent."""
         return torch.cuda.stream(self.streams[0]) if self.streams else nullcontext()
 
-    def sent(self) -> Sent:
+    def arrival(self) -> Arrival:
         """When everything that was sent so far is there."""
         return tuple(stream.record_event() for stream in self.streams)
 
-    def hand_over(self, loaded: Loaded, sent: Sent) -> None:
+    def hand_over(self, loaded: Loaded, arrival: Arrival) -> None:
         """Let kernels that are queued from now on wait for the tensors, and keep their memory so long."""
-        for event in sent:
+        for event in arrival:
             kernels = torch.cuda.current_stream(self.device)
             kernels.wait_event(event)
             for piece in pieces_of(loaded.batches):
@@ -120,9 +120,9 @@ class Loader:
     def _begun(self, moment: Moment) -> Coming:
         return Coming(moment, self.pool.submit(self._load, self.begin(moment)), self.lane)
 
-    def _load(self, lesson: Callable[[], Lesson]) -> tuple[Loaded, Sent]:
+    def _load(self, lesson: Callable[[], Lesson]) -> tuple[Loaded, Arrival]:
         with self.lane.open():
-            return Loaded.of(lesson(), self.run.device, self.run.fixed), self.lane.sent()
+            return Loaded.of(lesson(), self.run.device, self.run.fixed), self.lane.arrival()
 
 
 @contextmanager

@@ -1,16 +1,20 @@
-"""Who makes lessons: a thread of this process, or a process of its own, so that Python has nothing to share out.
+"""Who makes lessons: a thread of this process, or a process of its own, so that the two do not take turns in Python.
 
 What arrives: a course and moments. What leaves: the lessons of these moments, the same from either.
 What never happens here: a tensor. The process is a copy of this one that touches numpy alone, so a device and its
 threads, which no copy has, are none of its business.
 
-Lessons cross a pipe between the two. Nothing of it is read from a file or from anyone else.
+Lessons cross a pipe between the two. Nothing of it is read from a file or from anyone else. What cannot be made or sent
+over there is made here, where it fails with its own words, if it fails.
 """
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
+import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -30,8 +34,12 @@ _PATIENCE = 5.0
 
 def maker(course: Course, crew: Crew, process: bool) -> AbstractContextManager[Begin]:
     """Someone who makes lessons for the time of a block; a process where that is wished for and can be had."""
-    able = "fork" in multiprocessing.get_all_start_methods()
-    return _by_a_process(course, crew) if process and able else _by_whoever_waits(course, crew)
+    return _by_a_process(course, crew) if process and processes_there() else _by_whoever_waits(course, crew)
+
+
+def processes_there() -> bool:
+    """Whether a process can be copied safely, with threads and all."""
+    return sys.platform == "linux"
 
 
 @contextmanager
@@ -75,7 +83,7 @@ class _Asker:
         return partial(self._heard, moment)
 
     def _heard(self, moment: Moment) -> Lesson:
-        """Its lesson, or what went wrong with it."""
+        """Its lesson."""
         try:
             found = self.line.recv()
         except (EOFError, OSError) as error:
@@ -83,8 +91,8 @@ class _Asker:
                 "The process that makes lessons has ended, so there is nothing to learn from; often the machine is out "
                 "of memory. Start the same command again: it goes on from the last checkpoint."
             ) from error
-        if isinstance(found, Exception):
-            raise found
+        if found is None:
+            return self.course.lesson(moment, self.crew)
         assert isinstance(found, Lesson)
         key = self.course.stage_at(moment.share), found.place
         if key not in self.asked:
@@ -94,24 +102,20 @@ class _Asker:
 
 def _answer(course: Course, crew: Crew, here: Connection, there: Connection) -> None:
     """What the process does. Ctrl-C is for the one that asks, which then hangs up."""
+    gc.freeze()  # what the other process has left to be cleared away is not ours to clear
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    here.close()  # the copy of the other end: as long as it were open, nobody would seem to have gone
+    here.close()
+    # Nor are its files: a lock would be held; and with its end of the pipe open, nobody would ever seem to have gone.
+    os.closerange(3, there.fileno())
+    os.closerange(there.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
     with suppress(EOFError, OSError):
         while True:
-            _say(there, _made(course, there.recv(), crew))
+            _say(there, course, there.recv(), crew)
 
 
-def _made(course: Course, moment: Moment, crew: Crew) -> Lesson | Exception:
+def _say(line: Connection, course: Course, moment: Moment, crew: Crew) -> None:
+    """The lesson of a moment; nothing, if it cannot be made or cannot cross."""
     try:
-        return replace(course.lesson(moment, crew), objectives=())
-    except Exception as error:  # to be heard where the lesson is needed
-        return error
-
-
-def _say(line: Connection, said: Lesson | Exception) -> None:
-    try:
-        line.send(said)
-    except OSError:
-        raise
-    except Exception as error:  # something in it cannot cross
-        line.send(UserError(f"A lesson cannot be handed from one process to another: {error}"))
+        line.send(replace(course.lesson(moment, crew), objectives=()))
+    except Exception:  # the other side will find out why
+        line.send(None)

@@ -70,6 +70,9 @@ def test_lessons_are_foreseen_and_made_once() -> None:
     with Loader.open(slow, CREW, run_of()) as loader:
         for step in range(4):
             loader.ask(Moment(step, step / 4)).take()
+            assert loader.foreseen
+            loader.foreseen.future.result()
+            assert [moment.step for moment in slow.made] == list(range(step + 2))
     assert [moment.step for moment in slow.made[:4]] == [0, 1, 2, 3]
     assert len(slow.made) <= 5
 
