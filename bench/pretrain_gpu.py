@@ -10,8 +10,9 @@ time is measured here. What leaves: one table, and the same as JSON. With `--mem
 (`pretrain_members.py`); with `--profile` also the kernels and the gaps of one step of ours (`kernels.py`).
 What never happens here: a difference in the work. Both sides begin with the same weights and see the same masked rows,
 in bfloat16 (autocast), with fused AdamW and clipping; theirs with SDPA, as it is and compiled. Dropout is 0.1, in
-attention too (BERT), and none at all (as recent recipes have it). Rows of a corpus are packed with documents, which see
-each other on both sides; then ours once more with documents apart, as `unmask pretrain` has them: that is less work.
+attention too (BERT, and what `BertConfig` has unless it is told otherwise), and none at all, as in recent recipes. Rows
+of a corpus are packed with documents, which see each other on both sides; then ours once more with documents apart, as
+`unmask pretrain` has them: that is less work.
 
 MFU counts what a token needs, forward and backward, with logits and all of the last block but its keys and values at
 the chosen positions only (`unmask.nets.flops`). It is given against the rate of a product of 8192 x 8192 matrices that
@@ -70,7 +71,7 @@ class Found:
     lost: float
     loss: float
     ratios: tuple[float, ...] = ()
-    """Of tokens a second, to each of theirs in the order in which they were measured."""
+    """Of tokens a second, to each of theirs with these rows in the order in which they were measured."""
 
     def line(self) -> str:
         """One line of the table."""
@@ -110,14 +111,18 @@ def _pairs(wish: argparse.Namespace, device: torch.device) -> Iterator[dict[str,
     )
     for size in wish.sizes:
         for length in wish.lengths:
+            held: list[Found] = []
             for dropout, attention_dropout in wish.dropout:
                 how = How(size, wish.vocabulary, device, half=True, fused=not wish.plain, sparing=not wish.plain)
                 how = replace(how, dropout=dropout, attention_dropout=attention_dropout)
-                yield from (asdict(one) for one in compare(how, length, wish))
+                compare(how, length, wish, held)
+            yield from map(asdict, held)
 
 
-def compare(how: How, length: int, wish: argparse.Namespace) -> list[Found]:
-    """Theirs, as it is and compiled, then ours: each has the device for itself."""
+def compare(how: How, length: int, wish: argparse.Namespace, held: list[Found]) -> None:
+    """Theirs, as it is and compiled, then ours: each has the device for itself. `held`: what was found with these rows
+    and other dropout, and after it this.
+    """
     count = wish.rows or wish.tokens // length
     make = _instances(wish.data, how.vocabulary, count, length)
     some = [make(turn) for turn in range(WARM)]
@@ -127,7 +132,6 @@ def compare(how: How, length: int, wish: argparse.Namespace) -> list[Found]:
         "ours",
         *(["ours, apart"] if wish.data else []),
     ]
-    held: list[Found] = []
     for number, side in enumerate(sides):
         clean(how.device)
         apart, mine = side == "ours, apart", side != "transformers"
@@ -144,7 +148,6 @@ def compare(how: How, length: int, wish: argparse.Namespace) -> list[Found]:
         told = (side, way, speed, 1000 * timed.seconds, timed.gib, mfu, timed.stalled, timed.lost, timed.loss, ratios)
         held.append(Found(how.size, f"{count}x{length}", f"{how.dropout:g}/{how.attention_dropout:g}", *told))
         print(held[-1].line(), flush=True)
-    return held
 
 
 def operations(how: How, instances: Sequence[Instance], apart: bool) -> float:

@@ -50,10 +50,8 @@ case $what in
     trap 'kill $watch' EXIT
     for rows in full short; do
       declare -n chosen=$rows
-      python "$here/pretrain_gpu.py" "${base[@]}" "${chosen[@]}" --graphs --dropout 0 --steps 20 \
+      python "$here/pretrain_gpu.py" "${base[@]}" "${chosen[@]}" --graphs --steps 20 \
         --out "$out/step-$places-$rows.json" | tee "$out/step-$places-$rows.txt"
-      python "$here/pretrain_gpu.py" "${base[@]}" "${chosen[@]}" --graphs --no-theirs --dropout 0.1 --steps 20 \
-        --out "$out/step-$places-$rows-dropout.json" | tee "$out/step-$places-$rows-dropout.txt"
     done
     ;;
   members)
