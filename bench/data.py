@@ -84,7 +84,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--growth", action="store_true", help="repeat the corpus to several sizes")
     parser.add_argument("--sizes", type=_numbers, default=[1, 10, 100], help="millions of tokens, with commas")
     parser.add_argument("--rounds", type=int, default=3, help="how often each size is measured")
-    parser.add_argument("--copy", action="store_true", help="grow by copies of the files, not by links to them")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     return parser
 

@@ -2,11 +2,12 @@
 
 What arrives: a prepared corpus and sizes. What leaves: one line for each size, and sentences about what stays and what
 grows. Each size is measured in a process of its own.
-What never happens here: writing into the corpus. Larger ones are made in a temporary folder, of links to its files.
+What never happens here: writing into the corpus, or another mixture of long and short documents in another size: rows
+of many short documents take longer, whatever lies around them. The smallest size is taken from all over the corpus, and
+larger ones are copies of it in a temporary folder, each with pages of its own, as other text would have.
 
 Memory is what belongs to the process alone and cannot be dropped: anonymous pages, as Linux counts them. Pages of the
-shards are not among them: the system keeps as many as it has room for. Links to one file share these pages, so disks
-are not measured here; `--copy` gives every repetition pages of its own.
+shards are not among them: the system keeps as many as it has room for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import shutil
 import statistics
 import subprocess
@@ -23,7 +23,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from itertools import cycle
 from pathlib import Path
 
 from data_steps import ROWS, give_back, lessons_at, moments, own_memory, reading, take
@@ -89,7 +88,8 @@ def compare_sizes(wishes: argparse.Namespace) -> None:
     print(HEAD)
     groups: list[list[Size]] = []
     with tempfile.TemporaryDirectory() as folder:
-        grown = [grow(wishes.data, Path(folder) / str(size), size * 1_000_000, wishes.copy) for size in wishes.sizes]
+        least = min(wishes.sizes) * 1_000_000
+        grown = [grow(wishes.data, Path(folder) / str(size), least, size * 1_000_000) for size in wishes.sizes]
         for name in wishes.members or [members()[0].name]:
             for length in wishes.lengths:
                 groups.append(_group(grown, name, length, wishes.rounds))
@@ -150,14 +150,14 @@ def _apart(data: Path, name: str, length: int) -> Size:
     return Size(**json.loads(done.stdout))
 
 
-def grow(data: Path, folder: Path, tokens: int, copy: bool = False) -> Path:
-    """A corpus of at least so many tokens: the shards of `data` in their order, again and again."""
+def grow(data: Path, folder: Path, least: int, tokens: int) -> Path:
+    """A corpus of about so many tokens: shards of `data` that make up the `least`, spread evenly over it, repeated."""
     manifest, counts = Manifest.load(data), Counts()
+    there = len(manifest.shards)
+    some = min(max(round(least / manifest.counts.tokens * there), 1), there)
     chosen: list[ShardInfo] = []
-    for number in cycle(range(len(manifest.shards))):
-        if counts.tokens >= tokens:
-            break
-        _put(shard_folder(data, number), shard_folder(folder, len(chosen)), copy)
+    for number in (there * place // some for _ in range(max(round(tokens / least), 1)) for place in range(some)):
+        shutil.copytree(shard_folder(data, number), shard_folder(folder, len(chosen)))
         chosen.append(manifest.shards[number])
         counts += manifest.shards[number].counts
     shutil.copy(data / "tokenizer.json", folder)
@@ -166,16 +166,6 @@ def grow(data: Path, folder: Path, tokens: int, copy: bool = False) -> Path:
     name = digest_of_bytes(f"{manifest.corpus} {len(chosen)}".encode())
     replace(manifest, corpus=name, counts=counts, shards=tuple(chosen)).save(folder / "manifest.json")
     return folder
-
-
-def _put(source: Path, target: Path, copy: bool) -> None:
-    """Link a shard, or copy it where links cannot be made: to another disk, or not at all."""
-    target.mkdir(parents=True)
-    for file in source.iterdir():
-        try:
-            (shutil.copy if copy else os.link)(file, target / file.name)
-        except OSError:
-            shutil.copy(file, target)
 
 
 def _sentences(found: list[Size]) -> Iterator[str]:

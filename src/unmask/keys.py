@@ -30,6 +30,7 @@ Integers: TypeAlias = npt.NDArray[np.int64]
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
+_HIGH, _MIDDLE, _LOW = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 class Lane(IntEnum):
@@ -144,6 +145,11 @@ def _word(part: int | str | Integers) -> Words:
 
 
 def _mix(z: Words) -> Words:
-    z = (z ^ (z >> np.uint64(30))) * _FIRST
-    z = (z ^ (z >> np.uint64(27))) * _SECOND
-    return z ^ (z >> np.uint64(31))
+    """In place as far as it goes, because taking and giving back memory is a fifth of the time."""
+    mixed = z >> _HIGH
+    mixed ^= z
+    mixed *= _FIRST
+    mixed ^= mixed >> _MIDDLE
+    mixed *= _SECOND
+    mixed ^= mixed >> _LOW
+    return mixed

@@ -20,7 +20,7 @@ from unmask.objectives.part import Objective, Taught
 from unmask.records import Ints
 from unmask.shards.corpus import Corpus
 from unmask.shards.split import split
-from unmask.tasks import Recipe, Stage, Task
+from unmask.tasks import Recipe, Task
 from unmask.train.course import Crew, Lesson, Moment
 
 HELD_OUT = 0.01
@@ -38,23 +38,32 @@ class Lessons:
     seed: int
     feeds: Mapping[tuple[int, int], Feed]
     """By stage and task."""
+    objectives: Mapping[tuple[int, int], tuple[Taught, ...]]
+    """Likewise: what is asked about these rows."""
     held_out: tuple[Feed, ...]
     """What the run is judged on: the tasks of its longest-lasting stage, on held-out text."""
 
     @staticmethod
     def of(recipe: Recipe, corpus: Corpus, seed: int, held_out: float = HELD_OUT) -> Lessons:
-        """Plan every stage; refuses a corpus that was not segmented into what the recipe reads."""
+        """Plan every stage; refuses a corpus that was not segmented into what the recipe reads, and an objective that
+        no network can learn yet.
+        """
         recipe.check(corpus.layers, str(corpus.folder))
-        learn, judge = split(corpus, held_out)
-        feeds = {
-            (number, place): _planned(task, learn, stage.length, recipe.renew, seed)
+        tasks = {
+            (number, place): task
             for number, stage in enumerate(recipe.stages)
             for place, task in enumerate(stage.tasks)
         }
-        stage = max(recipe.stages, key=lambda stage: stage.share)
+        objectives = {place: learnable(task.learns) for place, task in tasks.items()}
+        learn, judge = split(corpus, held_out)
+        feeds = {
+            (number, place): _planned(task, learn, recipe.stages[number].length, recipe.renew, seed)
+            for (number, place), task in tasks.items()
+        }
+        stage = recipe.stages[_longest(recipe)]
         # The same rows and masks for every seed, so that runs can be compared.
         trial = tuple(_planned(task, judge, stage.length, EveryVisit(), _TRIAL_SEED) for task in stage.tasks)
-        return Lessons(recipe, seed, feeds, trial)
+        return Lessons(recipe, seed, feeds, objectives, trial)
 
     @property
     def mixed(self) -> bool:
@@ -67,7 +76,7 @@ class Lessons:
         stage = self.recipe.stages[number]
         place = int(choose(Key.of(self.seed, "task", moment.step).draws(Lane.MIX, 1), stage.shares)[0])
         rows = moment.step * stage.batch + np.arange(stage.batch)
-        return self._lesson(self.feeds[number, place], stage, crew.shares(rows, stage.length))
+        return self._lesson(self.feeds[number, place], (number, place), crew.shares(rows, stage.length))
 
     def check(self, crew: Crew) -> None:
         """Refuse a crew that is too large for the batch of some stage."""
@@ -82,19 +91,24 @@ class Lessons:
 
     def trial(self) -> tuple[Lesson, ...]:
         """Rows that are never learned from, in pieces that any machine can take at once."""
-        stage = max(self.recipe.stages, key=lambda stage: stage.share)
+        number = _longest(self.recipe)
         pieces: list[Lesson] = []
-        for feed in self.held_out:
+        for place, feed in enumerate(self.held_out):
             rows = np.arange(min(len(feed.plan), _TRIAL_ROWS))
-            for part in Crew(micro=_TRIAL_TOKENS).shares(rows, stage.length):
-                pieces.append(self._lesson(feed, stage, (part,)))
+            for part in Crew(micro=_TRIAL_TOKENS).shares(rows, self.recipe.stages[number].length):
+                pieces.append(self._lesson(feed, (number, place), (part,)))
         return tuple(pieces)
 
-    def _lesson(self, feed: Feed, stage: Stage, parts: tuple[Ints, ...]) -> Lesson:
-        task = feed.task
-        return Lesson(
-            tuple(feed.at(part) for part in parts), learnable(task.learns), task.examples.apart, task.name, stage.length
-        )
+    def _lesson(self, feed: Feed, place: tuple[int, int], parts: tuple[Ints, ...]) -> Lesson:
+        """Rows of a feed, asked what its stage and task ask."""
+        task, length = feed.task, self.recipe.stages[place[0]].length
+        instances = tuple(feed.at(part) for part in parts)
+        return Lesson(instances, self.objectives[place], task.examples.apart, task.name, length)
+
+
+def _longest(recipe: Recipe) -> int:
+    """The stage that lasts longest, the first of them."""
+    return max(range(len(recipe.stages)), key=lambda number: recipe.stages[number].share)
 
 
 def _planned(task: Task, corpus: Corpus, length: int, renew: Renew, seed: int) -> Feed:
