@@ -250,7 +250,10 @@ def _wishes() -> argparse.Namespace:
         help="with --members and --graphs: generators go back beside the trunk",
     )
     parser.add_argument(
-        "--loader-process", action="store_true", help="with --members: lessons are made by a process of their own"
+        "--loader-process",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="with --members: lessons are made by a process of their own, as `unmask pretrain` has it, or by a thread",
     )
     parser.add_argument("--plain", action="store_true", help="ours as `unmask pretrain --plain` has it")
     parser.add_argument("--graphs", action="store_true", help="our steps as CUDA graphs")

@@ -129,6 +129,9 @@ def _wishes() -> argparse.Namespace:
     )
     parser.add_argument("--their-rows", type=int, default=512, help="rows in a step")
     parser.add_argument("--their-loaders", type=int, default=4, help="processes that mask rows")
+    parser.add_argument(
+        "--their-mask", choices=("ones", "none", "faster"), default="faster", help="the mask that it is given"
+    )
     parser.add_argument("--our-minutes", type=float, default=2.0)
     parser.add_argument("--our-rows", type=int, default=512, help="rows in a step")
     parser.add_argument("--our-words", default="", help="more words for `unmask pretrain`")

@@ -47,6 +47,8 @@ class Wish:
     rows: int
     loaders: int
     trials: int
+    mask: str
+    """The mask of full rows: of ones, none, or the one with which it is faster."""
     compiled: bool
     device: torch.device
 
@@ -63,6 +65,7 @@ class Wish:
             said.their_rows,
             said.their_loaders,
             said.trials,
+            said.their_mask,
             said.compile,
             torch.device(said.device),
         )
@@ -123,10 +126,13 @@ def learn(lessons: Lessons, wish: Wish) -> list[tuple[float, float]]:
     trial = [grids(lesson.instances[0], feed.corpus.vocab.pad) for lesson in lessons.trial()]
     batches = _batches(feed, wish)
     bare = ({"input_ids": one["input_ids"], "labels": one["labels"]} for one in batches)
-    each, masked = min((_warm(theirs, some, wish.device), some is batches) for some in (batches, bare))
-    print(f"transformers: {1000 * each:.1f} ms a step, with{'' if masked else 'out'} a mask of ones", flush=True)
-    batches = batches if masked else bare
-    loop = Loop(how, theirs, batches, trial, each)
+    ways = {"ones": batches, "none": bare}
+    tried = ways if wish.mask == "faster" else [wish.mask]
+    each, mask = min((_warm(theirs, ways[way], wish.device), way) for way in tried)
+    print(
+        f"transformers: {1000 * each:.1f} ms a step, with{'' if mask == 'ones' else 'out'} a mask of ones", flush=True
+    )
+    loop = Loop(how, theirs, ways[mask], trial, each)
     rate = wish.rates[0]
     if len(wish.rates) > 1:
         share = wish.try_minutes / wish.minutes

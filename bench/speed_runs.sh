@@ -2,7 +2,7 @@
 # What is known of the speed on one GPU, in the order in which it should be asked: are the kernels right, which tiles are
 # fastest, what does a step take, and where does its time go.
 #
-#   bench/speed_runs.sh right|tiles|where|step|members|behind|process|documents|first|quality DATA OUT [DATA ...]
+#   bench/speed_runs.sh right|tiles|where|step|members|small|behind|thread|documents|first|quality DATA OUT [DATA ...]
 #
 # DATA is a prepared corpus; `documents` takes further ones in the same run.
 # WORKERS=8 spreads `right` over processes (pytest-xdist): most of its time goes into compiling some hundred kernels.
@@ -57,20 +57,21 @@ case $what in
   members)
     python "$here/pretrain_gpu.py" --members --data "$data" --sizes base --lengths 128 --tokens 65536 --graphs --no-compile \
       --steps 20 --out "$out/members.json" | tee "$out/members.txt"
-    electra
     ;;
+  small) electra ;;
   behind) electra --no-aside ;; # its generator goes back behind the trunk, not beside it
-  process) electra --loader-process ;; # its lessons are made by a process of their own
+  thread) electra --no-loader-process ;; # its lessons are made by a thread, not by a process of their own
   documents) # the same network for all languages
     python "$here/documents.py" --data "$data" ${more[@]+"${more[@]}"} --size base --vocabulary 30522 --out "$out/documents.json" | tee "$out/documents.txt"
     ;;
   quality)
-    # RATES: those that theirs tries, if not the usual three; OURS: our minutes, if not two
+    # RATES: those that theirs tries, if not the usual three; OURS: our minutes, if not two; MASK: ones or none, if the
+    # faster one is known
     python "$here/quality.py" --data "$data" --size base --trials 10 --their-loaders 8 --try-minutes 0.75 ${RATES:+--their-rates $RATES} \
-      ${OURS:+--our-minutes $OURS} \
+      ${OURS:+--our-minutes $OURS} ${MASK:+--their-mask $MASK} \
       --out "$out/quality" | tee "$out/quality.txt"
     ;;
   first) python "$here/first_step.py" --data "$data" | tee "$out/first.txt" ;;
-  *) echo "speed_runs.sh: right, tiles, where, step, members, behind, process, documents, first or quality; found $what" >&2; exit 2 ;;
+  *) echo "speed_runs.sh: right, tiles, where, step, members, small, behind, thread, documents, first or quality; found $what" >&2; exit 2 ;;
 esac
 echo "speed_runs.sh: $what took $SECONDS s"

@@ -57,6 +57,7 @@ class Logistics:
             run,
             micro=self.micro or suited_micro(recipe, replace(run, compile=self.compile)),
             compile=self.compile,
+            loader_process=run.graphs and run.device.type == "cuda",  # such steps may be shorter than their lessons
             keep=self.keep,
             save_minutes=self.save_minutes,
             trials=self.trials,
