@@ -26,19 +26,25 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from data_steps import ROWS, give_back, lessons_at, moments, own_memory, reading, take
+from pretrain_members import worker_of
+from timing import learn
 
 from unmask.family import member, members
 from unmask.shards.corpus import Corpus
 from unmask.shards.files import digest_of_bytes
 from unmask.shards.manifest import Counts, Manifest, ShardInfo, shard_folder
+from unmask.train.lessons import Lessons
+from unmask.train.run import run_here
 
 STEPS = 200
+LEARNER, LEARNED = "tiny", 6
+"""The size of the network that learns, and in how many steps: the smallest, for which the loader counts most."""
 FLAT = 1.25
 """What varies by less than this, on a machine that does other work too, is called flat."""
 MIB = 2**20
 HEAD = (
     f"{'member':>9} {'length':>6} {'tokens':>11} {'shards':>6} {'met':>4} {'open':>5} {'plan':>6} {'order':>6} "
-    f"{'build':>6} {'all':>6} {'rows':>9} {'B/row':>6} {'table':>6} {'own':>6} {'steps':>6} {'held':>6}"
+    f"{'build':>6} {'all':>6} {'learn':>6} {'rows':>9} {'B/row':>6} {'table':>6} {'own':>6} {'steps':>6} {'held':>6}"
 )
 
 
@@ -56,6 +62,8 @@ class Size:
     """Seconds a token, the median over steps: to find which rows are read; to read and corrupt them too; all."""
     build: float
     all: float
+    learn: float
+    """Seconds a token of steps that learn, with a small network, on the clock of the wall."""
     met: float
     """Shards that the rows of a step come from, on average."""
     rows: int
@@ -71,8 +79,8 @@ class Size:
         return (
             f"{self.member:>9} {self.length:>6} {self.tokens:>11,} {self.shards:>6,} {self.met:>4.0f} "
             f"{self.opened:>5.2f} {self.planned:>6.2f} {self.order * 1e9:>6.1f} {self.build * 1e9:>6.1f} "
-            f"{self.all * 1e9:>6.1f} {self.rows:>9,} {self.plan / self.rows:>6.1f} {self.plan / MIB:>6.1f} "
-            f"{self.own / MIB:>6.1f} {self.steps / MIB:>6.1f} {self.held / MIB:>6.1f}"
+            f"{self.all * 1e9:>6.1f} {self.learn * 1e6:>6.2f} {self.rows:>9,} {self.plan / self.rows:>6.1f} "
+            f"{self.plan / MIB:>6.1f} {self.own / MIB:>6.1f} {self.steps / MIB:>6.1f} {self.held / MIB:>6.1f}"
         )
 
 
@@ -82,6 +90,7 @@ def compare_sizes(wishes: argparse.Namespace) -> None:
     print(
         "order, build, all: nanoseconds a token to find which rows come, to read and corrupt them too, to collate too"
     )
+    print(f"learn: microseconds a token to learn from them, with {LEARNER}, the loader at work beside it")
     print(
         "rows: of the plan, its bytes a row, its MiB; MiB that planning added (own), that steps added, that are held\n"
     )
@@ -109,7 +118,7 @@ def _group(grown: list[Path], name: str, length: int, rounds: int) -> list[Size]
 def alone(wishes: argparse.Namespace) -> None:
     """Measure one size in this process, and say it in one line of JSON."""
     (name,), (length,) = wishes.members, wishes.lengths
-    recipe, before, began = member(name), own_memory(), time.thread_time()
+    recipe, before, began = member(name, LEARNER), own_memory(), time.thread_time()
     corpus = Corpus.open(wishes.data)
     opened = time.thread_time()
     lessons = lessons_at(recipe, length, corpus)
@@ -131,6 +140,7 @@ def alone(wishes: argparse.Namespace) -> None:
         order=order,
         build=statistics.median(step.build / step.tokens for step in steps),
         all=statistics.median((step.build + step.collate) / step.tokens for step in steps),
+        learn=_learned(lessons, corpus.vocab.size),
         met=met,
         rows=sum(map(len, plans)),
         plan=sum(plan.size + sum(fact.nbytes for fact in plan.facts.values()) for plan in plans),
@@ -139,6 +149,12 @@ def alone(wishes: argparse.Namespace) -> None:
         steps=after - ready,
     )
     print(json.dumps(asdict(size)))
+
+
+def _learned(lessons: Lessons, vocabulary: int) -> float:
+    """Seconds a token of steps as `unmask pretrain` takes them."""
+    timed = learn(worker_of(lessons.recipe, lessons, vocabulary, run_here("cpu")), lessons, LEARNED)
+    return timed.seconds / timed.tokens
 
 
 def _apart(data: Path, name: str, length: int) -> Size:
@@ -171,12 +187,10 @@ def grow(data: Path, folder: Path, least: int, tokens: int) -> Path:
 def _sentences(found: list[Size]) -> Iterator[str]:
     """What stays, and what grows."""
     first, last = found[0], found[-1]
-    times, added = [one.all for one in found], [one.steps / MIB for one in found]
-    orders = [one.order * 1e9 for one in found]
-    ratio = max(times) / min(times)
+    added, orders = [one.steps / MIB for one in found], [one.order * 1e9 for one in found]
     yield (
-        f"{first.member}, rows of {first.length}, {first.tokens:,} to {last.tokens:,} tokens: time a token is "
-        f"{'flat' if ratio < FLAT else 'not flat'}, largest over smallest {ratio:.2f}. "
+        f"{first.member}, rows of {first.length}, {first.tokens:,} to {last.tokens:,} tokens: time a token to learn is "
+        f"{_flat([one.learn for one in found])}; that of the loader's part is {_flat([one.all for one in found])}. "
         f"A step reads {first.met:.0f} to {last.met:.0f} shards, and takes {min(orders):.0f} to {max(orders):.0f} ns "
         "a token to find which rows come."
     )
@@ -190,3 +204,9 @@ def _sentences(found: list[Size]) -> Iterator[str]:
     held = (last.held - first.held) / max(last.tokens - first.tokens, 1)
     planning = ", ".join(f"{size.planned / size.tokens * 1e9:.0f}" for size in found)
     yield f"Each further token holds {held:.2f} bytes in all; planning takes {planning} ns a token."
+
+
+def _flat(times: list[float]) -> str:
+    """Whether times are nearly equal."""
+    ratio = max(times) / min(times)
+    return f"{'flat' if ratio < FLAT else 'not flat'}, largest over smallest {ratio:.2f}"

@@ -120,7 +120,7 @@ def _each_way(recipe: Recipe, course: Lessons, size: str, wish: argparse.Namespa
             queue=max(choose_queue(device), int(recorded)),
             loader_process=wish.loader_process,
         )
-        worker = _worker(recipe, course, vocabulary, run)
+        worker = worker_of(recipe, course, vocabulary, run)
         timed = learn(worker, course, wish.steps)
         found = _found(recipe, timed, meter, vocabulary, peak)
         how = ("compiled" if compiled else "eager") + (f", {timed.shapes:>2} shapes" if recorded else "")
@@ -152,7 +152,8 @@ def _made(worker: Worker, course: Lessons, count: int = 10) -> str:
     return f"a lesson takes {rows:.2f} ms for its rows, {tensors:.2f} for its tensors and {sending:.2f} to be sent"
 
 
-def _worker(recipe: Recipe, course: Lessons, vocabulary: int, run: Run) -> Worker:
+def worker_of(recipe: Recipe, course: Lessons, vocabulary: int, run: Run) -> Worker:
+    """Whoever learns from a course."""
     learner = Learner(recipe.trunk, learnable(recipe.objectives), vocabulary, recipe.length, recipe.balance)
     learner.draw(SEED)
     return make_worker(learner, recipe.descent, course.mixed, SEED, run, Processes(0, 1, run.device))
