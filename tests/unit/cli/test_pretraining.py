@@ -1,12 +1,16 @@
-"""How much is computed at once: by the network, the precision, recorded steps, and how many runs share a device."""
+"""How a run is computed where it is: how much at once, by network, precision, recorded steps and how many runs share a
+device; and who makes its lessons.
+"""
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from unmask.cli.pretraining import suited_micro
+from unmask.cli import pretraining
+from unmask.cli.pretraining import Logistics, suited_micro
 from unmask.family import member
 from unmask.nets.held import held_bytes
 from unmask.objectives.guess import networks_of
@@ -41,3 +45,28 @@ def test_a_generator_counts():
 
 def test_a_cpu_asks_nobody():
     assert suited_micro(member("bert", "base"), Run(device=torch.device("cpu")), sharing=16) == 4096
+
+
+@pytest.mark.parametrize(
+    ("device", "graphs", "process"), [("cuda", True, True), ("cuda", False, False), ("cpu", True, False)]
+)
+def test_a_process_makes_lessons_where_steps_are_recorded_on_a_gpu(monkeypatch, device, graphs, process):
+    found = replace(RUN, device=torch.device(device), graphs=graphs, queue=2)
+    monkeypatch.setattr(pretraining, "run_here", lambda *_: found)
+    wish = Logistics(
+        out=Path("runs"),
+        device="auto",
+        precision="auto",
+        micro=0,
+        compile=False,
+        graphs="auto",
+        plain=False,
+        trials=3,
+        keep=1,
+        save_minutes=5.0,
+        tensorboard=False,
+        dry_run=False,
+    )
+    made = wish.here(member("bert", "tiny"))
+    assert made.loader_process is process
+    assert (made.trials, made.keep, made.save_minutes) == (3, 1, 5.0)
