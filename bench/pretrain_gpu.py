@@ -115,13 +115,14 @@ def _pairs(wish: argparse.Namespace, device: torch.device) -> Iterator[dict[str,
             for dropout, attention_dropout in wish.dropout:
                 how = How(size, wish.vocabulary, device, half=True, fused=not wish.plain, sparing=not wish.plain)
                 how = replace(how, dropout=dropout, attention_dropout=attention_dropout)
-                compare(how, length, wish, held)
+                held += compare(how, length, wish, held)
             yield from map(asdict, held)
 
 
-def compare(how: How, length: int, wish: argparse.Namespace, held: list[Found]) -> None:
-    """Theirs, as it is and compiled, then ours: each has the device for itself. `held`: what was found with these rows
-    and other dropout, and after it this.
+def compare(how: How, length: int, wish: argparse.Namespace, before: Sequence[Found]) -> list[Found]:
+    """Theirs, as it is and compiled, then ours: each has the device for itself.
+
+    `before`: what was found with these rows and other dropout; ratios are given to that as well.
     """
     count = wish.rows or wish.tokens // length
     make = _instances(wish.data, how.vocabulary, count, length)
@@ -132,6 +133,7 @@ def compare(how: How, length: int, wish: argparse.Namespace, held: list[Found]) 
         "ours",
         *(["ours, apart"] if wish.data else []),
     ]
+    held = [*before]
     for number, side in enumerate(sides):
         clean(how.device)
         apart, mine = side == "ours, apart", side != "transformers"
@@ -148,6 +150,7 @@ def compare(how: How, length: int, wish: argparse.Namespace, held: list[Found]) 
         told = (side, way, speed, 1000 * timed.seconds, timed.gib, mfu, timed.stalled, timed.lost, timed.loss, ratios)
         held.append(Found(how.size, f"{count}x{length}", f"{how.dropout:g}/{how.attention_dropout:g}", *told))
         print(held[-1].line(), flush=True)
+    return held[len(before) :]
 
 
 def operations(how: How, instances: Sequence[Instance], apart: bool) -> float:
