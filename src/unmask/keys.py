@@ -145,7 +145,7 @@ def _word(part: int | str | Integers) -> Words:
 
 
 def _mix(z: Words) -> Words:
-    """In place as far as it goes, because taking and giving back memory is a fifth of the time."""
+    """In place as far as it goes, which spares large arrays some memory to be taken and given back."""
     mixed = z >> _HIGH
     mixed ^= z
     mixed *= _FIRST
