@@ -84,6 +84,7 @@ class How:
             sparing=self.sparing,
             graphs=self.graphs,
             queue=max(choose_queue(self.device), int(self.graphs)),
+            loader_process=self.graphs and self.device.type == "cuda",
         )
 
     def learner(self) -> Learner:

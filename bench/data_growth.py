@@ -2,9 +2,7 @@
 
 What arrives: a prepared corpus and sizes. What leaves: one line for each size, and sentences about what stays and what
 grows. Each size is measured in a process of its own.
-What never happens here: writing into the corpus, or another mixture of long and short documents in another size: rows
-of many short documents take longer, whatever lies around them. The smallest size is taken from all over the corpus, and
-larger ones are copies of it in a temporary folder, each with pages of its own, as other text would have.
+What never happens here: writing into the corpus (`grown.py`).
 
 Memory is what belongs to the process alone and cannot be dropped: anonymous pages, as Linux counts them. Pages of the
 shards are not among them: the system keeps as many as it has room for.
@@ -15,24 +13,21 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from data_steps import ROWS, give_back, lessons_at, moments, own_memory, reading, take
+from grown import grown
 from pretrain_members import worker_of
 from timing import learn
 
 from unmask.family import member, members
 from unmask.shards.corpus import Corpus
-from unmask.shards.files import digest_of_bytes
-from unmask.shards.manifest import Counts, Manifest, ShardInfo, shard_folder
 from unmask.train.lessons import Lessons
 from unmask.train.run import run_here
 
@@ -96,19 +91,17 @@ def compare_sizes(wishes: argparse.Namespace) -> None:
     )
     print(HEAD)
     groups: list[list[Size]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        least = min(wishes.sizes) * 1_000_000
-        grown = [grow(wishes.data, Path(folder) / str(size), least, size * 1_000_000) for size in wishes.sizes]
+    with grown(wishes.data, wishes.sizes) as corpora:
         for name in wishes.members or [members()[0].name]:
             for length in wishes.lengths:
-                groups.append(_group(grown, name, length, wishes.rounds))
+                groups.append(_group(corpora, name, length, wishes.rounds))
     for found in groups if len(wishes.sizes) > 1 else ():
         print("\n" + "\n".join(_sentences(found)))
 
 
-def _group(grown: list[Path], name: str, length: int, rounds: int) -> list[Size]:
+def _group(corpora: list[Path], name: str, length: int, rounds: int) -> list[Size]:
     """All sizes in turn, several times; of each size the round that was neither fast nor slow."""
-    found = [[_apart(data, name, length) for data in grown] for _ in range(rounds)]
+    found = [[_apart(data, name, length) for data in corpora] for _ in range(rounds)]
     group = [sorted(sizes, key=lambda size: size.all)[rounds // 2] for sizes in zip(*found, strict=True)]
     for size in group:
         print(size.line(), flush=True)
@@ -164,24 +157,6 @@ def _apart(data: Path, name: str, length: int) -> Size:
     if done.returncode:
         raise SystemExit(f"{name} with rows of {length}: {done.stderr.strip().splitlines()[-1]}")
     return Size(**json.loads(done.stdout))
-
-
-def grow(data: Path, folder: Path, least: int, tokens: int) -> Path:
-    """A corpus of about so many tokens: shards of `data` that make up the `least`, spread evenly over it, repeated."""
-    manifest, counts = Manifest.load(data), Counts()
-    there = len(manifest.shards)
-    some = min(max(round(least / manifest.counts.tokens * there), 1), there)
-    chosen: list[ShardInfo] = []
-    for number in (there * place // some for _ in range(max(round(tokens / least), 1)) for place in range(some)):
-        shutil.copytree(shard_folder(data, number), shard_folder(folder, len(chosen)))
-        chosen.append(manifest.shards[number])
-        counts += manifest.shards[number].counts
-    shutil.copy(data / "tokenizer.json", folder)
-    if (data / "vectors").is_dir():
-        shutil.copytree(data / "vectors", folder / "vectors")
-    name = digest_of_bytes(f"{manifest.corpus} {len(chosen)}".encode())
-    replace(manifest, corpus=name, counts=counts, shards=tuple(chosen)).save(folder / "manifest.json")
-    return folder
 
 
 def _sentences(found: list[Size]) -> Iterator[str]:

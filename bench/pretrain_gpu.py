@@ -3,11 +3,13 @@
     python bench/pretrain_gpu.py --out gpu.json
     python bench/pretrain_gpu.py --members --data FOLDER --sizes small base --out members.json
     python bench/pretrain_gpu.py --members electra --data FOLDER --sizes small --profile --no-compile
+    python bench/pretrain_gpu.py --members electra --data FOLDER --sizes small --grow 1 10 100 --graphs --no-compile
     python bench/pretrain_gpu.py --device cpu --sizes tiny --lengths 128 --rows 2 --steps 1 --no-compile     (a check)
 
 What arrives: a prepared corpus (`--data`), or nothing: then rows are full and their ids uniformly random, because only
 time is measured here. What leaves: one table, and the same as JSON. With `--members` every member of the family instead
-(`pretrain_members.py`); with `--profile` also the kernels and the gaps of one step of ours (`kernels.py`).
+(`pretrain_members.py`), with `--grow` on the same text repeated to several sizes (`grown.py`); with `--profile` also
+the kernels and the gaps of one step of ours (`kernels.py`).
 What never happens here: a difference in the work. Both sides begin with the same weights and see the same masked rows,
 in bfloat16 (autocast), with fused AdamW and clipping; theirs with SDPA, as it is and compiled. Dropout is 0.1, in
 attention too (BERT, and what `BertConfig` has unless it is told otherwise), and none at all, as in recent recipes. Rows
@@ -36,6 +38,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from both_sides import LEARNS, How, Ours, Theirs, repeat
+from grown import grown
 from kernels import tell
 from pretrain_members import measure_members
 from rows import cloze_feed, grids
@@ -99,9 +102,13 @@ def main() -> None:
 
 
 def _members(wish: argparse.Namespace, device: torch.device) -> Iterator[dict[str, object]]:
-    for one in measure_members(wish, device, wish.peak):
-        print(one.line(), flush=True)
-        yield asdict(one)
+    with grown(wish.data, wish.grow) as corpora:
+        for data in corpora:
+            tokens = Corpus.open(data).manifest.counts.tokens
+            print(f"{tokens:,} tokens of text")
+            for one in measure_members(argparse.Namespace(**vars(wish) | {"data": data}), device, wish.peak):
+                print(one.line(), flush=True)
+                yield asdict(one) | {"text": tokens}
 
 
 def _pairs(wish: argparse.Namespace, device: torch.device) -> Iterator[dict[str, object]]:
@@ -245,6 +252,9 @@ def _wishes() -> argparse.Namespace:
     parser.add_argument("--theirs", action=argparse.BooleanOptionalAction, default=True, help="transformers beside it")
     parser.add_argument("--masked", action="store_true", help="theirs compiled also with a mask of ones")
     parser.add_argument("--members", nargs="*", help="members instead, by name or all of them; needs --data")
+    parser.add_argument(
+        "--grow", nargs="+", type=int, default=[], help="with --members: the corpus in these sizes, millions of tokens"
+    )
     parser.add_argument("--even", action="store_true", help="with --members: batches evened out to few shapes")
     parser.add_argument(
         "--aside",

@@ -2,7 +2,7 @@
 # What is known of the speed on one GPU, in the order in which it should be asked: are the kernels right, which tiles are
 # fastest, what does a step take, and where does its time go.
 #
-#   bench/speed_runs.sh right|tiles|where|step|members|small|behind|thread|documents|first|quality DATA OUT [DATA ...]
+#   bench/speed_runs.sh right|tiles|where|step|members|small|behind|thread|growth|documents|first|quality DATA OUT [DATA ...]
 #
 # DATA is a prepared corpus; `documents` takes further ones in the same run.
 # WORKERS=8 spreads `right` over processes (pytest-xdist): most of its time goes into compiling some hundred kernels.
@@ -61,6 +61,11 @@ case $what in
   small) electra ;;
   behind) electra --no-aside ;; # its generator goes back behind the trunk, not beside it
   thread) electra --no-loader-process ;; # its lessons are made by a thread, not by a process of their own
+  growth) # the same text again and again: what a step takes, where a network is so small that the loader counts;
+    # so many steps that a shape which comes once in hundreds, and is then recorded, does not count
+    python "$here/pretrain_gpu.py" --members electra --data "$data" --sizes small --lengths 128 512 --tokens 16384 --graphs --no-compile \
+      --steps 1000 --grow 1 10 100 --out "$out/growth.json" | tee "$out/growth.txt"
+    ;;
   documents) # the same network for all languages
     python "$here/documents.py" --data "$data" ${more[@]+"${more[@]}"} --size base --vocabulary 30522 --out "$out/documents.json" | tee "$out/documents.txt"
     ;;
@@ -72,6 +77,6 @@ case $what in
       --out "$out/quality" | tee "$out/quality.txt"
     ;;
   first) python "$here/first_step.py" --data "$data" | tee "$out/first.txt" ;;
-  *) echo "speed_runs.sh: right, tiles, where, step, members, small, behind, thread, documents, first or quality; found $what" >&2; exit 2 ;;
+  *) echo "speed_runs.sh: right, tiles, where, step, members, small, behind, thread, growth, documents, first or quality; found $what" >&2; exit 2 ;;
 esac
 echo "speed_runs.sh: $what took $SECONDS s"
