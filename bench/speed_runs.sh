@@ -22,7 +22,7 @@ short=(--lengths 128 --rows $((places / 128)))
 electra() { # small, with many tokens in a step and with few
   for tokens in 65536 16384; do
     python "$here/pretrain_gpu.py" --members electra --data "$data" --sizes small --lengths 128 --tokens $tokens --graphs --no-compile \
-      --steps 100 "$@" --out "$out/electra-$tokens$*.json" | tee "$out/electra-$tokens$*.txt"
+      --steps 1000 "$@" --out "$out/electra-$tokens$*.json" | tee "$out/electra-$tokens$*.txt"
   done
 }
 
