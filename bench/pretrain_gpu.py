@@ -20,9 +20,9 @@ MFU counts what a token needs, forward and backward, with logits and all of the 
 the chosen positions only (`unmask.nets.flops`). It is given against the rate of a product of 8192 x 8192 matrices that
 is measured first, or against `--peak`. Both sides are measured by the same count, so what theirs computes beyond it is
 not credited. Our rows come from the real loader; "waited" is the share of a step that the host waited for it, "lost"
-how much faster the same steps are, once more, with lessons that lie ready. Theirs gets no mask, because rows are full;
-with `--masked` it is also given one of ones, as its collator makes it: compiled, that takes another kernel for
-attention.
+how much faster the same steps are, once more, with lessons that lie ready. Theirs gets no mask where rows
+are full: random ones are, those of a corpus end between words. With `--masked` it is also given one of ones, as its
+collator makes it: compiled, that takes another kernel for attention.
 """
 
 from __future__ import annotations

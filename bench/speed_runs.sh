@@ -6,8 +6,7 @@
 #
 # DATA is a prepared corpus; `documents` takes further ones in the same run.
 # WORKERS=8 spreads `right` over processes (pytest-xdist): most of its time goes into compiling some hundred kernels.
-# PLACES=65536 gives a `step` half as many places as it has otherwise: logits of all places are then fewer than
-# 2^31, which may serve theirs better.
+# PLACES=65536 gives a `step` half as many places as it has otherwise, which serves theirs better with dropout.
 set -euo pipefail
 
 what=$1 data=$2 out=$3
