@@ -2,7 +2,8 @@
 
 What arrives: a size, a vocabulary, and how to compute. What leaves: two sides that take a step and say their loss.
 What never happens here: help or hindrance. Both begin with the same weights, both use fused AdamW with the same numbers
-and clip at 1; theirs runs with SDPA, ours as `unmask pretrain` runs it.
+and clip at 1; theirs runs with SDPA, compiled if asked for as `torch.compile` does it by default (no CUDA graphs, which
+small networks would gain from), ours as `unmask pretrain` runs it.
 """
 
 from __future__ import annotations

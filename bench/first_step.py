@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def _seconds(wish: argparse.Namespace, run: Path, caches: dict[str, str]) -> float:
-    said = ["pretrain", wish.member, "--size", wish.size, "--batch", str(wish.batch), "--steps", "3"]
+    said = ["pretrain", wish.member, "--size", wish.size, "--batch", str(wish.batch), "--steps", "3", "--trials", "1"]
     command = [sys.executable, "-m", "unmask", *said, "--data", str(wish.data), "--out", str(run)]
     began = time.perf_counter()
     with subprocess.Popen([*command, *shlex.split(wish.words)], env={**os.environ, **caches}) as process:

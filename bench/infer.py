@@ -7,9 +7,10 @@ What arrives: a file with one text a line, or nothing: then pieces of the embedd
 log-normal law as those of sentences and short comments do. What leaves: tokens and texts a second of each side, and the
 ratios of the same round; the median over all rounds.
 What never happens here: a difference in the work. All sides have the same network with the same random weights, read
-from one exported folder, take equally many texts at once, tokenize them on the clock, and give the mean of the last
-states over all tokens; how far their vectors lie apart is printed. The plain loop pads each batch to its longest text,
-in the order of the texts; `sentence-transformers` sorts all texts by their length first; ours computes no padding.
+from one exported folder, are asked for equally many texts at once, tokenize them on the clock, and give the mean of the
+last states over all tokens; how far their vectors lie apart is printed. The plain loop pads each batch to its longest
+text, in the order of the texts; `sentence-transformers` sorts all texts by their length first; ours computes no
+padding, and on a CPU fewer texts at once, as many as stay in its cache.
 """
 
 from __future__ import annotations

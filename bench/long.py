@@ -283,7 +283,7 @@ def _wishes() -> argparse.Namespace:
     parser.add_argument("--length", type=int, default=512, help="of the sequences while the network grows in width")
     parser.add_argument("--wide-tokens", type=int, default=65536 if gpu else 2048, help="in a step, for all widths")
     parser.add_argument("--dropout", type=float, default=0.0, help="also of attention, which then is no longer flash")
-    parser.add_argument("--rounds", type=int, default=5 if gpu else 1)
+    parser.add_argument("--rounds", type=int, default=5 if gpu else 3)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of a CPU")
     parser.add_argument("--device", default="cuda" if gpu else "cpu")
     parser.add_argument("--out", type=Path, help="a JSON file for the figures")

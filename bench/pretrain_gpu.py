@@ -21,8 +21,8 @@ the chosen positions only (`unmask.nets.flops`). It is given against the rate of
 is measured first, or against `--peak`. Both sides are measured by the same count, so what theirs computes beyond it is
 not credited. Our rows come from the real loader; "waited" is the share of a step that the host waited for it, "lost"
 how much faster the same steps are, once more, with lessons that lie ready. Theirs gets no mask where rows
-are full: random ones are, those of a corpus end between words. With `--masked` it is also given one of ones, as its
-collator makes it: compiled, that takes another kernel for attention.
+are full: random ones are; those of a corpus end between words, so it gets their mask. With `--masked` it is also given
+random rows with a mask of ones, as its collator makes it: compiled, that takes another kernel for attention.
 """
 
 from __future__ import annotations
@@ -95,18 +95,18 @@ def main() -> None:
     wish.peak = wish.peak or matmul_rate(device)
     print(f"{name}, torch {torch.__version__}; {'random ids in full rows' if not wish.data else wish.data}")
     print(f"100 % are {wish.peak:.2f} TFLOP/s")
-    found = list(_members(wish, device) if wish.members is not None else _pairs(wish, device))
+    found = list(_members(wish) if wish.members is not None else _pairs(wish, device))
     if wish.out:
         about = {"device": name, "torch": torch.__version__, "peak": wish.peak, "data": str(wish.data or "random")}
         wish.out.write_text(json.dumps(about | {"found": found}, indent=1) + "\n", "utf-8")
 
 
-def _members(wish: argparse.Namespace, device: torch.device) -> Iterator[dict[str, object]]:
+def _members(wish: argparse.Namespace) -> Iterator[dict[str, object]]:
     with grown(wish.data, wish.grow) as corpora:
         for data in corpora:
             tokens = Corpus.open(data).manifest.counts.tokens
             print(f"{tokens:,} tokens of text")
-            for one in measure_members(argparse.Namespace(**vars(wish) | {"data": data}), device, wish.peak):
+            for one in measure_members(argparse.Namespace(**vars(wish) | {"data": data}), wish.peak):
                 print(one.line(), flush=True)
                 yield asdict(one) | {"text": tokens}
 
@@ -250,7 +250,7 @@ def _wishes() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help="also compiled")
     parser.add_argument("--theirs", action=argparse.BooleanOptionalAction, default=True, help="transformers beside it")
-    parser.add_argument("--masked", action="store_true", help="theirs compiled also with a mask of ones")
+    parser.add_argument("--masked", action="store_true", help="theirs compiled also with a mask of ones; random rows")
     parser.add_argument("--members", nargs="*", help="members instead, by name or all of them; needs --data")
     parser.add_argument(
         "--grow", nargs="+", type=int, default=[], help="with --members: the corpus in these sizes, millions of tokens"
@@ -276,6 +276,8 @@ def _wishes() -> argparse.Namespace:
     wish = parser.parse_args()
     if wish.members is not None and not wish.data:
         parser.error("--members reads real text: give a corpus that `unmask prepare` has made with --data")
+    if wish.masked and wish.data:
+        parser.error("--masked is about rows that are full; those of a corpus are not, and have a mask anyway")
     return wish
 
 

@@ -77,7 +77,7 @@ class Found:
         )
 
 
-def measure_members(wish: argparse.Namespace, device: torch.device, peak: float) -> Iterator[Found]:
+def measure_members(wish: argparse.Namespace, peak: float) -> Iterator[Found]:
     """All members, or those that were asked for, one after the other."""
     corpus = Corpus.open(wish.data)
     print(HEAD)
@@ -118,7 +118,7 @@ def _each_way(recipe: Recipe, course: Lessons, size: str, wish: argparse.Namespa
             aside=wish.aside and not wish.plain,
             sparing=not wish.plain,
             queue=max(choose_queue(device), int(recorded)),
-            loader_process=wish.loader_process,
+            loader_process=wish.loader_process and recorded and device.type == "cuda",
         )
         worker = worker_of(recipe, course, vocabulary, run)
         timed = learn(worker, course, wish.steps)

@@ -8,7 +8,8 @@ First `unmask pretrain` runs as a user would type it: BERT's network, masked tok
 of `--short`. Then `BertForMaskedLM` learns from the same text in the way of its examples: rows filled across documents,
 `DataCollatorForLanguageModeling` in worker processes, AdamW with warm-up and linear decay, bfloat16, compiled;
 it takes the one of `--their-rates` that is best after its first minute, for which it begins once more.
-What never happens here: two ways to judge. Both are judged on the same held-out rows with the same masks. Their clock
+What never happens here: two ways to judge. Both are judged on the same held-out rows with the same masks. These rows
+are of the kind that ours learns from, a document a row; theirs has learned from rows that run on. Their clock
 stands still while they are judged and while code is compiled; ours, the run's own, goes on while it is judged and while
 steps are recorded, and begins when the program has started.
 """

@@ -104,7 +104,7 @@ class Mark:
         return end.clock - self.clock
 
 
-def learn(worker: Worker, course: Course, steps: int, rate: float = 1.0) -> Timed:
+def learn(worker: Worker, course: Course, steps: int) -> Timed:
     """Take steps as the loop does, the last ones on the clock."""
     device, crew = worker.run.device, Crew(ALONE.rank, ALONE.world, worker.run.micro)
     queued: deque[tuple[Numbers, float]] = deque()
@@ -117,7 +117,7 @@ def learn(worker: Worker, course: Course, steps: int, rate: float = 1.0) -> Time
     enough, seconds = (QUIET, SECONDS) if recorded else (WARM, 0.0)
     shapes, quiet, since = _shapes(worker), -1, time.perf_counter()
     began: Mark | None = None
-    set_rate(worker.optimizer, rate)
+    set_rate(worker.optimizer, 1.0)
     with Loader.open(course, crew, worker.run) as loader:
         coming = _asked(loader, 0, made)
         for step in range(PATIENT + steps):

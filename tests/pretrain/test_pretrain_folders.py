@@ -90,6 +90,19 @@ def test_another_member_or_another_corpus_is_refused(
     assert "holds another run: corpus." in sentence(ended.said)
 
 
+def test_another_table_of_similar_words_is_another_run(server: Server, data: Path, tmp_path: Path) -> None:
+    """It lies beside the shards, and decides what MacBERT shows."""
+    corpus, out = Path(shutil.copytree(data, tmp_path / "data")), tmp_path / "run"
+    learn = ("vectors", "--data", corpus, "--dim", 8, "--epochs", 1, "--min-count", 1, "--at-least", -1)
+    run = words(corpus, out, member="macbert", steps=2)
+    for line in (learn, run, learn, run, (*learn, "--seed", 2)):
+        ended = server.run(*line)
+        assert ended.code == 0, ended.said
+    ended = server.run(*run)
+    assert ended.code == 2
+    assert f"{out} holds another run: corpus.similar has changed since." in sentence(ended.said)
+
+
 @pytest.mark.parametrize("kind", ["folder", "file", "below a file"])
 def test_out_must_be_free(kind: str, server: Server, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "mine"

@@ -28,14 +28,14 @@ from unmask.nets.sizes import Size
 from unmask.nets.transformer import count
 from unmask.nets.trunk import Trunk
 from unmask.shards.corpus import Corpus
-from unmask.shards.files import digest_of
+from unmask.shards.files import digest_of, digest_of_bytes
 from unmask.tasks import Recipe
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.train.budget import Budget, Hours, Steps, Tokens
 from unmask.train.course import Lesson, Moment
 from unmask.train.estimate import Probe
 from unmask.train.learner import Learner
-from unmask.train.lessons import Lessons, learnable
+from unmask.train.lessons import Lessons, learnable, shows_similar
 from unmask.train.loop import Training
 from unmask.train.record import Line
 from unmask.train.samples import Filler, fill_samples
@@ -236,6 +236,7 @@ class Pretraining:
                 "manifest": digest_of(wish.data / "manifest.json"),
                 "documents": manifest.counts.documents,
                 "tokens": manifest.counts.tokens,
+                **self._similar(),
             },
             "tokenizer": manifest.tokenizer,
             "from": str(wish.start.resolve()) if wish.start else "",
@@ -243,6 +244,13 @@ class Pretraining:
             "vocabulary": self.vocabulary,
             "positions": self.positions,
         }
+
+    def _similar(self) -> dict[str, str]:
+        """The table of similar words, where some task shows them."""
+        if not any(map(shows_similar, self.recipe.tasks)):
+            return {}
+        arrays = self.corpus.vocab.stand_ins.arrays().values()
+        return {"similar": digest_of_bytes(b"".join(array.tobytes() for array in arrays))}
 
 
 def _with_dropout(shape: Trunk, like: Trunk) -> Trunk:

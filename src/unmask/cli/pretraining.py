@@ -23,7 +23,7 @@ from unmask.train.checkpoint import CHECKPOINTS, checkpoints
 from unmask.train.estimate import estimate
 from unmask.train.folder import NEW, begin, check, finish, finished, hold
 from unmask.train.loop import train
-from unmask.train.processes import Processes, joined
+from unmask.train.processes import Processes, joined, world_size
 from unmask.train.record import Listener
 from unmask.train.run import Precision, Run, Switch, choose_micro, run_here
 
@@ -53,6 +53,7 @@ class Logistics:
     def here(self, recipe: Recipe) -> Run:
         """The same with nothing left open, for the machine that is there."""
         run = run_here(self.device, self.precision, self.graphs, self.plain)
+        run = replace(run, graphs=run.graphs and world_size() == 1)  # steps of several processes are not recorded
         return replace(
             run,
             micro=self.micro or suited_micro(recipe, replace(run, compile=self.compile)),

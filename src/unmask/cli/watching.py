@@ -7,9 +7,10 @@ What never happens here: slowing the training down, or a number that is not in t
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -68,8 +69,14 @@ def show_summary(out: Path) -> None:
         ("tokens", f"{finished['tokens']:,}"),
         ("time", duration(finished["seconds"])),
     ]
-    lines = list(read_record(out / RECORD))
-    print_facts([*facts, *_scores([line for line in lines if line["kind"] == "trial"]), *_last_rows(lines)])
+    trials: list[Line] = []
+    rows = _Rows()
+    for line in read_record(out / RECORD):  # of a long run these are millions
+        if line["kind"] == "trial":
+            trials.append(line)
+        elif line["kind"] == "step":
+            rows.add(line)
+    print_facts([*facts, *_scores(trials), *rows.last()])
     print_place("run", out)
 
 
@@ -139,18 +146,31 @@ def _scores(trials: Sequence[Line]) -> Iterator[tuple[str, str]]:
         yield name, f"loss {loss:.3f} (began at {began:.3f}), {right:.1f} % right, held out"
 
 
-def _last_rows(lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
-    """How the rows of the last stage are learned, where they are not those that the run is judged by."""
-    steps = [line for line in lines if line["kind"] == "step"]
-    lengths = Counter(line["length"] for line in steps)
-    if len(lengths) < 2 or steps[-1]["length"] == lengths.most_common(1)[0][0]:
-        return
-    last = [line for line in steps if line["length"] == steps[-1]["length"]][-_LAST:]
-    known = {name for line in last for name in line["loss"]}
-    means = {name: fmean(line["loss"][name] for line in last if name in line["loss"]) for name in sorted(known)}
-    losses = ", ".join(f"{name} {loss:.3f}" for name, loss in means.items())
-    judged = lengths.most_common(1)[0][0]
-    yield "last rows", f"{losses} (learned from, {steps[-1]['length']} tokens; held out: {judged})"
+@dataclass(slots=True)
+class _Rows:
+    """How long the rows of a run were, and what was lost on the last ones of each length."""
+
+    lengths: Counter[int] = field(default_factory=Counter)
+    losses: dict[int, deque[dict[str, float]]] = field(default_factory=dict)
+    length: int = 0
+    """That of the last step."""
+
+    def add(self, step: Line) -> None:
+        """One more step."""
+        self.length = step["length"]
+        self.lengths[self.length] += 1
+        self.losses.setdefault(self.length, deque(maxlen=_LAST)).append(step["loss"])
+
+    def last(self) -> Iterator[tuple[str, str]]:
+        """How the rows of the last stage are learned, where they are not those that the run is judged by."""
+        judged = self.lengths.most_common(1)[0][0] if self.lengths else self.length
+        if self.length == judged:
+            return
+        last = self.losses[self.length]
+        known = sorted({name for losses in last for name in losses})
+        means = {name: fmean(losses[name] for losses in last if name in losses) for name in known}
+        said = ", ".join(f"{name} {loss:.3f}" for name, loss in means.items())
+        yield "last rows", f"{said} (learned from, {self.length} tokens; held out: {judged})"
 
 
 def _count(value: float, exact: bool) -> str:

@@ -10,7 +10,7 @@ import gc
 import resource
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -27,6 +27,8 @@ from unmask.train.step import Loaded, NotFinite, Worker, own_draws
 from unmask.train.worker import make_worker
 
 _REPEATS = 3
+_LEAST = 0.1
+"""The share of a recorded step that its gradients take at least, whatever the clock says."""
 _BYTES = 4 * 3
 """A checkpoint holds each parameter and two averages of it in float32."""
 
@@ -90,14 +92,12 @@ class _Part:
 
     @staticmethod
     def measured(worker: Worker, training: Training, probe: Probe, processes: Processes) -> _Part:
-        """One micro-batch, twice: what the first run of anything costs is not what a run costs."""
+        """One micro-batch of the lesson; the others take as long."""
         run = worker.run
         lesson = training.course.lesson(probe.moment, processes.crew(run.micro))
         piece = Lesson(lesson.instances[:1], lesson.objectives, lesson.apart, lesson.place, lesson.length)
         loaded = Loaded.of(piece, run.device, run.fixed)
-        _timed(worker, loaded)
-        # The quickest of some: other work on the machine only ever makes a step slower.
-        compute, move = (min(times) for times in zip(*(_timed(worker, loaded) for _ in range(_REPEATS)), strict=True))
+        compute, move = (_recorded if worker.repeats else _in_turn)(worker, loaded)
         whole = lesson.tokens / piece.tokens
         return _Part(probe.share, lesson.tokens * processes.world, compute * whole + move)
 
@@ -112,32 +112,52 @@ class _Part:
         return steps, steps * self.tokens, steps * self.seconds
 
 
-def _timed(worker: Worker, loaded: Loaded) -> tuple[float, float]:
-    """Seconds for the gradients of a micro-batch, and for a move.
+def _in_turn(worker: Worker, loaded: Loaded) -> tuple[float, float]:
+    """Seconds for the gradients of a micro-batch, and for a move."""
+    counts = _counts(loaded)
 
-    A recorded step is one piece; what two micro-batches take beyond one is that of the second.
+    def gradients_and_move() -> tuple[float, float]:
+        began = time.perf_counter()
+        sums = worker.backward(loaded, counts, 0)
+        _settle(worker.run.device)
+        between = time.perf_counter()
+        with suppress(NotFinite):  # the first step of the run will say so, and keep what led to it
+            worker.move(sums)
+        worker.optimizer.zero_grad(set_to_none=True)
+        _settle(worker.run.device)
+        return between - began, time.perf_counter() - between
+
+    compute, move = _quickest(gradients_and_move, made=1)
+    return compute, move
+
+
+def _recorded(worker: Worker, loaded: Loaded) -> tuple[float, float]:
+    """The same of a recorded step, which is one piece: what two micro-batches take beyond one is that of the second."""
+    counts = _counts(loaded)
+
+    def steps() -> Iterator[float]:
+        for many in (1, 2):
+            began = time.perf_counter()
+            worker.take(replace(loaded, batches=loaded.batches * many), counts, 0)
+            _settle(worker.run.device)
+            yield time.perf_counter() - began
+
+    once, twice = _quickest(steps, made=2)
+    compute = min(max(twice - once, _LEAST * once), once)
+    return compute, once - compute
+
+
+def _counts(loaded: Loaded) -> list[int]:
+    return [max(one, 1) for one in loaded.lesson.asked()]
+
+
+def _quickest(times: Callable[[], Iterable[float]], made: int) -> list[float]:
+    """The smallest of some times, each for itself: other work on the machine only ever makes a step slower.
+
+    The first turns do not count: in them everything is `made` that is made once, recordings in the second.
     """
-    counts = [max(one, 1) for one in loaded.lesson.asked()]
-    if worker.repeats:
-        once, twice = (_taken(worker, replace(loaded, batches=loaded.batches * many), counts) for many in (1, 2))
-        return max(twice - once, 0.0), max(2 * once - twice, 0.0)
-    began = time.perf_counter()
-    sums = worker.backward(loaded, counts, 0)
-    _settle(worker.run.device)
-    between = time.perf_counter()
-    with suppress(NotFinite):  # the first step of the run will say so, and keep what led to it
-        worker.move(sums)
-    worker.optimizer.zero_grad(set_to_none=True)
-    _settle(worker.run.device)
-    return between - began, time.perf_counter() - between
-
-
-def _taken(worker: Worker, loaded: Loaded, counts: Sequence[float]) -> float:
-    """Seconds for a whole step."""
-    began = time.perf_counter()
-    worker.take(loaded, counts, 0)
-    _settle(worker.run.device)
-    return time.perf_counter() - began
+    turns = [list(times()) for _ in range(made + _REPEATS)]
+    return [min(found) for found in zip(*turns[made:], strict=True)]
 
 
 def _settle(device: torch.device) -> None:

@@ -23,6 +23,8 @@ NEW = "choose a new folder for --out"
 """What to do for something new."""
 _LABELS = frozenset({"unmask", "folder", "parameters", "fingerprint", "year", "paper", "title", "changed", "parent"})
 """What may differ between two starts of the same run: it follows from the rest, or changes nothing."""
+_SINCE = frozenset({"similar"})
+"""What runs that were begun long ago do not say; they are taken at their word."""
 
 
 @contextlib.contextmanager
@@ -101,7 +103,8 @@ def read_run(folder: Path) -> dict[str, Any]:
 def _differences(was: object, now: object, path: str) -> Iterator[tuple[str, str, str]]:
     """Where two descriptions differ, in words."""
     if isinstance(was, dict) and isinstance(now, dict):
-        for name in [name for name in {**now, **was} if name not in _LABELS]:
+        untold = _LABELS | (_SINCE - was.keys())
+        for name in [name for name in {**now, **was} if name not in untold]:
             yield from _differences(was.get(name), now.get(name), f"{path}.{name}".lstrip("."))
     elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
         for number, (old, new) in enumerate(zip(was, now, strict=True)):

@@ -113,7 +113,7 @@ def _longest(recipe: Recipe) -> int:
 
 def _planned(task: Task, corpus: Corpus, length: int, renew: Renew, seed: int) -> Feed:
     """The feed of a task; refuses text that gives no row, and one without the similar words that the task shows."""
-    if isinstance(task.corrupt, MaskOut) and task.corrupt.replace.similar and not len(corpus.vocab.stand_ins):
+    if shows_similar(task) and not len(corpus.vocab.stand_ins):
         raise CorpusError(
             f"Task '{task.name}' shows similar words, but {corpus.folder} has no table of them, so random ones would "
             f"stand in. Make the table with: unmask vectors --data {corpus.folder}"
@@ -125,6 +125,11 @@ def _planned(task: Task, corpus: Corpus, length: int, renew: Renew, seed: int) -
             "at all. Prepare more text, or longer documents."
         )
     return feed
+
+
+def shows_similar(task: Task) -> bool:
+    """Whether a task reads the table of similar words."""
+    return isinstance(task.corrupt, MaskOut) and bool(task.corrupt.replace.similar)
 
 
 def learnable(objectives: Iterable[Objective]) -> tuple[Taught, ...]:

@@ -100,11 +100,12 @@ class Loader:
     @contextmanager
     def open(course: Course, crew: Crew, run: Run) -> Iterator[Loader]:
         """A loader for the time of a block."""
-        with maker(course, crew, run.loader_process) as begin, ThreadPoolExecutor(1) as pool, _short_turns():
+        # The thread may listen to a maker that is stuck: who makes lessons goes first, and then the thread ends.
+        with ThreadPoolExecutor(1) as pool, maker(course, crew, run.loader_process) as begin, _short_turns():
             try:
                 yield Loader(course, run, Lane.to(run.device), pool, begin)
             finally:
-                pool.shutdown(cancel_futures=True)
+                pool.shutdown(wait=False, cancel_futures=True)
 
     def ask(self, moment: Moment) -> Coming:
         """The lesson of a moment, which is begun now unless it was foreseen; the one after it is begun as well."""

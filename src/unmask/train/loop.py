@@ -148,16 +148,15 @@ class _Loop:
     def _broken(self, state: State, loaded: Loaded) -> UserError:
         """Keep the batch and the state before it, which is still that of the network."""
         where = self.keeping.keep_broken(state, loaded)
+        batch = "batch" if self.worker.processes.world == 1 else "first process's rows"
         return UserError(
-            f"The loss or its gradient is not finite in step {state.progress.step + 1}, so the run stops. The "
-            f"batch and the state before it are in {where}. {_USUAL_REASONS}"
+            f"The loss or its gradient is not finite in step {state.progress.step + 1}, so the run stops. The {batch} "
+            f"and the state before it are in {where}. {_USUAL_REASONS}"
         )
 
     def _after(self, state: State, after: Progress, late: bool) -> State:
         """What is due when a step is over: a trial with a checkpoint, a checkpoint that is late, or nothing."""
-        trials = self.worker.run.trials
-        done = self._share(after) >= 1
-        due = done or math.floor(self._share(after) * trials) > math.floor(self._share(state.progress) * trials)
+        due = self._share(after) >= 1 or self._trials(after) > self._trials(state.progress)
         state = replace(state, progress=after)
         if due or late:
             self._end(queue=0)  # what is judged or saved must be sound, and the record must lead up to it
@@ -188,6 +187,10 @@ class _Loop:
     def _ask(self, progress: Progress) -> Coming:
         """Begin with the lesson of a moment in the background."""
         return self.loader.ask(Moment(progress.step, self._share(progress)))
+
+    def _trials(self, progress: Progress) -> int:
+        """How many trials are due until then; rounding must not move one."""
+        return math.floor(self._share(progress) * self.worker.run.trials + 1e-9)
 
     def _share(self, progress: Progress) -> float:
         return self.training.budget.share(progress)

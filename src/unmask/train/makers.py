@@ -15,11 +15,13 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import TypeAlias
 
 from unmask.errors import UserError
@@ -28,13 +30,14 @@ from unmask.train.course import Course, Crew, Lesson, Moment
 
 Begin: TypeAlias = Callable[[Moment], Callable[[], Lesson]]
 """Begins with the lesson of a moment; what it returns waits for it. Lessons are waited for in the order of asking."""
-_PATIENCE = 5.0
-"""Seconds that a process has to end by itself."""
 
 
 def maker(course: Course, crew: Crew, process: bool) -> AbstractContextManager[Begin]:
     """Someone who makes lessons for the time of a block; a process where that is wished for and can be had."""
-    return _by_a_process(course, crew) if process and processes_there() else _by_whoever_waits(course, crew)
+    if process and processes_there():
+        with suppress(OSError):  # too many processes, or no memory for one more
+            return _by_a_process(*_started(course, crew))
+    return _by_whoever_waits(course, crew)
 
 
 def processes_there() -> bool:
@@ -47,23 +50,26 @@ def _by_whoever_waits(course: Course, crew: Crew) -> Iterator[Begin]:
     yield lambda moment: partial(course.lesson, moment, crew)
 
 
-@contextmanager
-def _by_a_process(course: Course, crew: Crew) -> Iterator[Begin]:
-    """It is told moments and says lessons, and ends when nobody is there to tell it more."""
+def _started(course: Course, crew: Crew) -> tuple[BaseProcess, Begin]:
+    """A process that is told moments and says lessons, and that ends when nobody is there to tell it more."""
     system = multiprocessing.get_context("fork")
     here, there = system.Pipe()
     process = system.Process(target=_answer, args=(course, crew, here, there), daemon=True, name="lessons")
     process.start()
     there.close()
-    asker = _Asker(course, crew, here)
+    return process, _Asker(course, crew, here).begin
+
+
+@contextmanager
+def _by_a_process(process: BaseProcess, begin: Begin) -> Iterator[Begin]:
+    """It is not asked to end, because it may be stuck and has nothing to lose. Who still listens hears that it has
+    gone; so the pipe is left to be closed with the last of them.
+    """
     try:
-        yield asker.begin
+        yield begin
     finally:
-        here.close()
-        process.join(_PATIENCE)
-        if process.is_alive():
-            process.terminate()
-            process.join()
+        process.kill()
+        process.join()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +112,21 @@ def _answer(course: Course, crew: Crew, here: Connection, there: Connection) -> 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     here.close()
     # Nor are its files: a lock would be held; and with its end of the pipe open, nobody would ever seem to have gone.
-    os.closerange(3, there.fileno())
-    os.closerange(there.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
+    for number in _open_files():
+        if number > 2 and number != there.fileno():
+            with suppress(OSError):  # the list itself was a file
+                os.close(number)
     with suppress(EOFError, OSError):
         while True:
             _say(there, course, there.recv(), crew)
+
+
+def _open_files() -> Iterable[int]:
+    """What this process has open, as Linux says; if it does not, all numbers, of which there may be a billion."""
+    try:
+        return [int(path.name) for path in Path("/proc/self/fd").iterdir()]
+    except OSError:
+        return range(os.sysconf("SC_OPEN_MAX"))
 
 
 def _say(line: Connection, course: Course, moment: Moment, crew: Crew) -> None:

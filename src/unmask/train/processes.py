@@ -55,10 +55,15 @@ class Processes:
             torch.distributed.barrier()
 
 
+def world_size() -> int:
+    """How many processes share a run, as `torchrun` says."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 @contextmanager
 def joined(device: torch.device) -> Iterator[Processes]:
     """Who this process is among those of a `torchrun`, for the time of a block."""
-    world = int(os.environ.get("WORLD_SIZE", "1"))
+    world = world_size()
     if world == 1:
         yield Processes(0, 1, device)
         return

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO, TypeAlias
 
-from unmask.shards.files import disk_space, write_text
+from unmask.shards.files import disk_space, new_file
 
 RECORD = "record.jsonl"
 Line: TypeAlias = Mapping[str, Any]
@@ -67,5 +67,7 @@ def cut_back(path: Path, step: int) -> None:
     """Remove the lines of steps that will be done again, and a torn one. Trials of the kept step stay."""
     if not path.exists():
         return
-    kept = [line for line in read_record(path) if line["step"] <= step]
-    write_text(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
+    with new_file(path) as file:  # line by line: a long run has millions of them
+        for line in read_record(path):
+            if line["step"] <= step:
+                file.write(f"{json.dumps(line, ensure_ascii=False)}\n".encode("utf-8", "backslashreplace"))

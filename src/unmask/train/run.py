@@ -61,8 +61,9 @@ class Run:
     def __post_init__(self) -> None:
         if self.micro < 1 or self.keep < 1 or self.trials < 1 or self.save_minutes < 0 or self.queue < 0:
             raise UserError(
-                f"A run needs at least 1 token in a micro-batch, 1 checkpoint to keep, 1 trial and 0 queued steps; "
-                f"found {self.micro}, {self.keep}, {self.trials} and {self.queue}."
+                f"A run needs at least 1 token in a micro-batch, 1 checkpoint to keep, 1 trial, 0 queued steps and 0 "
+                f"minutes between checkpoints; found {self.micro}, {self.keep}, {self.trials}, {self.queue} and "
+                f"{self.save_minutes:g}."
             )
         if self.graphs and not self.queue:
             raise UserError(

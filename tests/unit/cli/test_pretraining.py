@@ -48,9 +48,16 @@ def test_a_cpu_asks_nobody():
 
 
 @pytest.mark.parametrize(
-    ("device", "graphs", "process"), [("cuda", True, True), ("cuda", False, False), ("cpu", True, False)]
+    ("device", "graphs", "world", "process"),
+    [
+        ("cuda", True, "1", True),
+        ("cuda", False, "1", False),
+        ("cuda", True, "2", False),
+        ("cpu", True, "1", False),
+    ],
 )
-def test_a_process_makes_lessons_where_steps_are_recorded_on_a_gpu(monkeypatch, device, graphs, process):
+def test_a_process_makes_lessons_where_steps_are_recorded_on_a_gpu(monkeypatch, device, graphs, world, process):
+    monkeypatch.setenv("WORLD_SIZE", world)
     found = replace(RUN, device=torch.device(device), graphs=graphs, queue=2)
     monkeypatch.setattr(pretraining, "run_here", lambda *_: found)
     wish = Logistics(
@@ -69,4 +76,5 @@ def test_a_process_makes_lessons_where_steps_are_recorded_on_a_gpu(monkeypatch, 
     )
     made = wish.here(member("bert", "tiny"))
     assert made.loader_process is process
+    assert made.graphs is (graphs and world == "1")
     assert (made.trials, made.keep, made.save_minutes) == (3, 1, 5.0)

@@ -1,6 +1,6 @@
 """Rows of another length: said when they begin, and told at the end beside what the run is judged by."""
 
-from unmask.cli.watching import _Bar, _last_rows
+from unmask.cli.watching import _Bar, _Rows
 
 
 class Heard:
@@ -31,7 +31,20 @@ def test_the_bar_says_when_rows_change():
     assert heard.notes == ["step 10: from here on rows of 128 tokens"]
 
 
+def last(steps):
+    rows = _Rows()
+    for line in steps:
+        rows.add(line)
+    return list(rows.last())
+
+
 def test_the_summary_tells_the_loss_of_the_last_rows():
-    assert list(_last_rows(RUN)) == [("last rows", "mlm 4.500 (learned from, 128 tokens; held out: 32)")]
-    assert not list(_last_rows(RUN[:9]))
-    assert not list(_last_rows([*RUN, *(step(number, 128, 4.0) for number in range(12, 30))]))
+    assert last(RUN) == [("last rows", "mlm 4.500 (learned from, 128 tokens; held out: 32)")]
+    assert not last(RUN[:9])
+    assert not last([*RUN, *(step(number, 128, 4.0) for number in range(12, 30))])
+    assert not last([])
+
+
+def test_the_last_rows_are_the_last_fifty():
+    many = [*(step(number, 32, 3.0) for number in range(200)), *(step(200 + n, 128, 9.0) for n in range(30))]
+    assert "mlm 4.000" in last([*many, *(step(230 + n, 128, 4.0) for n in range(50))])[0][1]

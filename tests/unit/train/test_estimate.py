@@ -4,12 +4,15 @@ import pytest
 import torch
 from little_course import ALONE, recipe, run_of, training
 
+import unmask.train.estimate as estimating
 from unmask.nets.transformer import count
 from unmask.train.budget import Hours, Steps, Tokens
 from unmask.train.course import Moment
-from unmask.train.estimate import Probe, estimate
+from unmask.train.estimate import Probe, _recorded, estimate
 from unmask.train.loop import train
 from unmask.train.record import RECORD, read_record
+from unmask.train.step import Loaded
+from unmask.train.worker import make_worker
 
 PROBES = [Probe(Moment(0, 0.45), 0.9), Probe(Moment(0, 0.95), 0.1)]
 
@@ -62,6 +65,48 @@ def test_weights_that_are_not_finite_are_left_to_the_run():
         broken.learner.trunk.embed.norm.weight[0] = float("nan")
     estimate(broken, run_of(), ALONE, PROBES)
     assert all(parameter.grad is None for parameter in broken.learner.parameters())
+
+
+class Clock:
+    """A clock on which steps of a worker take what they are said to take."""
+
+    def __init__(self, seconds):
+        self.seconds, self.now = iter(seconds), 0.0
+
+    def perf_counter(self):
+        return self.now
+
+    def tick(self):
+        self.now += next(self.seconds)
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        # Twice in vain, for what is made once; then with and without noise: 2 s for gradients, and 1 s for a move.
+        ([90, 90, 90, 90, 3, 5, 3, 5, 3, 5], (2.0, 1.0)),
+        ([90, 90, 90, 90, 8, 5, 3, 9, 4, 7], (2.0, 1.0)),
+        ([90, 90, 90, 90, 3, 3, 3, 3, 3, 3], (0.3, 2.7)),
+        ([90, 90, 90, 90, 3, 9, 3, 9, 3, 9], (3.0, 0.0)),
+    ],
+)
+def test_a_recorded_step_is_told_apart_by_its_quickest_times(steps, expected, monkeypatch):
+    clock = Clock(steps)
+    monkeypatch.setattr(estimating, "time", clock)
+    monkeypatch.setattr(estimating, "_settle", lambda device: clock.tick())
+    (lesson,) = made(Steps(4)).course.trial()[:1]
+    run = run_of(graphs=True, queue=1)
+    worker = make_worker(made(Steps(4)).learner, recipe().descent, False, 0, run, ALONE)
+    assert worker.repeats
+    assert _recorded(worker, Loaded.of(lesson, run.device, run.fixed)) == pytest.approx(expected)
+
+
+def test_a_recorded_run_is_guessed_near_a_plain_one():
+    plain, recorded = (
+        estimate(made(Steps(40)), run, ALONE, PROBES) for run in (run_of(), run_of(graphs=True, queue=1))
+    )
+    assert recorded.tokens == plain.tokens
+    assert plain.seconds / 5 < recorded.seconds < plain.seconds * 5
 
 
 def test_larger_batches_and_more_checkpoints_cost_more():

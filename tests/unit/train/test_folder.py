@@ -57,6 +57,16 @@ def test_what_only_describes_a_recipe_may_be_worded_anew(tmp_path):
     check(tmp_path, {"recipe": {"name": "bert", "changed": "where it all began", "title": "Bert", "year": 2019}})
 
 
+def test_what_older_runs_did_not_say_is_asked_of_newer_ones_alone(tmp_path):
+    told = [{"corpus": {"manifest": "a" * 32, **more}} for more in ({}, {"similar": "b" * 32}, {"similar": "c" * 32})]
+    for name, first in (("older", told[0]), ("newer", told[1])):
+        (tmp_path / name).mkdir()
+        begin(tmp_path / name, first)
+    check(tmp_path / "older", told[1])
+    with pytest.raises(InputError, match=r"corpus\.similar has changed since\. To go on"):
+        check(tmp_path / "newer", told[2])
+
+
 def test_a_path_in_the_description_is_compared_as_text(tmp_path):
     begin(tmp_path, {"corpus": {"folder": "here", "manifest": "ab"}})
     check(tmp_path, {"corpus": {"folder": "there", "manifest": "ab"}})

@@ -123,6 +123,9 @@ def test_trials_are_spread_evenly_and_held_at_both_ends(tmp_path: Path) -> None:
     many = tmp_path / "many"
     go(Steps(3), many, trials=50)
     assert [line["step"] for line in lines(many, "trial")] == [0, 1, 2, 3]
+    each = tmp_path / "each"  # a hundredth times a hundred is not always a whole number
+    go(Steps(100), each, trials=100, keep=1)
+    assert [line["step"] for line in lines(each, "trial")] == list(range(101))
 
 
 def test_checkpoints_come_with_trials_and_when_the_last_is_too_old(tmp_path: Path, clock: Clock) -> None:

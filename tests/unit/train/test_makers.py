@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import signal
@@ -11,13 +12,14 @@ import time
 from pathlib import Path
 
 import pytest
-from little_course import corpus, training
+from little_course import corpus, run_of, training
 
 from unmask.errors import UserError
 from unmask.family import member
 from unmask.train.budget import Steps
 from unmask.train.course import Course, Crew, Lesson, Moment
 from unmask.train.lessons import Lessons
+from unmask.train.loading import Loader
 from unmask.train.makers import maker, processes_there
 
 pytestmark = pytest.mark.skipif(not processes_there(), reason="needs a system that copies processes safely")
@@ -124,7 +126,42 @@ def test_the_process_is_gone_when_the_block_is_left() -> None:
         begin(Moment(1, 0.0))  # nobody waits for this one
         process = the_process()
         assert process.is_alive()
-    assert process.exitcode == 0
+    assert not process.is_alive()
+
+
+class Endless(Odd):
+    """A course that never ends over there."""
+
+    def lesson(self, moment: Moment, crew: Crew) -> Lesson:
+        if os.getpid() != self.home:
+            time.sleep(60)
+        return self.course.lesson(moment, crew)
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["busy", "stopped"])
+def test_a_block_is_left_at_once_whatever_the_process_does(stopped: bool) -> None:
+    course = Endless(training(Steps(4)).course, os.getpid())
+    began = time.monotonic()
+    with Loader.open(course, CREW, run_of(loader_process=True)) as loader:
+        loader.ask(Moment(0, 0.0))
+        process = the_process()
+        time.sleep(0.2)  # the thread listens by now
+        if stopped:
+            assert process.pid is not None
+            os.kill(process.pid, signal.SIGSTOP)
+    assert not process.is_alive()
+    assert time.monotonic() - began < 10
+
+
+def test_where_no_process_can_be_had_lessons_are_made_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> int:
+        raise BlockingIOError(errno.EAGAIN, "too many processes")
+
+    monkeypatch.setattr(os, "fork", refuse)
+    course = training(Steps(4)).course
+    with maker(course, CREW, process=True) as begin:
+        assert begin(Moment(0, 0.0))().tokens == course.lesson(Moment(0, 0.0), CREW).tokens
+    assert not [one for one in multiprocessing.active_children() if one.name == "lessons"]
 
 
 def test_its_death_is_said_in_a_sentence() -> None:

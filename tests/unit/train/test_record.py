@@ -2,6 +2,7 @@
 
 import json
 import math
+import tracemalloc
 
 import pytest
 
@@ -65,6 +66,17 @@ def test_bytes_that_are_no_text_end_the_record(tmp_path):
     with path.open("ab") as file:
         file.write(b'{"kind": "\xff\xfe')
     assert list(read_record(path)) == LINES
+
+
+def test_a_long_record_is_cut_back_line_by_line(tmp_path):
+    line = {"kind": "step", "step": 1, "loss": {"mlm": 7.0}, "more": "x" * 400}
+    path = write(tmp_path, [line] * 20_000)
+    tracemalloc.start()
+    cut_back(path, 1)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert path.stat().st_size > 8e6
+    assert most < 1e6
 
 
 def test_where_nothing_was_recorded_there_is_nothing_to_cut(tmp_path):
