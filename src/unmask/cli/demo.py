@@ -129,7 +129,10 @@ def _load_back(exported: Path) -> None:
     )
     console().print("\n>>> " + "\n>>> ".join(lines), style="bold green", markup=False, soft_wrap=True)
     from transformers import AutoModelForMaskedLM, AutoTokenizer
+    from transformers.utils import logging
 
+    logging.set_verbosity_error()  # it would list the head for pairs of texts, which this class has no place for
+    logging.disable_progress_bar()
     model = AutoModelForMaskedLM.from_pretrained(exported)
     tokenizer = AutoTokenizer.from_pretrained(exported)
     row = tokenizer(BLANK, return_tensors="pt")

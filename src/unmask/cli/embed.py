@@ -48,15 +48,15 @@ def embed(
     from unmask.train.run import choose_device
     from unmask.use.embed import Pooling
     from unmask.use.embed import embed as embed_texts
-    from unmask.use.texts import read_texts
 
     _check_out(out)
     total = _count(files, field)
+    texts = _some(files, field)
     opened = open_source(source, checkpoint)
     model = opened.model.to(choose_device(device))
     pooling = Pooling(_layer(layer, model), pool, normalise)
     cut: list[int] = []
-    blocks = embed_texts(model, opened.tokenizer, read_texts(files, field), pooling, batch, cut.append)
+    blocks = embed_texts(model, opened.tokenizer, texts, pooling, batch, cut.append)
     rows = _write(out, blocks, model.shape.width, total)
     _tell(out, rows, model, sum(cut))
 
@@ -66,6 +66,20 @@ def _count(files: list[str], field: str) -> int:
     from unmask.use.texts import read_texts
 
     return 0 if "-" in files else sum(1 for _ in read_texts(files, field))
+
+
+def _some(files: list[str], field: str) -> Iterator[str]:
+    """The texts, of which there must be one. It is asked for before the network is read."""
+    from itertools import chain
+
+    from unmask.errors import InputError
+    from unmask.use.texts import read_texts
+
+    texts = read_texts(files, field)
+    for first in texts:
+        return chain([first], texts)
+    named = " and ".join("standard input" if name == "-" else name for name in files)
+    raise InputError(f"There is no text in {named}. Give a file with a text on each line, or in each of its rows.")
 
 
 def _write(out: Path, blocks: Iterator[Floats], width: int, total: int) -> int:

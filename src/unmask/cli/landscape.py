@@ -16,7 +16,13 @@ _LOOK, _ASKED, _RUNS = "How closely one looks", "What is asked", "How it runs"
 
 
 def landscape(
-    source: Annotated[Path, typer.Argument(help="The network: a run of pretrain, or a Hugging Face folder of a BERT.")],
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="The network: a run of pretrain, or a Hugging Face folder of a BERT, RoBERTa, ALBERT, ERNIE 1.0 or "
+            "ELECTRA."
+        ),
+    ],
     task: Annotated[Path, typer.Option(help="Rows to learn from, as for tune.")],
     out: Annotated[Path, typer.Option(help="The folder to make.")],
     dev: Annotated[Path | None, typer.Option(help="Rows to judge by; without it, 1 text in 10 is set aside.")] = None,

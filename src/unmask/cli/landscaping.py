@@ -16,6 +16,7 @@ from rich.table import Table
 
 from unmask.cli.progress import progress
 from unmask.cli.terminal import console, interruptible, say
+from unmask.cli.watching import counting
 from unmask.errors import InputError
 from unmask.evaluate.landscape import Ground
 from unmask.evaluate.landscape_runs import Walk, Walked, begun_like, shared_parameters
@@ -124,12 +125,7 @@ class Landscaping:
         if walk.done:
             return walk.go(learner, run)
         with progress(f"tuning {walk.folder.name.replace('-', ' ')}", walk.steps) as tick:
-
-            def hear(line: Line) -> None:
-                losses = line.get("loss", {}).values()
-                tick(line["step"], "".join(f"loss {loss:.3f}" for loss in losses) if line["kind"] == "step" else "")
-
-            return walk.go(learner, run, [hear])
+            return walk.go(learner, run, [counting(tick, _loss)])
 
     def _found(self, pretrained: Side, scratch: Side, course: Labelled) -> Landscape:
         tuning, how = self.tuning, self.tuning.settings
@@ -181,3 +177,8 @@ def _plain(value: object) -> object:
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]
     return None if isinstance(value, float) and not abs(value) < float("inf") else value
+
+
+def _loss(line: Line) -> str:
+    """What is said of a step."""
+    return "".join(f"loss {loss:.3f}" for loss in line["loss"].values()) if line["kind"] == "step" else ""

@@ -15,7 +15,13 @@ import typer
 
 
 def multitask(
-    source: Annotated[Path, typer.Argument(help="The network: a run of pretrain, or a Hugging Face folder of a BERT.")],
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="The network: a run of pretrain, or a Hugging Face folder of a BERT, RoBERTa, ALBERT, ERNIE 1.0 or "
+            "ELECTRA."
+        ),
+    ],
     tasks: Annotated[
         Path, typer.Argument(help="A TOML file: a table [tasks.NAME] with train, dev, kind for each task.")
     ],

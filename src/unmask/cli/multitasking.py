@@ -15,6 +15,7 @@ from typing import TypeAlias
 from unmask.cli.multitask_scores import show
 from unmask.cli.progress import progress
 from unmask.cli.terminal import interruptible, say
+from unmask.cli.watching import counting
 from unmask.errors import InputError
 from unmask.evaluate.metrics import NAMES
 from unmask.evaluate.scoring import scores
@@ -23,7 +24,7 @@ from unmask.train.checkpoint import CHECKPOINTS, discard
 from unmask.train.folder import begin, check, finish, finished, hold
 from unmask.train.learner import Learner
 from unmask.train.processes import Processes
-from unmask.train.record import Line, Listener
+from unmask.train.record import Line
 from unmask.train.run import Run
 from unmask.tune.course import Labelled
 from unmask.tune.many_course import Many
@@ -95,14 +96,7 @@ def _lay_out(together: Together) -> Many:
 def _train(together: Together, course: Many, run: Run, processes: Processes, folder: Path) -> Learner:
     names = ", ".join(task.name for task in together.tasks)
     with progress(f"tuning {together.source}: {names}", course.steps) as tick:
-
-        def hear(line: Line) -> None:
-            if line["kind"] == "start" and line["step"]:
-                tick.note(f"going on from step {line['step']:,}")
-            tick(line["step"], remark(line))
-
-        listeners: list[Listener] = [hear]
-        return together.train(course, run, processes, folder, listeners)
+        return together.train(course, run, processes, folder, [counting(tick, remark)])
 
 
 def remark(line: Line) -> str:

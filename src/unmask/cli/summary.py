@@ -14,7 +14,7 @@ from pathlib import Path
 from unmask.cli.terminal import print_facts, print_place, say
 from unmask.shards.collect import Tally
 from unmask.shards.manifest import Manifest
-from unmask.text.reasons import Reason
+from unmask.text.reasons import Reason, counted
 from unmask.tokenize.tokenizer import Tokenizer
 
 _SHOWN = 3
@@ -39,15 +39,21 @@ def left_out(tally: Tally, out: Path) -> None:
 
 def summary(manifest: Manifest, out: Path, asked: int) -> None:
     """Print what the corpus holds. `asked` is the size that the vocabulary should have had; 0 if it was given."""
-    print_facts(_facts(manifest, Tokenizer.load(out / "tokenizer.json").vocab.size, asked))
+    size = Tokenizer.load(out / "tokenizer.json").vocab.size
+    print_facts(_facts(manifest, size, asked))
     print_place("corpus", out)
     unknown = _unknown(manifest)
     if unknown > _MANY_UNKNOWN:
-        say(
-            f"note: {unknown:.1f} % of the tokens are unknown to this vocabulary. Take a larger one (--vocab-size), "
-            "or one that was made for such text.",
-            beside=True,
-        )
+        say(f"note: {unknown:.1f} % of the tokens are unknown to this vocabulary. {_advice(size, asked)}", beside=True)
+
+
+def _advice(size: int, asked: int) -> str:
+    """What would leave fewer tokens unknown. What comes once gets no entry: see `min_count` of `WordPiece`."""
+    if not asked:
+        return "Take one that was made for such text, or leave --tokenizer out to learn one."
+    if size < asked:
+        return "Prepare more text: a character gets an entry only if it comes at least twice."
+    return "Take a larger one (--vocab-size), or one that was made for such text."
 
 
 def _facts(manifest: Manifest, size: int, asked: int) -> Iterator[tuple[str, str]]:
@@ -65,7 +71,7 @@ def _facts(manifest: Manifest, size: int, asked: int) -> Iterator[tuple[str, str
     yield "vocabulary", f"{size:,} entries{less}"
     yield "tokens", f"{counts.tokens:,} ({counts.characters:,} characters; {_unknown(manifest):.2f} % unknown)"
     for reason, number in manifest.dropped.items():
-        yield "left out", f"{number:,} {reason}"
+        yield "left out", counted(number, reason)
     for reason, number in manifest.changed.items():
         yield "taken out", f"{number:,} {reason}"
     yield "layers", ", ".join(manifest.layers)

@@ -17,7 +17,13 @@ _ASKED, _MOVES, _RUNS = "What is asked", "What moves", "How it runs"
 
 
 def tune(
-    source: Annotated[Path, typer.Argument(help="The network: a run of pretrain, or a Hugging Face folder of a BERT.")],
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="The network: a run of pretrain, or a Hugging Face folder of a BERT, RoBERTa, ALBERT, ERNIE 1.0 or "
+            "ELECTRA."
+        ),
+    ],
     task: Annotated[Path, typer.Option(help="Rows to learn from: .jsonl .csv .tsv .json .conll, also with .gz.")],
     out: Annotated[Path, typer.Option(help="The folder to make.")],
     dev: Annotated[Path | None, typer.Option(help="Rows to judge by; without it, 1 text in 10 is set aside.")] = None,

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from unmask.cli.progress import progress
 from unmask.cli.terminal import console, interruptible, say
+from unmask.cli.watching import counting
 from unmask.evaluate.metrics import NAMES, told
 from unmask.evaluate.scoring import fit, floor, scores
 from unmask.nets.mix import LayerMix
@@ -63,13 +64,7 @@ def _follow(tuning: Tuning, run: Run, processes: Processes, out: Path) -> None:
 def _train(tuning: Tuning, course: Labelled, run: Run, processes: Processes, out: Path, source: Path) -> None:
     began = time.monotonic()
     with progress(f"tuning {tuning.source} ({tuning.settings.start})", course.steps(tuning.settings.epochs)) as tick:
-        remark = Remark()
-
-        def hear(line: Line) -> None:
-            if line["kind"] == "start" and line["step"]:
-                tick.note(f"going on from step {line['step']:,}")
-            tick(line["step"], remark(line))
-
+        hear = counting(tick, Remark())
         tuned = tuning.train(course, run, processes, out, [hear], lambda rows: tick(0, f"{rows:,} rows read"))
     _finish(tuning, tuned, course, out, Root(tuning.source, str(source.resolve()), digest_of(tuning.model)), began)
 

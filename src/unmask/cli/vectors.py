@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _LOOK = 10
 _MANY = 1_000_000
 """With more running words than this, one thread takes minutes."""
+_THREADS = 4
+"""How many are advised where the machine has so many cores."""
 
 
 def vectors(
@@ -92,6 +94,7 @@ def run(folder: Path, training: Training, choosing: Choosing, synonyms: Path | N
 
 
 def _train(corpus: Corpus, vocabulary: Vocabulary, how: Training, threads: int) -> Vectors:
+    import os
     import time
 
     from unmask.cli.progress import progress
@@ -100,8 +103,12 @@ def _train(corpus: Corpus, vocabulary: Vocabulary, how: Training, threads: int) 
 
     if how.method is Method.NONE:
         return NO_VECTORS
-    if threads == 1 and vocabulary.running > _MANY:
-        say("One thread trains on many words: -j 4 would be faster, with a result that varies slightly.", beside=True)
+    more = min(_THREADS, os.cpu_count() or 1)
+    if threads == 1 < more and vocabulary.running > _MANY:
+        say(
+            f"One thread trains on many words: -j {more} would be faster, with a result that varies slightly.",
+            beside=True,
+        )
     with progress(f"training ({how.method})", vocabulary.running * how.epochs) as tick:
         began = time.monotonic()
 

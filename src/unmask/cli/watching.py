@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from unmask.cli.progress import Tick, duration, progress
-from unmask.cli.terminal import print_facts, print_place, say
+from unmask.cli.terminal import STOPPING, print_facts, print_place, say
 from unmask.errors import UserError
 from unmask.shards.corpus import Corpus
 from unmask.tasks import Recipe
@@ -89,6 +89,20 @@ def watching(out: Path, tensorboard: bool) -> Iterator[Sequence[Listener]]:
         yield [_Bar(tick), *map(_Board, boards)]
 
 
+def counting(tick: Tick, remark: Callable[[Line], str]) -> Listener:
+    """A listener that counts steps, with a remark on each line."""
+
+    def hear(line: Line) -> None:
+        if line["kind"] == "stopping":
+            tick.note(STOPPING)
+            return
+        if line["kind"] == "start" and line["step"]:
+            tick.note(f"going on from step {line['step']:,}")
+        tick(line["step"], remark(line))
+
+    return hear
+
+
 class _Bar:
     """Says how far the training is."""
 
@@ -109,6 +123,8 @@ class _Bar:
             rights = line["right"]
             losses = ", ".join(f"{name} {loss:.3f} ({100 * rights[name]:.0f} %)" for name, loss in line["loss"].items())
             self.tick.note(f"step {line['step']:,}: held out {losses}")
+        elif line["kind"] == "stopping":
+            self.tick.note(STOPPING)
         elif line["kind"] == "start" and line["step"]:
             self.tick.note(f"going on from step {line['step']:,}")
 

@@ -29,7 +29,7 @@ from unmask.export.table import Weights, some
 from unmask.export.task import NO_TASK, Task
 from unmask.export.tokenizer_files import special_names, tokenizer_config, with_template
 from unmask.nets.model import Model
-from unmask.shards.files import new_file, new_folder, write_json, write_text
+from unmask.shards.files import Kept, new_file, new_folder, write_json, write_text
 from unmask.tokenize.tokenizer import Tokenizer
 
 NOTHING_KNOWN = About()
@@ -75,7 +75,7 @@ def export(
     need_transformers()
     for extra in extras:
         extra.need()
-    with new_folder(folder) as part:
+    with new_folder(folder, Kept.NOTHING) as part:
         _write(part, config, weights, tokenizer, task.length or model.positions)
         written = Written(part, _read_back(part, weights, architecture), tokenizer, architecture, lines)
         proof = replace(prove(written), notes=notes, others=tuple(extra.add(written) for extra in extras))

@@ -29,7 +29,7 @@ def write_report(records: Sequence[RunRecord], path: Path) -> None:
     try:
         path.write_text(run_page(records), encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{path} cannot be written ({error}). Choose another file with --out.") from error
+        raise InputError(f"{path} cannot be written ({error.strerror}). Choose another file with --out.") from error
 
 
 def run_page(records: Sequence[RunRecord]) -> str:

@@ -30,7 +30,7 @@ def write_page(walks: Sequence[Walk], path: Path) -> None:
     try:
         path.write_text(walk_page(walks), encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{path} cannot be written ({error}). Choose another file for --html.") from error
+        raise InputError(f"{path} cannot be written ({error.strerror}). Choose another file for --html.") from error
 
 
 def walk_page(walks: Sequence[Walk]) -> str:

@@ -81,7 +81,8 @@ class Corpus:
         if not len(vocab.ordinary):
             raise CorpusError(
                 f"The vocabulary of {folder} holds special tokens and no text, so there is nothing to learn from. "
-                "Prepare more text, or with a larger --vocab-size."
+                "A character gets an entry if it comes at least twice and the vocabulary has room for it: prepare more "
+                "text, or, if few entries were asked for, with a larger --vocab-size."
             )
         return Corpus(folder, manifest, tuple(shards), vocab)
 

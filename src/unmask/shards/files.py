@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,6 +22,16 @@ import numpy as np
 import numpy.typing as npt
 
 from unmask.errors import CorpusError, UserError
+
+
+class Kept(StrEnum):
+    """What is still there when a disk is full, and what to do then."""
+
+    FINISHED = (
+        "What was finished is kept: free some space, or use another disk, and start the same command again to go on."
+    )
+    NOTHING = "Nothing was written: free some space, or use another disk, and start the same command again."
+
 
 _PART = re.compile(r"\..+\.\d+")
 _PREPARE = "Prepare the corpus again into an empty folder."
@@ -114,11 +125,14 @@ def digest_of(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def new_folder(final: Path) -> Iterator[Path]:
-    """A folder to fill; it gets its final name when the block ends well, and vanishes when it does not."""
+def new_folder(final: Path, kept: Kept = Kept.FINISHED) -> Iterator[Path]:
+    """A folder to fill; it gets its final name when the block ends well, and vanishes when it does not.
+
+    `kept` is FINISHED for a part of something larger that can go on, and NOTHING for what is made as a whole.
+    """
     part = part_of(final)
     shutil.rmtree(part, ignore_errors=True)
-    with disk_space(final.parent):
+    with disk_space(final.parent if kept is Kept.FINISHED else final, kept):
         part.mkdir(parents=True)
         try:
             yield part
@@ -150,6 +164,11 @@ def is_part(path: Path) -> bool:
     return _PART.fullmatch(path.name) is not None
 
 
+def _inside_part(place: Path) -> bool:
+    """Whether a place lies in a folder that this process is still filling."""
+    return any(is_part(path) and path.suffix == f".{os.getpid()}" for path in (place, *place.parents))
+
+
 def sweep(folder: Path) -> None:
     """Remove what a killed run left unfinished. Nobody else may be writing to the folder."""
     for path in folder.glob(".*"):
@@ -175,16 +194,15 @@ def _flush_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def disk_space(where: Path) -> Iterator[None]:
-    """Turn the system's disk errors into a sentence."""
+def disk_space(where: Path, kept: Kept = Kept.FINISHED) -> Iterator[None]:
+    """Turn the system's disk errors into a sentence. In an unfinished folder it is left to whoever makes that."""
     try:
         yield
     except OSError as error:
+        if _inside_part(where):
+            raise
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise UserError(
-                f"The disk under {where} is full. What was finished is kept: free some space, or use another disk, and "
-                "start the same command again to go on."
-            ) from error
+            raise UserError(f"The disk under {where} is full. {kept}") from error
         if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.ENAMETOOLONG):
             raise UserError(f"Nothing can be written to {where} ({error.strerror}). Choose another folder.") from error
         raise

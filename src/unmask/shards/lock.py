@@ -23,7 +23,7 @@ LOCK = ".lock"
 def locked(folder: Path, doing: str) -> Iterator[None]:
     """Keep every other process out of a folder, which is made if it is not there and removed if it stays empty."""
     with disk_space(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        _make(folder)
         lock = (folder / LOCK).open("w")
     with lock:
         if not _taken(lock.fileno(), folder):
@@ -34,6 +34,13 @@ def locked(folder: Path, doing: str) -> Iterator[None]:
             (folder / LOCK).unlink(missing_ok=True)
             with contextlib.suppress(OSError):
                 folder.rmdir()  # succeeds only when the folder is empty
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileNotFoundError as error:  # not even a parent can be made, as under /proc
+        raise InputError(f"There can be no folder {folder}. Choose another one for --out.") from error
 
 
 def wait_until_free(folder: Path, seconds: float = 0.2) -> None:

@@ -24,11 +24,10 @@ from unmask.shards.files import digest_of_bytes, read_json, write_text
 from unmask.shards.manifest import Counts, Manifest, ShardInfo, shard_folder, shard_info
 from unmask.shards.writer import ShardWriter
 from unmask.text.part import Annotate
+from unmask.text.reasons import Reason
 from unmask.tokenize.tokenizer import Tokenizer
 
 SMALLEST, LARGEST = 100_000, 8_000_000
-NO_TOKENS = "document without tokens"
-"""The reason under which the manifest counts documents that the tokenizer leaves nothing of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +132,7 @@ def _finish(folder: Path, how: Preparing, tokenizer: Tokenizer, infos: list[Shar
     listed = [{"reason": piece.reason, "where": piece.where, "detail": piece.detail} for piece in tally.listed]
     write_text(folder / "dropped.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in listed))
     counts = sum((info.counts for info in infos), Counts())
-    dropped = tally.dropped + Counter({NO_TOKENS: counts.empty})
+    dropped = tally.dropped + Counter({str(Reason.NO_TOKENS): counts.empty})
     manifest = Manifest(
         tokenizer=tokenizer.digest,
         corpus=corpus,

@@ -1,10 +1,13 @@
 """Why a piece of input was left out. The manifest counts documents under these words.
 
-What arrives: nothing. What leaves: one name for each reason, used by reading, cleaning and removing duplicates.
+What arrives: nothing. What leaves: one name for each reason, used by reading, cleaning and removing duplicates; and
+the same name for several pieces.
 What never happens here: judging. The stages decide; this is only their shared vocabulary.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 
 
 class Reason(StrEnum):
@@ -24,6 +27,32 @@ class Reason(StrEnum):
     NEAR_EMPTY = "near-empty document"
     DUPLICATE = "exact duplicate"
     NEAR_DUPLICATE = "near duplicate"
+    NO_TOKENS = "document without tokens"
+    """The tokenizer leaves nothing of it."""
+
+
+_SEVERAL: Mapping[str, str] = MappingProxyType(
+    {
+        Reason.MISSING_FIELD: "missing fields",
+        Reason.NOT_TEXT: "fields are not strings",
+        Reason.BAD_ENTITY: "unusable entities",
+        Reason.BAD_DIALOGUE: "unusable dialogues",
+        Reason.DAMAGED_FILE: "damaged files",
+        Reason.UNREADABLE_FILE: "unreadable files",
+        Reason.EMPTY_FILE: "empty files",
+        Reason.UNKNOWN_KIND: "folders with other files",
+        Reason.NEAR_EMPTY: "near-empty documents",
+        Reason.DUPLICATE: "exact duplicates",
+        Reason.NEAR_DUPLICATE: "near duplicates",
+        Reason.NO_TOKENS: "documents without tokens",
+    }
+)
+"""What several are called, where that is another word."""
+
+
+def counted(number: int, reason: str) -> str:
+    """How many pieces were left out for a reason, in words."""
+    return f"{number:,} {reason if number == 1 else _SEVERAL.get(reason, reason)}"
 
 
 class Unusable(Exception):

@@ -61,15 +61,15 @@ class Table:
 def find_file(path: Path, forms: Sequence[Ending]) -> tuple[Source, Ending]:
     """The file behind a path, and its form; refuses one that is not there or has none of these forms."""
     if path.is_dir():
-        raise InputError(f"{path} is a folder. Give the path of a file that ends with {_either(forms)}.")
+        raise InputError(f"{path} is a folder. Give the path of a file that ends with {either(forms)}.")
     if not path.is_file():
-        raise InputError(f"{path}: there is no such file. Give the path of a file that ends with {_either(forms)}.")
+        raise InputError(f"{path}: there is no such file. Check the name, and the folder that it should lie in.")
     name, packing = unpacked_name(path.name)
     for form in forms:
         if name.endswith(form):
             return Source(path, str(path), Format.TEXT, packing), form
     raise InputError(
-        f"{path} is not of a known kind. Known are {', '.join(forms)}, each also with .gz or .zst; rename the file to "
+        f"{path} is not of a kind that is read here: {either(forms)}, each also with .gz or .zst. Rename the file to "
         "say what it holds."
     )
 
@@ -153,7 +153,8 @@ def _named(columns: Sequence[str], rows: _Cells, name: str) -> Iterator[Row]:
         yield Row(f"{name}:{line}", dict(zip(columns, cells, strict=True)))
 
 
-def _either(forms: Sequence[StrEnum]) -> str:
+def either(forms: Sequence[StrEnum]) -> str:
+    """Several endings, of which one will do."""
     return f"{', '.join(forms[:-1])} or {forms[-1]}"
 
 

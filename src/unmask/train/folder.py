@@ -11,6 +11,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -101,13 +102,13 @@ def read_run(folder: Path) -> dict[str, Any]:
 
 
 def _differences(was: object, now: object, path: str) -> Iterator[tuple[str, str, str]]:
-    """Where two descriptions differ, in words."""
+    """Where two descriptions differ, in words. What only one of them has is nothing in the other."""
     if isinstance(was, dict) and isinstance(now, dict):
         untold = _LABELS | (_SINCE - was.keys())
         for name in [name for name in {**now, **was} if name not in untold]:
             yield from _differences(was.get(name), now.get(name), f"{path}.{name}".lstrip("."))
-    elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
-        for number, (old, new) in enumerate(zip(was, now, strict=True)):
+    elif isinstance(was, list) and isinstance(now, list):
+        for number, (old, new) in enumerate(zip_longest(was, now)):
             yield from _differences(old, new, f"{path}.{number}")
     elif was != now:
         yield path, _brief(was), _brief(now)

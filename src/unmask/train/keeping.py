@@ -77,6 +77,10 @@ class Keeping:
         """A line for the record, and for whoever listens."""
         for record in self.records:
             record.add(line)
+        self.tell(line)
+
+    def tell(self, line: Line) -> None:
+        """A line for whoever listens alone."""
         for listen in self.listeners:
             listen(line)
 

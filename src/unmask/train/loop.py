@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -32,6 +33,7 @@ from unmask.train.record import Line, Listener
 from unmask.train.run import Run
 from unmask.train.schedule import multiplier
 from unmask.train.step import Loaded, NotFinite, Worker, own_draws
+from unmask.train.stopping import Stop
 from unmask.train.trial import judge
 from unmask.train.worker import make_worker
 
@@ -71,8 +73,9 @@ def train(
         Keeping.open(folder, worker, listeners) as keeping,
         own_draws(run.device),
         Loader.open(training.course, crew, worker.run) as loader,
+        Stop.heard(partial(keeping.tell, {"kind": "stopping"})) as stop,
     ):
-        return _Loop(training, worker, keeping, loader, training.course.trial(), observers).go()
+        return _Loop(training, worker, keeping, loader, stop, training.course.trial(), observers).go()
 
 
 @dataclass(slots=True)
@@ -83,12 +86,15 @@ class _Loop:
     worker: Worker
     keeping: Keeping
     loader: Loader
+    stop: Stop
     trial: Sequence[Lesson]
     observers: Sequence[Observer]
     zero: float = 0.0
     """When the run would have begun on the clock of this process, had it never been stopped."""
     last: float = 0.0
     """When the last step ended."""
+    stopped: bool = False
+    """Whether a user wants to stop, of whichever process."""
     open: deque[Begun] = field(default_factory=deque)
     """Steps that were begun, and whose numbers nobody has looked at yet."""
 
@@ -100,8 +106,10 @@ class _Loop:
         if not self.keeping.resumed:
             state = self._judge(state)
         coming = self._ask(state.progress)
-        while self._share(state.progress) < 1:
+        while self._share(state.progress) < 1 and not self.stopped:
             state, coming = self._step(state, coming)
+        if self.stopped or self.stop.wished:
+            raise KeyboardInterrupt
         return state
 
     def _step(self, state: State, coming: Coming) -> tuple[State, Coming]:
@@ -119,12 +127,13 @@ class _Loop:
         self.worker.thaw(self._share(before))
         weighed = sent(self.worker.learner.balance.learned(loaded.lesson.objectives))
         said = self._compute(state, loaded, size.counts)
-        clock, late = self.worker.processes.summed([self._clock(), self.keeping.is_late()])
+        clock, late, stopped = self.worker.processes.summed([self._clock(), self.keeping.is_late(), self.stop.wished])
+        self.stopped = bool(stopped)
         after = replace(after, seconds=clock)
         full_rate = self.training.descent.optimiser.rate
         self.open.append(Begun(state, after, loaded, size, full_rate * rate, waited, said, weighed))
         self._end(self.worker.queue)
-        return self._after(state, after, bool(late)), coming
+        return self._after(state, after, bool(late or stopped)), coming
 
     def _compute(self, state: State, loaded: Loaded, counts: Sequence[float]) -> Numbers:
         """Gradients and a move. What they say is looked at when the step is ended."""
@@ -155,7 +164,7 @@ class _Loop:
         )
 
     def _after(self, state: State, after: Progress, late: bool) -> State:
-        """What is due when a step is over: a trial with a checkpoint, a checkpoint that is late, or nothing."""
+        """What is due when a step is over: a trial with a checkpoint, a checkpoint alone, or nothing."""
         due = self._share(after) >= 1 or self._trials(after) > self._trials(state.progress)
         state = replace(state, progress=after)
         if due or late:

@@ -68,7 +68,10 @@ def _from_columns(
     sentences: tuple[Sentence, ...], name: str, choice: Choice, truths: bool
 ) -> tuple[Sheet[TagQuestion], Choice]:
     if not sentences:
-        raise InputError(f"{name} holds no sentences. It needs a line for each word, with its tag in the last column.")
+        raise InputError(
+            f"{name} holds no sentences. It needs a line for each word and, to learn from it, its tag in the last "
+            "column."
+        )
     made = _columns(sentences[0], choice, truths)
     questions = tuple(TagQuestion(_column(one, made.texts[0]), _column(one, made.label)) for one in sentences)
     return Sheet(name, questions, tuple(one.where for one in sentences)), made

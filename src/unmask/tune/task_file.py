@@ -37,5 +37,7 @@ def read_task_file(path: Path, numbered: bool = False) -> TaskFile:
     table = read_table(raw_lines(source), source.name, form, numbered)
     rows = tuple(table.rows)
     if not rows:
-        raise InputError(f"{path} holds no rows. A task file needs one row for each text, with its label.")
+        raise InputError(
+            f"{path} holds no rows. A task file needs one row for each text and, to learn from it, its label."
+        )
     return TaskFile(source.name, form, table.columns, rows)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import CorpusError
-from unmask.shards.files import new_folder, write_array, write_json, write_text
+from unmask.shards.files import Kept, new_folder, write_array, write_json, write_text
 from unmask.tokenize.stand_ins import FORMAT, StandIns
 from unmask.vectors.train import Vectors
 
@@ -43,7 +43,7 @@ def save(folder: Path, table: StandIns, vectors: Vectors, tokenizer: str, settin
     """Write everything to `folder`/vectors, in place of what was there. Call it inside `one_at_a_time`."""
     final = folder / NAME
     old = folder / f".{NAME}.old"
-    with new_folder(final) as part:
+    with new_folder(final, Kept.NOTHING) as part:
         for name, array in table.arrays().items():
             write_array(part / f"{name}.npy", array)
         if vectors.spellings:

@@ -73,3 +73,22 @@ def test_vectors_are_not_written_under_the_name_of_a_text(source, tmp_path):
     assert isinstance(result.exception, InputError)
     assert "a.npy" in str(result.exception)
     assert (tmp_path / "a.txt").read_text() == "天气"
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.txt", ""), ("a.jsonl", "\n"), ("a.csv", "text,label\n")])
+def test_no_text_at_all_is_refused_before_the_network_is_read(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    result = run("embed", tmp_path / "no network", tmp_path / name, "--out", tmp_path / "v.npy")
+    assert isinstance(result.exception, InputError)
+    assert f"There is no text in {tmp_path / name}. Give a file with a text on each line" in str(result.exception)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    again = run("embed", tmp_path / "no network", "-", "--out", tmp_path / "v.npy", given="")
+    assert "There is no text in standard input." in str(again.exception)
+
+
+def test_one_empty_file_among_others_does_no_harm(source, tmp_path):
+    (tmp_path / "empty.txt").write_text("")
+    (tmp_path / "line.txt").write_text("\n")  # an empty line is a text
+    files = (tmp_path / "empty.txt", tmp_path / "line.txt")
+    assert run("embed", source, *files, "--out", tmp_path / "v.npy").exit_code == 0
+    assert np.load(tmp_path / "v.npy").shape == (1, 16)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 import torch
@@ -11,9 +13,12 @@ import typer
 from folder_net import BAD, GOOD, lines, network
 from typer.testing import CliRunner
 
+from unmask.cli.landscape import landscape
+from unmask.cli.multitask import multitask
 from unmask.cli.predict import predict
 from unmask.cli.tune import tune
 from unmask.cli.tuning import Remark
+from unmask.dialect import Dialect
 from unmask.errors import CorpusError, InputError, RecipeError, UserError
 from unmask.export.tuned import open_tuned
 from unmask.shards.lock import locked
@@ -205,3 +210,10 @@ def test_a_remark_says_how_it_goes():
     assert remark({"kind": "trial", "step": 0, "loss": {"judge": 0.7}, "right": {"judge": 0.51}}) == "dev: 51.0% right"
     assert remark({"kind": "step", "step": 1, "loss": {"judge": 0.69}}) == "loss 0.690, dev: 51.0% right"
     assert remark({"kind": "trial", "step": 2, "loss": {"rate": 0.25}, "right": {"rate": 0.0}}) == "dev: loss 0.250"
+
+
+@pytest.mark.parametrize("command", [tune, multitask, landscape])
+def test_the_help_names_all_families_that_are_read(command):
+    source = get_type_hints(command, include_extras=True)["source"]
+    (argument,) = source.__metadata__
+    assert set(Dialect) <= set(re.findall(r"\w+", argument.help.lower()))

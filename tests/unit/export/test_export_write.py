@@ -1,6 +1,8 @@
 """Export: what is refused before anything is written, and the files that name the tokenizer."""
 
+import errno
 import json
+import os
 import sys
 
 import pytest
@@ -77,3 +79,17 @@ def test_a_tokenizer_without_a_template_gets_one(tokenizer):
     assert made.ids == tokenizer.pipeline.encode("fox", "dog").ids
     assert made.type_ids == tokenizer.pipeline.encode("fox", "dog").type_ids
     assert bare.pipeline.encode("fox").ids == made.ids[1 : made.ids.index(bare.vocab.sep)]
+
+
+def test_a_full_disk_is_told_of_the_folder_that_was_named(tokenizer, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("unmask.export.write.save", full)
+    with pytest.raises(UserError) as caught:
+        export(small_model(), tokenizer, tmp_path / "out", MASKED_LM)
+    assert str(caught.value) == (
+        f"The disk under {tmp_path / 'out'} is full. Nothing was written: free some space, or use another disk, and "
+        "start the same command again."
+    )
+    assert not list(tmp_path.iterdir())

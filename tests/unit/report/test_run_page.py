@@ -237,5 +237,7 @@ def test_a_long_run_gives_a_small_page(tmp_path):
 
 
 def test_a_page_that_cannot_be_written_is_a_sentence(run, tmp_path):
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(
+        InputError, match=r"report\.html cannot be written \(No such file or directory\)\. Choose another"
+    ):
         write_report([run], tmp_path / "missing" / "report.html")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from unmask.errors import CorpusError, UserError
 from unmask.shards.files import (
+    Kept,
     digest_of,
     disk_space,
     new_file,
@@ -119,6 +121,29 @@ def test_a_full_disk_is_a_sentence() -> None:
     sentence = r"The disk under /data is full.*start the same command again"
     with pytest.raises(UserError, match=sentence), disk_space(Path("/data")):
         write_array(Path("/dev/full"), np.zeros(100_000))
+
+
+@pytest.mark.parametrize(
+    ("kept", "named", "advice"),
+    [
+        (Kept.FINISHED, ".", "What was finished is kept: .* to go on."),
+        (Kept.NOTHING, "made", "Nothing was written: .* start the same command again."),
+    ],
+)
+def test_a_full_disk_under_an_unfinished_folder_is_told_under_its_own_name(
+    tmp_path: Path, kept: Kept, named: str, advice: str
+) -> None:
+    def fill() -> None:
+        with new_folder(tmp_path / "made", kept) as part:
+            (part / "inner").mkdir()
+            with new_file(part / "inner" / "weights"):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(UserError) as caught:
+        fill()
+    said = f"The disk under {re.escape(str(tmp_path / named))} is full. {advice}"
+    assert re.fullmatch(said, str(caught.value))
+    assert names(tmp_path) == []
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.ENOTDIR])

@@ -209,3 +209,12 @@ def test_a_batch_digest_counts_borders() -> None:
 
     assert text_digest([Document("a", "天气"), Document("b", "很好")]) != text_digest([Document("a", "天气很好")])
     assert text_digest([Document("a", "天气")]) == text_digest([Document("b", "天气")])
+
+
+@pytest.mark.parametrize("spec", [WordPiece(), WordPiece(size=5)], ids=["text too short", "size too small"])
+def test_a_vocabulary_without_entries_is_refused_with_both_ways_out(tmp_path: Path, spec: WordPiece) -> None:
+    write_corpus(tmp_path, [[token_doc(0, 4)]], train(spec, ["这本书很好。"]))
+    with pytest.raises(CorpusError) as caught:
+        Corpus.open(tmp_path)
+    for said in ("it comes at least twice and the vocabulary has room", "prepare more text, or,", "--vocab-size"):
+        assert said in str(caught.value)

@@ -83,7 +83,7 @@ def test_rows_are_read_one_by_one(write):
         ("a.csv", b"text,n\nabc,1\n\xff\xfe,0\n", r"a\.csv:3: invalid UTF-8 .*iconv -f ENCODING"),
         ("a.csv", "n,text,text\na,1,2\n", r"a\.csv:1: two columns have the name 'text'\. Rename one"),
         ("a.csv", "text\n".encode("utf-16"), r"a\.csv cannot be read: the file is UTF-16"),
-        ("a.txt", "x", r"a\.txt is not of a known kind\. Known are \.jsonl, \.csv, \.tsv, each also with \.gz"),
+        ("a.txt", "x", r"a\.txt is not of a kind that is read here: \.jsonl, \.csv or \.tsv, each"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_its_place(write, name, content, said):
@@ -95,8 +95,15 @@ def test_a_packed_file_that_was_cut_off_and_one_that_is_not_there_are_told(write
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b'{"text": "a", "label": 1}\n' * 99)[:-20])
     with pytest.raises(InputError, match=r"a\.jsonl\.gz cannot be read: .*cut off"):
         read(tmp_path / "a.jsonl.gz")
-    with pytest.raises(InputError, match=r"no such file\. Give the path of a file that ends with \.jsonl, \.csv or"):
+    with pytest.raises(
+        InputError, match=r"none\.jsonl: there is no such file\. Check the name, and the folder"
+    ) as error:
         read(tmp_path / "none.jsonl")
+    assert ".csv" not in str(error.value)  # the ending is not what is wrong
+    with pytest.raises(
+        InputError, match=r"is a folder\. Give the path of a file that ends with \.jsonl, \.csv or \.tsv\."
+    ):
+        read(tmp_path)
 
 
 def test_lines_are_texts_without_their_ends(write):

@@ -11,6 +11,7 @@ MINE = {
     "seed": 0,
     "from": "",
     "data": "a" * 32,
+    "files": [["a.train.jsonl", "a" * 32], ["a.dev.jsonl", "b" * 32]],
 }
 
 
@@ -41,7 +42,17 @@ def test_a_run_is_begun_once_and_gone_on_with(tmp_path):
         ({"from": "other"}, 'from was "" and is now "other"'),
         ({"budget": {"steps": 4}}, 'budget was nothing and is now {"steps": 4}'),
         ({"recipe": {"name": "bert", "stages": [{"length": 8}, {"length": 9}]}}, "recipe.stages.1.length was 16 and"),
-        ({"recipe": {"name": "bert", "stages": [{"length": 8}]}}, "recipe.stages was [{"),
+        (
+            {"recipe": {"name": "bert", "stages": [{"length": 8}]}},
+            'recipe.stages.1 was {"length": 16} and is now nothing',
+        ),
+        ({"files": MINE["files"][:1]}, f'files.1 was ["a.dev.jsonl", "{"b" * 32}"] and is now nothing'),
+        (
+            {"files": [*MINE["files"], ["c", "c"]]},
+            'files.2 was nothing and is now ["c", "c"]',
+        ),
+        ({"files": [["other.jsonl", "a" * 32]]}, 'files.0.0 was "a.train.jsonl" and is now "other.jsonl"'),
+        ({"files": [["a.train.jsonl", "c" * 32]]}, "files.0.1 has changed since. To go on"),
     ],
 )
 def test_another_run_is_refused_with_the_first_difference(tmp_path, change, difference):

@@ -130,7 +130,7 @@ def test_entities_that_the_text_does_not_hold_are_refused(tmp_path, entities, sa
         ("a\tO\nb\t\n", ":2: column 2 is empty"),
         ("a O\nb\n", ":2: the number of columns is 1"),
         ("a\nb\n", ":1: the first word has one column"),
-        ("\n\n", "holds no sentences"),
+        ("\n\n", "holds no sentences. It needs a line for each word and, to learn from it, its tag"),
     ],
 )
 def test_broken_columns_are_refused(tmp_path, text, said):

@@ -106,8 +106,8 @@ REFUSED = {
     "bad JSON": ("a.jsonl", '{"text": "a", "label": 1}\n{"text": \n', Choice(), "a.jsonl:2: broken JSON"),
     "two names": ("a.csv", "text,text\na,1\n", Choice(), "two columns have the name 'text'"),
     "empty file": ("a.jsonl", "\n\n", Choice(), "holds no rows"),
-    "names alone": ("a.csv", "text,label\n", Choice(), "holds no rows"),
-    "other kind": ("a.xlsx", "x", Choice(), "is not of a known kind. Known are .jsonl, .csv, .tsv"),
+    "names alone": ("a.csv", "text,label\n", Choice(), "one row for each text and, to learn from it, its label."),
+    "other kind": ("a.xlsx", "x", Choice(), "is not of a kind that is read here: .jsonl, .csv or .tsv,"),
 }
 
 
@@ -219,3 +219,12 @@ def test_a_job_says_what_it_took_and_what_is_on_both_sides(tmp_path):
     assert "2 classes: 0 (50%), 1 (50%)" in told
     assert "dev.jsonl: 4 rows to judge by" in told
     assert "note: 2 of the rows to judge by have a text that is also learned from" in told
+
+
+def test_a_file_of_another_kind_is_told_all_kinds_that_can_be_read(write):
+    with pytest.raises(InputError) as error:
+        read_job(write("a.xlsx", "x"), None)
+    known = ".jsonl, .csv, .tsv, .json, .conll, .bio, .iob, .bmes, .bioes or .txt, each also with .gz or .zst"
+    assert f"a.xlsx is not of a kind that is read here: {known}." in str(error.value)
+    with pytest.raises(InputError, match=r"columns, add --kind tag; other tasks .* \.jsonl, \.csv, \.tsv or \.json\."):
+        read_job(write("a.txt", "a O\n"), None)

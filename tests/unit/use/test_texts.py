@@ -57,7 +57,7 @@ def test_lines_for_people_leave_blank_ones_out(monkeypatch):
         ("a.csv", b"body\n", r"no column 'text'; the first line names body\."),
         ("a.csv", b"", "the first line names nothing"),
         ("a.csv", b"text,n\nx\n", r"a\.csv:2: 1 cells, where the first line has 2"),
-        ("a.pdf", b"", r"not of a known kind\. Known are \.txt, \.jsonl, \.csv, \.tsv"),
+        ("a.pdf", b"", r"not of a kind that is read here: \.txt, \.jsonl, \.csv or \.tsv"),
     ],
 )
 def test_what_cannot_be_read_is_told_with_its_place(name, content, said, tmp_path):

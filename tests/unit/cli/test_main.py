@@ -1,0 +1,44 @@
+"""The command line as a program: what it asks of the machine, and what a terminal that knows few letters is shown."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from unmask.cli import main
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What `main` has set when it calls a command, under the given surroundings."""
+
+    def ask(**given):
+        monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
+        monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+        for name, value in given.items():
+            monkeypatch.setenv(name, value)
+        found = {}
+        monkeypatch.setattr(main, "app", lambda: found.update(os.environ))
+        main.main()
+        return found
+
+    yield ask
+    os.environ.pop("GOMP_SPINCOUNT", None)
+
+
+def test_threads_that_wait_leave_their_core_to_other_runs(asked):
+    assert asked()["GOMP_SPINCOUNT"] == "1000"
+
+
+def test_what_a_user_has_set_stays(asked):
+    assert asked(GOMP_SPINCOUNT="7")["GOMP_SPINCOUNT"] == "7"
+    assert "GOMP_SPINCOUNT" not in asked(OMP_WAIT_POLICY="ACTIVE")
+
+
+def test_a_letter_that_a_terminal_cannot_show_is_its_number():
+    words = [sys.executable, "-m", "unmask", "walk", "--rule", "similar", "--text", "今天"]
+    plain = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(words, env=plain, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert r"\u4eca \u5929" in done.stdout
