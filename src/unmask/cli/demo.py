@@ -131,8 +131,9 @@ def _load_back(exported: Path) -> None:
     from transformers import AutoModelForMaskedLM, AutoTokenizer
     from transformers.utils import logging
 
-    logging.set_verbosity_error()  # it would list the head for pairs of texts, which this class has no place for
-    logging.disable_progress_bar()
+    # It would list the head for pairs of texts, which this class has no place for.
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     model = AutoModelForMaskedLM.from_pretrained(exported)
     tokenizer = AutoTokenizer.from_pretrained(exported)
     row = tokenizer(BLANK, return_tensors="pt")
