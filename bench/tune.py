@@ -28,9 +28,10 @@ from unmask.optimising import AdamW, Descent
 from unmask.ragged import offsets
 from unmask.records import Ints
 from unmask.train.budget import Steps
-from unmask.train.loop import Training, train
+from unmask.train.loop import train
 from unmask.train.processes import Processes
 from unmask.train.run import Run, choose_device, choose_micro, choose_precision
+from unmask.train.training import Training
 from unmask.tune.course import Labelled
 from unmask.tune.encode import Encoded
 from unmask.tune.exercise import Exercise, RowFacts

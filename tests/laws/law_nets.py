@@ -25,11 +25,12 @@ from unmask.train.budget import Steps
 from unmask.train.course import Course, Crew, Moment
 from unmask.train.learner import Learner
 from unmask.train.lessons import Lessons, learnable
-from unmask.train.loop import Training, train
+from unmask.train.loop import train
 from unmask.train.processes import Processes
 from unmask.train.record import RECORD, read_record
 from unmask.train.run import Run
 from unmask.train.step import Worker
+from unmask.train.training import Training
 from unmask.train.worker import make_worker
 
 torch.set_num_threads(1)  # these networks are tiny: threads would only wait for each other

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,9 +14,13 @@ import time
 from pathlib import Path
 
 import pytest
-from pretrain_runs import Child, Server, end_of, litter, steps_of, wait_for_step, words
+from pretrain_runs import Child as Forked
+from pretrain_runs import Server, end_of, litter, steps_of, wait_for_step, words
 
+from unmask.cli.children import Child, Children
 from unmask.keys import Key, Lane, uniform
+from unmask.train.checkpoint import checkpoints, read_state
+from unmask.train.stopping import WORD
 
 KILLS = int(os.environ.get("UNMASK_KILLS", "20"))
 STEPS = 24
@@ -23,9 +28,9 @@ OFTEN = ("--save-minutes", 0, "--trials", 4, "--keep", 2)
 """A checkpoint after every step, and a trial now and then."""
 
 
-def line(data: Path, out: Path) -> list[str]:
+def line(data: Path, out: Path, *more: object) -> list[str]:
     """The command that is killed. It learns with dropout, and changes its stage in the middle."""
-    return words(data, out, *OFTEN, steps=STEPS)
+    return words(data, out, *OFTEN, *more, steps=STEPS)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +47,7 @@ def check_end(out: Path, undisturbed: dict[str, bytes]) -> None:
     assert litter(out) == []
 
 
-def sleep_or_end(child: Child, seconds: float) -> bool:
+def sleep_or_end(child: Forked, seconds: float) -> bool:
     """Whether the command came to its end before its moment."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -133,12 +138,56 @@ def test_the_real_command_killed_three_times(data: Path, undisturbed: dict[str, 
 
 
 def test_interrupted_by_the_user(server: Server, data: Path, undisturbed: dict[str, bytes], tmp_path: Path) -> None:
+    """No step is lost: the last one in the record is the one from which the run goes on."""
     out = tmp_path / "run"
-    child = server.start(*line(data, out))
-    wait_for_step(out, 5)
+    child = server.start(*line(data, out, "--save-minutes", 9))
+    wait_for_lines(out, 3)
     os.kill(child.number, signal.SIGINT)
     assert child.wait() == 130
+    assert WORD in child.said()
     assert "the same command goes on" in child.said()
     assert "Traceback" not in child.said()
+    assert steps_of(out)[-1] == read_state(checkpoints(out / "checkpoints")[-1]).progress.step
     assert server.run(*line(data, out)).code == 0
     check_end(out, undisturbed)
+
+
+def test_interrupted_with_who_reads_what_it_says(data: Path, undisturbed: dict[str, bytes], tmp_path: Path) -> None:
+    """Ctrl-C ends all of a pipe, as with `2>&1 | tee log`."""
+    out = tmp_path / "run"
+    words = shlex.join([sys.executable, "-m", "unmask", *line(data, out, "--save-minutes", 9)])
+    quiet = {**os.environ, "OMP_NUM_THREADS": "1"}
+    pipe = subprocess.Popen(f"{words} 2>&1 | cat > {tmp_path / 'log'}", shell=True, env=quiet, start_new_session=True)
+    wait_for_lines(out, 3)
+    os.killpg(pipe.pid, signal.SIGINT)
+    pipe.wait(timeout=60)
+    while (out / ".lock").exists():
+        time.sleep(0.05)
+    assert steps_of(out)[-1] == read_state(checkpoints(out / "checkpoints")[-1]).progress.step
+    process = real(*line(data, out))
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said.decode()
+    check_end(out, undisturbed)
+
+
+def test_whoever_started_it_is_interrupted(data: Path, tmp_path: Path) -> None:
+    """As `compare` and `evaluate` start their runs: they may end their step, too."""
+    out = tmp_path / "run"
+
+    def watch(running: object) -> None:
+        if (out / "record.jsonl").exists() and 3 in steps_of(out):
+            raise KeyboardInterrupt
+
+    child = Child(tuple(words(data, out, "--trials", 1, steps=99_999)), out)
+    with pytest.raises(KeyboardInterrupt):
+        Children(1, watch).work([child])
+    assert steps_of(out)[-1] == read_state(checkpoints(out / "checkpoints")[-1]).progress.step
+    assert "the same command goes on" in child.log.read_text(encoding="utf-8")
+
+
+def wait_for_lines(out: Path, step: int) -> None:
+    """Wait until a step is in the record."""
+    end = time.monotonic() + 60
+    while not ((out / "record.jsonl").exists() and step in steps_of(out)):
+        assert time.monotonic() < end
+        time.sleep(0.01)

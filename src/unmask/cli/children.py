@@ -7,6 +7,7 @@ What never happens here: a child that outlives an orderly stop. What a kill leav
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -51,11 +52,13 @@ class Children:
         with ThreadPoolExecutor(max(min(self.at_once, len(waiting)), 1)) as pool:
             try:
                 self._wait({pool.submit(self._run, child) for child in waiting})
-            except BaseException:
+            except BaseException as error:
                 pool.shutdown(wait=False, cancel_futures=True)
                 self.stopped.set()
+                # Who is stopped by the user may end its step, and save; the terminal may have said so to all.
+                end = signal.SIGINT if isinstance(error, KeyboardInterrupt) else signal.SIGTERM
                 for process in list(self.running.values()):
-                    process.terminate()
+                    process.send_signal(end)
                 raise
 
     def _wait(self, left: set[Future[None]]) -> None:

@@ -92,7 +92,8 @@ def main() -> None:
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character gets its number
+        if isinstance(stream, io.TextIOWrapper) and (stream.isatty() or stream is sys.stderr):
+            # A terminal that cannot show a character gets its number. What is piped stays what it is, or fails.
             stream.reconfigure(errors="backslashreplace")
     try:
         app()

@@ -36,9 +36,9 @@ from unmask.train.course import Lesson, Moment
 from unmask.train.estimate import Probe
 from unmask.train.learner import Learner
 from unmask.train.lessons import Lessons, learnable, shows_similar
-from unmask.train.loop import Training
 from unmask.train.record import Line
 from unmask.train.samples import Filler, fill_samples
+from unmask.train.training import Training
 
 _EXAMPLE = "stages.0.length=256"
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from unmask.tasks import Recipe
 
 T = TypeVar("T")
-STOPPING = "stopping when this step is over and saved; Ctrl-C once more stops at once"
 _NAME = 10
 """The width of the names before facts."""
 

@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from unmask.cli.progress import Tick, duration, progress
-from unmask.cli.terminal import STOPPING, print_facts, print_place, say
+from unmask.cli.terminal import print_facts, print_place, say
 from unmask.errors import UserError
 from unmask.shards.corpus import Corpus
 from unmask.tasks import Recipe
@@ -93,9 +93,6 @@ def counting(tick: Tick, remark: Callable[[Line], str]) -> Listener:
     """A listener that counts steps, with a remark on each line."""
 
     def hear(line: Line) -> None:
-        if line["kind"] == "stopping":
-            tick.note(STOPPING)
-            return
         if line["kind"] == "start" and line["step"]:
             tick.note(f"going on from step {line['step']:,}")
         tick(line["step"], remark(line))
@@ -123,8 +120,6 @@ class _Bar:
             rights = line["right"]
             losses = ", ".join(f"{name} {loss:.3f} ({100 * rights[name]:.0f} %)" for name, loss in line["loss"].items())
             self.tick.note(f"step {line['step']:,}: held out {losses}")
-        elif line["kind"] == "stopping":
-            self.tick.note(STOPPING)
         elif line["kind"] == "start" and line["step"]:
             self.tick.note(f"going on from step {line['step']:,}")
 

@@ -22,10 +22,11 @@ from unmask.train.checkpoint import CHECKPOINTS, discard, name_of
 from unmask.train.course import Lesson
 from unmask.train.folder import finish, finished
 from unmask.train.learner import Learner
-from unmask.train.loop import Training, train
+from unmask.train.loop import train
 from unmask.train.processes import Processes
 from unmask.train.record import Line, Listener
 from unmask.train.run import Run
+from unmask.train.training import Training
 from unmask.tune.course import Labelled
 from unmask.tune.places import places
 from unmask.tune.policy import paces_of

@@ -19,14 +19,16 @@ import torch
 from unmask.nets.transformer import count
 from unmask.train.budget import Budget, Hours, Steps
 from unmask.train.course import Lesson, Moment
-from unmask.train.loop import Training
 from unmask.train.optim import set_rate
 from unmask.train.processes import Processes
 from unmask.train.run import Run
 from unmask.train.step import Loaded, NotFinite, Worker, own_draws
+from unmask.train.training import Training
 from unmask.train.worker import make_worker
 
 _REPEATS = 3
+_SEVERAL = 4
+"""Micro-batches in a recorded step that is held against one of a single micro-batch."""
 _LEAST = 0.1
 """The share of a recorded step that its gradients take at least, whatever the clock says."""
 _BYTES = 4 * 3
@@ -97,7 +99,8 @@ class _Part:
         lesson = training.course.lesson(probe.moment, processes.crew(run.micro))
         piece = Lesson(lesson.instances[:1], lesson.objectives, lesson.apart, lesson.place, lesson.length)
         loaded = Loaded.of(piece, run.device, run.fixed)
-        compute, move = (_recorded if worker.repeats else _in_turn)(worker, loaded)
+        several = min(len(lesson.instances), _SEVERAL)
+        compute, move = _recorded(worker, loaded, several) if worker.repeats else _in_turn(worker, loaded)
         whole = lesson.tokens / piece.tokens
         return _Part(probe.share, lesson.tokens * processes.world, compute * whole + move)
 
@@ -131,19 +134,21 @@ def _in_turn(worker: Worker, loaded: Loaded) -> tuple[float, float]:
     return compute, move
 
 
-def _recorded(worker: Worker, loaded: Loaded) -> tuple[float, float]:
-    """The same of a recorded step, which is one piece: what two micro-batches take beyond one is that of the second."""
+def _recorded(worker: Worker, loaded: Loaded, several: int) -> tuple[float, float]:
+    """The same of a recorded step, which is one piece: what several micro-batches take beyond one is theirs."""
     counts = _counts(loaded)
 
     def steps() -> Iterator[float]:
-        for many in (1, 2):
+        for many in sorted({1, several}):
             began = time.perf_counter()
             worker.take(replace(loaded, batches=loaded.batches * many), counts, 0)
             _settle(worker.run.device)
             yield time.perf_counter() - began
 
-    once, twice = _quickest(steps, made=2)
-    compute = min(max(twice - once, _LEAST * once), once)
+    once, *more = _quickest(steps, made=2)
+    if not more:
+        return once, 0.0  # a whole step
+    compute = min(max((more[0] - once) / (several - 1), _LEAST * once), once)
     return compute, once - compute
 
 

@@ -24,7 +24,7 @@ NEW = "choose a new folder for --out"
 """What to do for something new."""
 _LABELS = frozenset({"unmask", "folder", "parameters", "fingerprint", "year", "paper", "title", "changed", "parent"})
 """What may differ between two starts of the same run: it follows from the rest, or changes nothing."""
-_SINCE = frozenset({"similar"})
+_SINCE = frozenset({"corpus.similar"})
 """What runs that were begun long ago do not say; they are taken at their word."""
 
 
@@ -104,9 +104,10 @@ def read_run(folder: Path) -> dict[str, Any]:
 def _differences(was: object, now: object, path: str) -> Iterator[tuple[str, str, str]]:
     """Where two descriptions differ, in words. What only one of them has is nothing in the other."""
     if isinstance(was, dict) and isinstance(now, dict):
-        untold = _LABELS | (_SINCE - was.keys())
-        for name in [name for name in {**now, **was} if name not in untold]:
-            yield from _differences(was.get(name), now.get(name), f"{path}.{name}".lstrip("."))
+        for name in [name for name in {**now, **was} if name not in _LABELS]:
+            where = f"{path}.{name}".lstrip(".")
+            if name in was or where not in _SINCE:
+                yield from _differences(was.get(name), now.get(name), where)
     elif isinstance(was, list) and isinstance(now, list):
         for number, (old, new) in enumerate(zip_longest(was, now)):
             yield from _differences(old, new, f"{path}.{number}")

@@ -53,6 +53,8 @@ class Keeping:
     state: State
     """Where the run stood when it was opened."""
     resumed: bool
+    deserted: bool = False
+    """Whether nobody looks on any more, who did."""
     saved_at: float = field(default_factory=time.monotonic)
 
     @staticmethod
@@ -77,12 +79,11 @@ class Keeping:
         """A line for the record, and for whoever listens."""
         for record in self.records:
             record.add(line)
-        self.tell(line)
-
-    def tell(self, line: Line) -> None:
-        """A line for whoever listens alone."""
-        for listen in self.listeners:
-            listen(line)
+        for listen in () if self.deserted else self.listeners:
+            try:
+                listen(line)
+            except (BrokenPipeError, SystemExit):  # what showed it has gone, as with `| tee log` at Ctrl-C
+                self.deserted = True
 
     def save(self, state: State) -> None:
         """A checkpoint, after the lines that led to it, is on its way to the disk; older ones will be removed."""

@@ -12,48 +12,32 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 from unmask.errors import UserError
-from unmask.optimising import Descent
 from unmask.train.begun import Begun, Size
-from unmask.train.budget import Budget, Progress
+from unmask.train.budget import Progress
 from unmask.train.checkpoint import Best, State
-from unmask.train.course import Course, Lesson, Moment
+from unmask.train.course import Lesson, Moment
 from unmask.train.keeping import Keeping
 from unmask.train.learner import Learner
 from unmask.train.loading import Coming, Loader
 from unmask.train.numbers import Numbers, sent
 from unmask.train.optim import set_rate
-from unmask.train.pace import Paces, full_pace
 from unmask.train.processes import Processes
 from unmask.train.record import Line, Listener
 from unmask.train.run import Run
 from unmask.train.schedule import multiplier
 from unmask.train.step import Loaded, NotFinite, Worker, own_draws
 from unmask.train.stopping import Stop
+from unmask.train.training import Training
 from unmask.train.trial import judge
 from unmask.train.worker import make_worker
 
 Observer: TypeAlias = Callable[[Learner, Sequence[Lesson]], Line]
 """Looks at the learner after a trial, with the lessons of that trial; what it returns is a line of the record."""
 _USUAL_REASONS = "Usual reasons: a rate that is too high, too short a warm-up, or broken weights to start from."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Training:
-    """Everything that decides what is learned."""
-
-    learner: Learner
-    """With its first weights; a resume replaces them."""
-    course: Course
-    descent: Descent
-    budget: Budget
-    seed: int
-    paces: Paces = full_pace
-    """How fast each parameter moves, and from when on."""
 
 
 def train(
@@ -73,7 +57,7 @@ def train(
         Keeping.open(folder, worker, listeners) as keeping,
         own_draws(run.device),
         Loader.open(training.course, crew, worker.run) as loader,
-        Stop.heard(partial(keeping.tell, {"kind": "stopping"})) as stop,
+        Stop.heard(processes.leads) as stop,
     ):
         return _Loop(training, worker, keeping, loader, stop, training.course.trial(), observers).go()
 
@@ -93,8 +77,8 @@ class _Loop:
     """When the run would have begun on the clock of this process, had it never been stopped."""
     last: float = 0.0
     """When the last step ended."""
-    stopped: bool = False
-    """Whether a user wants to stop, of whichever process."""
+    leaving: bool = False
+    """Whether all processes know that one of them is to stop."""
     open: deque[Begun] = field(default_factory=deque)
     """Steps that were begun, and whose numbers nobody has looked at yet."""
 
@@ -106,9 +90,11 @@ class _Loop:
         if not self.keeping.resumed:
             state = self._judge(state)
         coming = self._ask(state.progress)
-        while self._share(state.progress) < 1 and not self.stopped:
+        while self._share(state.progress) < 1 and not self.leaving:
             state, coming = self._step(state, coming)
-        if self.stopped or self.stop.wished:
+        if self.leaving:
+            self.keeping.writer.wait()
+            self.worker.processes.wait()  # whoever has nothing to write would be missed at once
             raise KeyboardInterrupt
         return state
 
@@ -127,13 +113,13 @@ class _Loop:
         self.worker.thaw(self._share(before))
         weighed = sent(self.worker.learner.balance.learned(loaded.lesson.objectives))
         said = self._compute(state, loaded, size.counts)
-        clock, late, stopped = self.worker.processes.summed([self._clock(), self.keeping.is_late(), self.stop.wished])
-        self.stopped = bool(stopped)
+        clock, late, leaving = self.worker.processes.summed([self._clock(), self.keeping.is_late(), self._is_to_stop()])
+        self.leaving = bool(leaving)
         after = replace(after, seconds=clock)
         full_rate = self.training.descent.optimiser.rate
         self.open.append(Begun(state, after, loaded, size, full_rate * rate, waited, said, weighed))
         self._end(self.worker.queue)
-        return self._after(state, after, bool(late or stopped)), coming
+        return self._after(state, after, bool(late or leaving)), coming
 
     def _compute(self, state: State, loaded: Loaded, counts: Sequence[float]) -> Numbers:
         """Gradients and a move. What they say is looked at when the step is ended."""
@@ -191,7 +177,12 @@ class _Loop:
         if state.progress.step:
             self.keeping.save(state)
         self.last = self._clock()
+        self.leaving = any(self.worker.processes.summed([self._is_to_stop()]))
         return state
+
+    def _is_to_stop(self) -> bool:
+        """Whether the user wants it, or nobody looks on any more."""
+        return self.stop.wished or self.keeping.deserted
 
     def _ask(self, progress: Progress) -> Coming:
         """Begin with the lesson of a moment in the background."""

@@ -19,7 +19,7 @@ RECORD = "record.jsonl"
 Line: TypeAlias = Mapping[str, Any]
 """What is said once, as plain data: its `kind`, its `step`, and what belongs to that kind."""
 Listener: TypeAlias = Callable[[Line], None]
-"""Hears every line as it is written, and `stopping`, which is not, when a user wants to stop."""
+"""Hears every line as it is written."""
 
 
 class Record:

@@ -6,12 +6,18 @@ What never happens here: a user who has to wait. Whoever wishes it once more is 
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
+
+WORD = "stopping when this step is over and saved; Ctrl-C once more stops at once"
+_TWICE = 1.0
+"""Seconds after which a signal is another wish: one Ctrl-C may come from the terminal and from who started us."""
 
 
 @dataclass(slots=True)
@@ -19,17 +25,20 @@ class Stop:
     """Whether a user wants to stop."""
 
     wished: bool = False
+    since: float = 0.0
 
     @staticmethod
     @contextmanager
-    def heard(answer: Callable[[], None]) -> Iterator[Stop]:
-        """Listen for the time of a block, and `answer` at once. Only the main thread of a program can listen."""
+    def heard(aloud: bool) -> Iterator[Stop]:
+        """Listen for the time of a block, and perhaps answer. Only the main thread of a program can listen."""
         stop, usual = Stop(), signal.getsignal(signal.SIGINT)
 
-        def hear(_number: int, _frame: FrameType | None) -> None:
-            signal.signal(signal.SIGINT, usual)
-            stop.wished = True
-            answer()
+        def hear(number: int, frame: FrameType | None) -> None:
+            if stop.wished and time.monotonic() - stop.since > _TWICE and callable(usual):
+                usual(number, frame)
+            if aloud and not stop.wished:
+                _say()
+            stop.wished, stop.since = True, stop.since or time.monotonic()
 
         if threading.current_thread() is not threading.main_thread() or not callable(usual):
             yield stop  # or nobody is to be stopped here by Ctrl-C
@@ -39,3 +48,9 @@ class Stop:
             yield stop
         finally:
             signal.signal(signal.SIGINT, usual)
+
+
+def _say() -> None:
+    """To whoever looks on, if anybody does. What was interrupted may be drawing, so none of its ways is taken."""
+    with suppress(OSError):
+        os.write(2, f"\n{WORD}\n".encode())

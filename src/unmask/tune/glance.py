@@ -22,8 +22,8 @@ def first_row(path: Path) -> Row:
     source, form = find_file(path, (*TABLES, Form.JSON, *_WORDS))
     if form is Columns.TEXT:
         raise InputError(
-            f"{path}: a .txt file does not say what it holds. If it has words in columns, add --kind tag; other tasks "
-            f"need a file that ends with {either((*TABLES, Form.JSON))}."
+            f"{path}: a .txt file does not say what it holds. If it has words in columns, say so (--kind tag, or "
+            f'kind = "tag" in a file of tasks); other tasks need a file that ends with {either((*TABLES, Form.JSON))}.'
         )
     if not isinstance(form, Form) or form not in TABLES:
         return Row(source.name, {})

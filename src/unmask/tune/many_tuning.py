@@ -25,10 +25,11 @@ from unmask.optimising import Adamax, Descent
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.train.budget import Steps
 from unmask.train.learner import Learner
-from unmask.train.loop import Training, train
+from unmask.train.loop import train
 from unmask.train.processes import Processes
 from unmask.train.record import Listener
 from unmask.train.run import Run
+from unmask.train.training import Training
 from unmask.tune.course import Labelled
 from unmask.tune.encode import Room
 from unmask.tune.exercise import Exercise

@@ -21,10 +21,11 @@ from unmask.optimising import AdamW, Descent
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.train.budget import Steps
 from unmask.train.learner import Learner
-from unmask.train.loop import Training, train
+from unmask.train.loop import train
 from unmask.train.processes import Processes
 from unmask.train.record import Listener
 from unmask.train.run import Run
+from unmask.train.training import Training
 from unmask.tune.beside import Beside, check_beside, take_off
 from unmask.tune.course import Labelled
 from unmask.tune.digest import digest_of_weights

@@ -21,9 +21,9 @@ from unmask.tokenize.vocab import Vocab
 from unmask.train.budget import Budget
 from unmask.train.learner import Learner
 from unmask.train.lessons import Lessons, learnable
-from unmask.train.loop import Training
 from unmask.train.processes import Processes
 from unmask.train.run import Run
+from unmask.train.training import Training
 
 torch.set_num_threads(1)  # these networks are tiny: threads would only wait for each other
 

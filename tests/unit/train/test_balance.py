@@ -24,9 +24,10 @@ from unmask.train.checkpoint import MODEL, OPTIMISER, checkpoints, read_tensors
 from unmask.train.course import Crew, Moment
 from unmask.train.learner import Learner
 from unmask.train.lessons import Lessons, learnable
-from unmask.train.loop import Training, train
+from unmask.train.loop import train
 from unmask.train.record import RECORD, Line, read_record
 from unmask.train.step import Loaded
+from unmask.train.training import Training
 from unmask.train.worker import make_worker
 
 HEAVY = replace(NSP, weight=5.0)

@@ -8,7 +8,7 @@ import unmask.train.estimate as estimating
 from unmask.nets.transformer import count
 from unmask.train.budget import Hours, Steps, Tokens
 from unmask.train.course import Moment
-from unmask.train.estimate import Probe, _recorded, estimate
+from unmask.train.estimate import Probe, _Part, _recorded, estimate
 from unmask.train.loop import train
 from unmask.train.record import RECORD, read_record
 from unmask.train.step import Loaded
@@ -81,24 +81,44 @@ class Clock:
 
 
 @pytest.mark.parametrize(
-    ("steps", "expected"),
+    ("several", "seconds", "expected"),
     [
         # Twice in vain, for what is made once; then with and without noise: 2 s for gradients, and 1 s for a move.
-        ([90, 90, 90, 90, 3, 5, 3, 5, 3, 5], (2.0, 1.0)),
-        ([90, 90, 90, 90, 8, 5, 3, 9, 4, 7], (2.0, 1.0)),
-        ([90, 90, 90, 90, 3, 3, 3, 3, 3, 3], (0.3, 2.7)),
-        ([90, 90, 90, 90, 3, 9, 3, 9, 3, 9], (3.0, 0.0)),
+        (2, [90, 90, 90, 90, 3, 5, 3, 5, 3, 5], (2.0, 1.0)),
+        (4, [90, 90, 90, 90, 3, 9, 3, 9, 3, 9], (2.0, 1.0)),
+        (4, [90, 90, 90, 90, 8, 9, 3, 19, 4, 17], (2.0, 1.0)),
+        (4, [90, 90, 90, 90, 3, 3, 3, 3, 3, 3], (0.3, 2.7)),
+        (2, [90, 90, 90, 90, 3, 9, 3, 9, 3, 9], (3.0, 0.0)),
+        (1, [90, 90, 3, 8, 4], (3.0, 0.0)),
     ],
 )
-def test_a_recorded_step_is_told_apart_by_its_quickest_times(steps, expected, monkeypatch):
-    clock = Clock(steps)
+def test_a_recorded_step_is_told_apart_by_its_quickest_times(several, seconds, expected, monkeypatch):
+    clock = Clock(seconds)
     monkeypatch.setattr(estimating, "time", clock)
     monkeypatch.setattr(estimating, "_settle", lambda device: clock.tick())
-    (lesson,) = made(Steps(4)).course.trial()[:1]
-    run = run_of(graphs=True, queue=1)
-    worker = make_worker(made(Steps(4)).learner, recipe().descent, False, 0, run, ALONE)
+    worker, loaded = recorded(made(Steps(4)))
+    assert _recorded(worker, loaded, several) == pytest.approx(expected)
+
+
+def test_a_step_of_many_micro_batches_takes_as_many_times_their_gradients(monkeypatch):
+    """4 of 2 s and a move of 1 s."""
+    clock = Clock([90, 90, 90, 90, 3, 9, 3, 9, 3, 9])
+    monkeypatch.setattr(estimating, "time", clock)
+    monkeypatch.setattr(estimating, "_settle", lambda device: clock.tick())
+    begun = training(Steps(4), recipe(batch=16))
+    worker, _ = recorded(begun, micro=64)
+    pieces = begun.course.lesson(Moment(0, 0.5), ALONE.crew(64)).instances
+    assert len(pieces) >= 4
+    part = _Part.measured(worker, begun, Probe(Moment(0, 0.5), 1.0), ALONE)
+    assert part.seconds == pytest.approx(2.0 * part.tokens / len(pieces[0].inputs.ids) + 1.0)
+
+
+def recorded(begun, micro=4096):
+    """A worker whose steps are recorded, and something to learn from."""
+    run = run_of(graphs=True, queue=1, micro=micro)
+    worker = make_worker(begun.learner, begun.descent, False, 0, run, ALONE)
     assert worker.repeats
-    assert _recorded(worker, Loaded.of(lesson, run.device, run.fixed)) == pytest.approx(expected)
+    return worker, Loaded.of(begun.course.trial()[0], run.device, run.fixed)
 
 
 def test_a_recorded_run_is_guessed_near_a_plain_one():

@@ -22,9 +22,9 @@ from unmask.train.budget import Steps
 from unmask.train.course import Crew, Moment
 from unmask.train.learner import Learner
 from unmask.train.lessons import Lessons, learnable
-from unmask.train.loop import Training
 from unmask.train.samples import Filler
 from unmask.train.step import Loaded
+from unmask.train.training import Training
 from unmask.train.trial import judge
 from unmask.train.worker import make_worker
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from little_course import ALONE, run_of, training
 
+from unmask.train import stopping
 from unmask.train.budget import Steps
 from unmask.train.checkpoint import checkpoints
 from unmask.train.loop import train
@@ -20,13 +21,12 @@ def losses(folder):
 
 
 class Stopper:
-    """Sends Ctrl-C when the line of a step is written, and remembers what it is told."""
+    """Sends Ctrl-C when the line of a step is written."""
 
     def __init__(self, *steps):
-        self.steps, self.heard = steps, []
+        self.steps = steps
 
     def __call__(self, line):
-        self.heard.append(line["kind"])
         if line["kind"] == "step" and line["step"] in self.steps:
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -35,10 +35,9 @@ class Stopper:
 def test_no_step_is_lost_and_none_is_taken_twice(tmp_path, logistics):
     usual = signal.getsignal(signal.SIGINT)
     run = run_of(**logistics)
-    stoppers = [Stopper(2), Stopper(6)]
-    for stopper in stoppers:
+    for step in (2, 6):
         with pytest.raises(KeyboardInterrupt):
-            train(training(Steps(12)), run, ALONE, tmp_path / "stopped", [stopper])
+            train(training(Steps(12)), run, ALONE, tmp_path / "stopped", [Stopper(step)])
         last = losses(tmp_path / "stopped")[-1][0]
         assert last < 12
         assert checkpoints(tmp_path / "stopped" / "checkpoints")[-1].name == f"step-{last:09d}"
@@ -48,17 +47,48 @@ def test_no_step_is_lost_and_none_is_taken_twice(tmp_path, logistics):
     assert losses(tmp_path / "stopped") == losses(tmp_path / "whole")
     steps = [step for step, _ in losses(tmp_path / "stopped")]
     assert all(later == step + 1 for step, later in pairwise(steps))
-    assert [stopper.heard.count("stopping") for stopper in stoppers] == [1, 1]
 
 
-def test_once_more_stops_at_once(tmp_path):
-    def twice(line):
-        if line["kind"] in ("step", "stopping"):
+def test_once_more_stops_at_once(tmp_path, monkeypatch, capfd):
+    """Not one that comes with the first, though: a terminal tells all of a group, and so may who started them."""
+
+    def stop(line):
+        if line["kind"] == "step":
+            for _ in range(3):
+                os.kill(os.getpid(), signal.SIGINT)
+            heard.append(line["step"])
+            monkeypatch.setattr(stopping, "_TWICE", 0.0)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    heard = []
+    with pytest.raises(KeyboardInterrupt):
+        train(training(Steps(12)), run_of(), ALONE, tmp_path, [stop])
+    assert heard == [1]
+    assert not checkpoints(tmp_path / "checkpoints")
+    assert capfd.readouterr().err.count(stopping.WORD) == 1
+
+
+def test_stopped_in_the_first_trial_nothing_is_learned(tmp_path):
+    def stop(line):
+        if line["kind"] == "trial":
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        train(training(Steps(12)), run_of(), ALONE, tmp_path, [twice])
-    assert not checkpoints(tmp_path / "checkpoints")
+        train(training(Steps(12)), run_of(), ALONE, tmp_path, [stop])
+    assert not losses(tmp_path)
+
+
+@pytest.mark.parametrize("gone", [BrokenPipeError(), SystemExit(1)], ids=["plain", "rich"])
+def test_where_nobody_looks_on_any_more_the_step_is_saved(tmp_path, gone):
+    def show(line):
+        if line["kind"] == "step" and line["step"] == 3:
+            raise gone
+
+    with pytest.raises(KeyboardInterrupt):
+        train(training(Steps(12)), run_of(), ALONE, tmp_path, [show])
+    last = losses(tmp_path)[-1][0]
+    assert 3 <= last <= 4
+    assert checkpoints(tmp_path / "checkpoints")[-1].name == f"step-{last:09d}"
 
 
 def test_a_run_that_is_over_when_it_is_stopped_is_whole(tmp_path):
@@ -81,7 +111,7 @@ def test_another_thread_cannot_listen_and_trains_all_the_same(tmp_path):
     found = []
 
     def work():
-        with Stop.heard(lambda: None) as stop:
+        with Stop.heard(aloud=True) as stop:
             found.append(stop.wished)
         train(training(Steps(2)), run_of(), ALONE, tmp_path)
 

@@ -226,5 +226,5 @@ def test_a_file_of_another_kind_is_told_all_kinds_that_can_be_read(write):
         read_job(write("a.xlsx", "x"), None)
     known = ".jsonl, .csv, .tsv, .json, .conll, .bio, .iob, .bmes, .bioes or .txt, each also with .gz or .zst"
     assert f"a.xlsx is not of a kind that is read here: {known}." in str(error.value)
-    with pytest.raises(InputError, match=r"columns, add --kind tag; other tasks .* \.jsonl, \.csv, \.tsv or \.json\."):
+    with pytest.raises(InputError, match=r"say so \(--kind tag, .* other tasks .* \.jsonl, \.csv, \.tsv or \.json\."):
         read_job(write("a.txt", "a O\n"), None)
