@@ -139,3 +139,11 @@ def steps_of(out: Path) -> list[int]:
 def litter(out: Path) -> list[str]:
     """Whatever is hidden in a run folder and is not the lock."""
     return [str(path.relative_to(out)) for path in out.rglob(".*") if path.name != ".lock"]
+
+
+def wait_for_lines(out: Path, step: int) -> None:
+    """Wait until a step is in the record."""
+    end = time.monotonic() + 60
+    while not ((out / "record.jsonl").exists() and step in steps_of(out)):
+        assert time.monotonic() < end
+        time.sleep(0.01)

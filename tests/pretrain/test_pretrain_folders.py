@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pretrain_runs import Server, end_of, free_port, litter, prepared, steps_of, wait_for_step, words
+from pretrain_runs import Server, end_of, free_port, litter, prepared, steps_of, wait_for_lines, wait_for_step, words
 
 from unmask.train.checkpoint import MODEL, OPTIMISER, STATE, checkpoints, read_state
 from unmask.train.folder import hold
@@ -257,4 +258,25 @@ def test_two_processes_through_torchrun(data: Path, finished: Path, tmp_path: Pa
     ]
     assert shared[1]["loss"] == pytest.approx(alone[1]["loss"], rel=1e-5)
     assert shared[-2]["loss"] == pytest.approx(alone[-2]["loss"], rel=0.02)
+    assert litter(out) == []
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="asks Linux for the processes of torchrun")
+def test_two_processes_stop_together(data: Path, tmp_path: Path) -> None:
+    """Ctrl-C for the one that saves nothing: the other has saved before either leaves."""
+    out = tmp_path / "two"
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(free_port())]
+    started = subprocess.Popen(
+        [*launch, "-m", "unmask", *words(data, out, "--trials", 1, steps=99_999)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    wait_for_lines(out, 3)
+    ranks = Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()
+    os.kill(int(ranks[-1]), signal.SIGINT)
+    _, said = started.communicate(timeout=60)
+    assert "the same command goes on" in said
+    assert steps_of(out)[-1] == read_state(checkpoints(out / "checkpoints")[-1]).progress.step
     assert litter(out) == []

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from pretrain_runs import Child as Forked
-from pretrain_runs import Server, end_of, litter, steps_of, wait_for_step, words
+from pretrain_runs import Server, end_of, litter, steps_of, wait_for_lines, wait_for_step, words
 
 from unmask.cli.children import Child, Children
 from unmask.keys import Key, Lane, uniform
@@ -183,11 +183,3 @@ def test_whoever_started_it_is_interrupted(data: Path, tmp_path: Path) -> None:
         Children(1, watch).work([child])
     assert steps_of(out)[-1] == read_state(checkpoints(out / "checkpoints")[-1]).progress.step
     assert "the same command goes on" in child.log.read_text(encoding="utf-8")
-
-
-def wait_for_lines(out: Path, step: int) -> None:
-    """Wait until a step is in the record."""
-    end = time.monotonic() + 60
-    while not ((out / "record.jsonl").exists() and step in steps_of(out)):
-        assert time.monotonic() < end
-        time.sleep(0.01)
