@@ -6,6 +6,7 @@ sentence and exit code 2. What never happens here: work. Each command imports wh
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -102,3 +103,10 @@ def main() -> None:
         sys.exit(2)
     except BrokenPipeError:
         sys.exit(0)
+    except OSError as error:
+        # Whoever writes files says which disk is full; what nobody has said is that of the output.
+        if error.errno != errno.ENOSPC:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left to be shown can go nowhere
+        sys.stderr.write("unmask: The disk that the output is written to is full: free some space, or show it here.\n")
+        sys.exit(2)

@@ -23,7 +23,7 @@ from unmask.train.course import Lesson, Moment
 from unmask.train.keeping import Keeping
 from unmask.train.learner import Learner
 from unmask.train.loading import Coming, Loader
-from unmask.train.numbers import Numbers, sent
+from unmask.train.numbers import Numbers, mark, sent
 from unmask.train.optim import set_rate
 from unmask.train.processes import Processes
 from unmask.train.record import Line, Listener
@@ -59,7 +59,8 @@ def train(
         Loader.open(training.course, crew, worker.run) as loader,
         Stop.heard(processes.leads) as stop,
     ):
-        return _Loop(training, worker, keeping, loader, stop, training.course.trial(), observers).go()
+        trial = training.course.trial()
+        return _Loop(training, worker, keeping, loader, stop, trial, observers, mark(run.device)).go()
 
 
 @dataclass(slots=True)
@@ -73,10 +74,10 @@ class _Loop:
     stop: Stop
     trial: Sequence[Lesson]
     observers: Sequence[Observer]
+    last: Numbers
+    """Those of the last step that was ended, or a mark where the next one begins."""
     zero: float = 0.0
     """When the run would have begun on the clock of this process, had it never been stopped."""
-    last: float = 0.0
-    """When the last step ended."""
     leaving: bool = False
     """Whether all processes know that one of them is to stop."""
     open: deque[Begun] = field(default_factory=deque)
@@ -86,7 +87,6 @@ class _Loop:
         """Step after step."""
         state = self.keeping.state
         self.zero = time.monotonic() - state.progress.seconds
-        self.last = state.progress.seconds
         if not self.keeping.resumed:
             state = self._judge(state)
         coming = self._ask(state.progress)
@@ -136,9 +136,8 @@ class _Loop:
             sums = self.worker.processes.summed(sums)
             if not all(map(math.isfinite, (norm, *sums))):
                 raise self._broken(step.before, step.loaded)
-            now = self._clock()
-            spent, self.last = now - self.last, now
-            self.keeping.add(step.line(self._share(step.after), norm, sums, spent, now))
+            spent, self.last = step.said.seconds_since(self.last), step.said
+            self.keeping.add(step.line(self._share(step.after), norm, sums, spent, self._clock()))
 
     def _broken(self, state: State, loaded: Loaded) -> UserError:
         """Keep the batch and the state before it, which is still that of the network."""
@@ -176,7 +175,7 @@ class _Loop:
             self.keeping.add({**observer(self.worker.learner, self.trial), "step": state.progress.step})
         if state.progress.step:
             self.keeping.save(state)
-        self.last = self._clock()
+        self.last = mark(self.worker.run.device)
         self.leaving = any(self.worker.processes.summed([self._is_to_stop()]))
         return state
 

@@ -32,6 +32,8 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise CorpusError(f"Another process is making the vectors of {folder} right now. Wait for it.") from error
+        if _old(folder).exists() and not (folder / NAME).exists():  # killed before the new one had its name
+            _old(folder).rename(folder / NAME)
         for left in folder.glob(f".{NAME}.*"):
             shutil.rmtree(left, ignore_errors=True)
         yield
@@ -42,7 +44,7 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
 def save(folder: Path, table: StandIns, vectors: Vectors, tokenizer: str, settings: dict[str, Any]) -> Path:
     """Write everything to `folder`/vectors, in place of what was there. Call it inside `one_at_a_time`."""
     final = folder / NAME
-    old = folder / f".{NAME}.old"
+    old = _old(folder)
     with new_folder(final, Kept.NOTHING) as part:
         for name, array in table.arrays().items():
             write_array(part / f"{name}.npy", array)
@@ -54,3 +56,8 @@ def save(folder: Path, table: StandIns, vectors: Vectors, tokenizer: str, settin
             final.rename(old)
     shutil.rmtree(old, ignore_errors=True)
     return final
+
+
+def _old(folder: Path) -> Path:
+    """Where the table that was there waits until the new one has its name."""
+    return folder / f".{NAME}.old"

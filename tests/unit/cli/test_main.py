@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -52,3 +53,14 @@ def test_a_letter_that_a_terminal_cannot_show_is_its_number():
     os.close(here)
     assert process.returncode == 0
     assert rb"\u4eca\u5929" in b"".join(shown)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
+@pytest.mark.parametrize("command", [["family"], ["walk", "--rule", "similar", "--text", "今天"], ["show", "bert"]])
+def test_output_to_a_full_disk_is_a_sentence(command):
+    with Path("/dev/full").open("w") as full:
+        words = [sys.executable, "-m", "unmask", *command]
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("unmask: The disk that the output is written to is full")
+    assert len(done.stderr.splitlines()) == 1

@@ -13,7 +13,7 @@ from unmask.nets.carry import tensors_of
 from unmask.train.budget import Steps
 from unmask.train.course import Course, Crew, Lesson, Moment
 from unmask.train.loading import Loader
-from unmask.train.numbers import sent
+from unmask.train.numbers import mark, sent
 from unmask.train.step import Loaded
 
 CREW = Crew(micro=32)
@@ -118,3 +118,23 @@ def test_numbers_leave_a_gpu_without_a_wait() -> None:
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert found.read() == [0.0, 2.0, 4.0]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_gpu_says_when_it_got_somewhere_not_when_somebody_asked() -> None:
+    device = torch.device("cuda")
+    began = mark(device)
+    torch.cuda._sleep(200_000_000)  # about a tenth of a second
+    first, second = mark(device), mark(device)
+    for one in (began, first, second):
+        one.read()
+    assert 0.05 < first.seconds_since(began) < 0.5
+    assert 0 <= second.seconds_since(first) < 0.01
+
+
+def test_a_host_says_when_numbers_were_there() -> None:
+    start, began = time.monotonic(), mark(torch.device("cpu"))
+    time.sleep(0.02)
+    later, end = mark(torch.device("cpu")), time.monotonic()
+    time.sleep(0.02)
+    assert 0.02 <= later.seconds_since(began) <= end - start

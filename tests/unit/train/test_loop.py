@@ -235,6 +235,23 @@ def test_a_queued_run_in_hours_ends_when_the_time_is_over(tmp_path: Path, clock:
     assert [line["step"] for line in found] == list(range(1, len(found) + 1))
 
 
+def test_steps_that_are_ended_together_say_each_its_own_speed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten of twelve are queued when the run ends; each takes some hundredths of a second, and none of them nothing."""
+    take = Worker.take
+
+    def slow(worker: Worker, loaded: Loaded, counts: Sequence[float], step: int) -> Numbers:
+        time.sleep(0.02)
+        return take(worker, loaded, counts, step)
+
+    monkeypatch.setattr(Worker, "take", slow)
+    found = go(Steps(12), tmp_path, queue=10)
+    before = [0, *(line["tokens"] for line in found)]
+    sizes = [line["tokens"] - earlier for earlier, line in zip(before, found, strict=False)]
+    took = [size / line["tokens_per_second"] for size, line in zip(sizes, found, strict=True)]
+    assert min(took) > 0.019
+    assert sum(took) == pytest.approx(found[-1]["seconds"], abs=0.5)
+
+
 @pytest.mark.parametrize("queue", [0, 1, 3])
 @pytest.mark.parametrize("at", [2, 5])
 def test_a_step_that_breaks_later_leaves_the_state_before_it(tmp_path: Path, queue: int, at: int) -> None:

@@ -328,6 +328,26 @@ def test_a_failed_save_leaves_the_old_table(tmp_path, monkeypatch):
     assert len(StandIns.load(tmp_path / NAME, "digest")) == 2
 
 
+def test_a_save_that_was_killed_between_two_names_loses_no_table(tmp_path, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def kill(*_):
+        raise Killed
+
+    table = StandIns.of([(1,), (2,)], [[1], [0]])
+    save(tmp_path, table, NO_VECTORS, "digest", {})
+    monkeypatch.setattr("unmask.shards.files._put_in_place", kill)
+    monkeypatch.setattr("unmask.vectors.store.shutil.rmtree", lambda *_, **__: None)  # the dead clear nothing away
+    with pytest.raises(Killed):
+        save(tmp_path, StandIns.of([(9,)], [[]]), NO_VECTORS, "digest", {})
+    monkeypatch.undo()
+    assert not (tmp_path / NAME).exists()
+    with one_at_a_time(tmp_path):
+        assert [path.name for path in tmp_path.iterdir()] == [NAME]
+    assert len(StandIns.load(tmp_path / NAME, "digest")) == 2
+
+
 def test_two_processes_do_not_share_a_folder(tmp_path):
     with one_at_a_time(tmp_path), pytest.raises(CorpusError, match="Another process"), one_at_a_time(tmp_path):
         pass
