@@ -88,9 +88,10 @@ def main() -> None:
     if len({text.path.name for text in texts}) < len(texts):
         raise SystemExit("documents.py tells corpora apart by the names of their folders: give them different ones")
     vocabulary = wish.vocabulary or max(text.corpus.vocab.size for text in texts)
-    how = How(wish.size, vocabulary, torch.device(wish.device), half=True, attention_dropout=wish.dropout)
+    device, drop = torch.device(wish.device), wish.dropout
+    how = How(wish.size, vocabulary, device, half=True, dropout=drop, attention_dropout=drop)
     print(f"{wish.size}, {vocabulary:,} rows of vocabulary, rows of {wish.length}, {wish.tokens:,} places in a step")
-    print(f"attention dropout {wish.dropout:g}, torch {torch.__version__}")
+    print(f"dropout {wish.dropout:g}, also in attention; torch {torch.__version__}")
     found: dict[str, list[Found]] = {text.path.name: [] for text in texts}
     for text, one in _measured(how, texts, wish):
         ours = found[text.path.name][0] if found[text.path.name] else one
@@ -169,7 +170,7 @@ def _wishes() -> argparse.Namespace:
     parser.add_argument("--vocabulary", type=int, default=0, help="rows of the network's table; as the corpora need")
     parser.add_argument("--length", type=int, default=512)
     parser.add_argument("--tokens", type=int, default=65_536, help="places in a step")
-    parser.add_argument("--dropout", type=float, default=0.1, help="attention dropout, on both sides")
+    parser.add_argument("--dropout", type=float, default=0.1, help="on both sides, also in attention")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--batches", type=int, default=8, help="different batches on their side")
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help="also compiled")

@@ -6,6 +6,7 @@
 #
 # DATA is a prepared corpus; `documents` takes further ones in the same run.
 # WORKERS=8 spreads `right` over processes (pytest-xdist): most of its time goes into compiling some hundred kernels.
+# DROPOUT=0 measures `documents` without dropout on both sides; it has 0.1 otherwise.
 # PLACES=65536 gives a `step` half as many places as it has otherwise, which serves theirs better with dropout.
 set -euo pipefail
 
@@ -66,7 +67,8 @@ case $what in
       --steps 1000 --grow 1 10 100 --out "$out/growth.json" | tee "$out/growth.txt"
     ;;
   documents) # the same network for all languages
-    python "$here/documents.py" --data "$data" ${more[@]+"${more[@]}"} --size base --vocabulary 30522 --out "$out/documents.json" | tee "$out/documents.txt"
+    python "$here/documents.py" --data "$data" ${more[@]+"${more[@]}"} --size base --vocabulary 30522 ${DROPOUT:+--dropout "$DROPOUT"} \
+      --out "$out/documents${DROPOUT-}.json" | tee "$out/documents${DROPOUT-}.txt"
     ;;
   quality)
     # RATES: those that theirs tries, if not the usual three; OURS: our minutes, if not two; MASK: ones or none, if the
