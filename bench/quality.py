@@ -9,7 +9,8 @@ of `--short`. Then `BertForMaskedLM` learns from the same text in the way of its
 `DataCollatorForLanguageModeling` in worker processes, AdamW with warm-up and linear decay, bfloat16, compiled;
 it takes the one of `--their-rates` that is best after its first minute, for which it begins once more.
 What never happens here: two ways to judge. Both are judged on the same held-out rows with the same masks. These rows
-are of the kind that ours learns from, a document a row; theirs has learned from rows that run on. Their clock
+are of the kind that ours learns from, a document a row; so both are judged once more at their ends on rows that run on,
+as theirs has learned from them, ours as `unmask export` hands it to `transformers`. Their clock
 stands still while they are judged and while code is compiled; ours, the run's own, goes on while it is judged and while
 steps are recorded, and begins when the program has started.
 """
@@ -25,7 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from quality_theirs import Wish, learn
+from quality_theirs import Wish, learn, on_their_rows
 
 from unmask.codec import decode
 from unmask.shards.corpus import Corpus
@@ -46,13 +47,18 @@ def main() -> None:
     run = read_run(wish.out / "ours")
     recipe = decode(run["recipe"], Recipe)
     lessons = Lessons.of(recipe, Corpus.open(wish.data), run["seed"], run["held_out"])
-    theirs = learn(lessons, Wish.of(wish))
-    (wish.out / "quality.json").write_text(
-        json.dumps({"ours": ours, "theirs": theirs, "words": sys.argv[1:]}, indent=1)
-    )
+    learned = learn(lessons, Wish.of(wish))
+    theirs = learned.curve
+    running = on_their_rows(lessons, Wish.of(wish), learned.theirs, _exported(wish))
+    told = {"ours": ours, "theirs": theirs, "on rows that run on": running, "words": sys.argv[1:]}
+    (wish.out / "quality.json").write_text(json.dumps(told, indent=1))
     peer = "transformers, compiled" if wish.compile else "transformers"
     (wish.out / "quality.svg").write_text(drawn({"unmask": ours, peer: theirs}), encoding="utf-8")
     print(verdict(ours, theirs))
+    print(
+        f"on held-out rows that run on, with their masks: ours {running[0]:.3f} after {ours[-1][0]:.0f} s, "
+        f"transformers {running[1]:.3f} after {theirs[-1][0]:.0f} s"
+    )
 
 
 def verdict(ours: Curve, theirs: Curve) -> str:
@@ -73,10 +79,22 @@ def _ours(wish: argparse.Namespace) -> list[tuple[float, float]]:
         f"--trials {wish.trials} --device {wish.device} {WORDS} --set=stages.*.length={wish.length} "
         f"--batch {wish.our_rows} {wish.our_words}"
     )
-    print(f"$ unmask {words}", flush=True)
-    subprocess.run([sys.executable, "-m", "unmask", *shlex.split(words)], check=True)
+    _unmask(words)
     lines = [json.loads(line) for line in (out / "record.jsonl").read_text(encoding="utf-8").splitlines()]
     return [(line["seconds"], line["loss"]["mlm"]) for line in lines if line["kind"] == "trial"]
+
+
+def _exported(wish: argparse.Namespace) -> Path:
+    """What ours has learned at its end, as `transformers` reads it."""
+    folder: Path = wish.out / "exported"
+    if not folder.exists():
+        _unmask(f"export {wish.out / 'ours'} {folder}")
+    return folder
+
+
+def _unmask(words: str) -> None:
+    print(f"$ unmask {words}", flush=True)
+    subprocess.run([sys.executable, "-m", "unmask", *shlex.split(words)], check=True)
 
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 340, 48, 20, 24, 42

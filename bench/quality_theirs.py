@@ -1,7 +1,7 @@
 """`BertForMaskedLM` in the loop of its own examples, for `quality.py`.
 
 What arrives: our lessons, of which the text and the rows to be judged on are taken, and what is wished for.
-What leaves: seconds and held-out loss, at even times.
+What leaves: seconds and held-out loss, at even times, and what was learned; the loss of both on rows of their kind.
 What never happens here: time on the clock for compiling, or for judging. Rows are full, so their mask says nothing; but
 compiled, it decides about the kernel for attention, and the faster way is taken.
 """
@@ -18,10 +18,11 @@ from typing import Any
 
 import torch
 from both_sides import How, Theirs, their_adam
-from rows import collator_of, grids, joined
+from rows import collator_of, grids, joined, unmasked
 from timing import settle
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
+from transformers import BertForMaskedLM
 
 from unmask.feed import Feed
 from unmask.records import Ids
@@ -31,6 +32,10 @@ WARM = 12
 """Steps before the clock starts: they compile, and tell how many steps the minutes have."""
 WARM_UP = 0.1
 """The share of all steps in which the rate rises."""
+JUDGED, AT_ONCE, SEED = 1024, 64, 1
+"""Rows of their kind that both are judged on, at the most and at once; and where their masks begin."""
+Curve = list[tuple[float, float]]
+"""Seconds and held-out loss."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,14 @@ class Rows(Dataset[dict[str, list[int]]]):
 
 
 @dataclass(frozen=True)
+class Learned:
+    """Their network at the end, and how it came there."""
+
+    curve: Curve
+    theirs: Theirs
+
+
+@dataclass(frozen=True)
 class Loop:
     """Their network, compiled once, and everything that it learns from and is judged on."""
 
@@ -95,7 +108,7 @@ class Loop:
     each: float
     """Seconds of a step."""
 
-    def learn(self, rate: float, minutes: float, trials: int, share: float = 1.0) -> list[tuple[float, float]]:
+    def learn(self, rate: float, minutes: float, trials: int, share: float = 1.0) -> Learned:
         """Train from the first weights for the minutes, or for a share of them, judging now and then."""
         steps = max(int(60 * minutes / self.each), 1)
         last = max(int(share * steps), 1)
@@ -113,10 +126,10 @@ class Loop:
                 found.append((spent, _judged(theirs, self.trial)))
                 print(f"transformers at {rate:g}: {spent:5.0f} s, step {step:,}: {found[-1][1]:.3f}", flush=True)
                 began = time.perf_counter()
-        return found
+        return Learned(found, theirs)
 
 
-def learn(lessons: Lessons, wish: Wish) -> list[tuple[float, float]]:
+def learn(lessons: Lessons, wish: Wish) -> Learned:
     """Train for the minutes at the best of the rates."""
     warnings.filterwarnings("ignore")
     torch.set_float32_matmul_precision("high")
@@ -136,8 +149,19 @@ def learn(lessons: Lessons, wish: Wish) -> list[tuple[float, float]]:
     rate = wish.rates[0]
     if len(wish.rates) > 1:
         share = wish.try_minutes / wish.minutes
-        rate = min(wish.rates, key=lambda one: loop.learn(one, wish.minutes, 1, share)[-1][1])
+        rate = min(wish.rates, key=lambda one: loop.learn(one, wish.minutes, 1, share).curve[-1][1])
     return loop.learn(rate, wish.minutes, wish.trials)
+
+
+def on_their_rows(lessons: Lessons, wish: Wish, theirs: Theirs, exported: Path) -> tuple[float, float]:
+    """The loss of ours, as it was exported, and of theirs: held-out text that runs on, with their collator's masks."""
+    torch.manual_seed(SEED)
+    collator = collator_of(wish.data)
+    rows = Rows(joined(lessons.held_out[0].corpus, wish.length)[:JUDGED])
+    parts = DataLoader(rows, AT_ONCE, collate_fn=collator)
+    trial = [unmasked(batch) for batch in parts]
+    ours = BertForMaskedLM.from_pretrained(exported, attn_implementation="sdpa").to(wish.device)
+    return _judged(replace(theirs, model=ours), trial), _judged(theirs, trial)
 
 
 def _rate(step: int, steps: int) -> float:
