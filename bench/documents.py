@@ -9,6 +9,7 @@ Ours fills rows with several documents that do not see each other, and has its r
 has a piece of one document in a row, padded to the full length by its collator, or text that runs on across documents,
 which then see each other; its batches lie ready, so that it waits for nothing. Full rows come with a mask of ones, as
 its collator hands them out, and without: compiled, these take two kernels for attention, of which either may be faster.
+With several `--dropout` everything is measured under each, and each of theirs is held against ours under each.
 What never happens here: a difference in the network. Both have the same weights, fused AdamW, clipping and bfloat16.
 """
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -34,6 +36,8 @@ from unmask.records import Ids
 from unmask.shards.corpus import Corpus
 from unmask.train.course import Lesson
 
+OURS = "ours"
+
 
 @dataclass(frozen=True)
 class Found:
@@ -41,20 +45,27 @@ class Found:
 
     side: str
     how: str
+    dropout: float
+    """On this side, also in attention."""
     real_per_second: float
     ms_per_step: float
     filled: float
     """The share of computed places that are real tokens."""
     waited: float = 0.0
-    ours_beside: float = 1.0
-    """How many times as fast ours is."""
+    ours_beside: tuple[float, ...] = ()
+    """How many times as fast ours is, with each dropout."""
 
     def line(self) -> str:
         """One line of the table."""
+        ratios = "".join(f"{ratio:>7.2f}x" for ratio in self.ours_beside)
         return (
-            f"{self.side:24} {self.how:9} {self.real_per_second:>11,.0f} {self.ms_per_step:>9.1f} "
-            f"{100 * self.filled:>6.1f}% {100 * self.waited:>6.2f}% {self.ours_beside:>7.2f}x"
+            f"{self.side:24} {self.how:9} {self.dropout:>7g} {self.real_per_second:>11,.0f} {self.ms_per_step:>9.1f} "
+            f"{100 * self.filled:>6.1f}% {100 * self.waited:>6.2f}%{ratios}"
         )
+
+    def beside(self, ours: Sequence[Found]) -> Found:
+        """The same with its ratios."""
+        return replace(self, ours_beside=tuple(one.real_per_second / self.real_per_second for one in ours))
 
 
 @dataclass(frozen=True)
@@ -88,17 +99,22 @@ def main() -> None:
     if len({text.path.name for text in texts}) < len(texts):
         raise SystemExit("documents.py tells corpora apart by the names of their folders: give them different ones")
     vocabulary = wish.vocabulary or max(text.corpus.vocab.size for text in texts)
-    device, drop = torch.device(wish.device), wish.dropout
-    how = How(wish.size, vocabulary, device, half=True, dropout=drop, attention_dropout=drop)
-    print(f"{wish.size}, {vocabulary:,} rows of vocabulary, rows of {wish.length}, {wish.tokens:,} places in a step")
-    print(f"dropout {wish.dropout:g}, also in attention; torch {torch.__version__}")
     found: dict[str, list[Found]] = {text.path.name: [] for text in texts}
-    for text, one in _measured(how, texts, wish):
-        ours = found[text.path.name][0] if found[text.path.name] else one
-        found[text.path.name].append(replace(one, ours_beside=ours.real_per_second / one.real_per_second))
-    print(f"{'side':24} {'how':9} {'real tok/s':>11} {'ms/step':>9} {'filled':>7} {'waited':>7} {'ours':>8}")
+    for drop in wish.dropout:
+        device = torch.device(wish.device)
+        how = How(wish.size, vocabulary, device, half=True, dropout=drop, attention_dropout=drop)
+        for text, one in _measured(how, texts, wish):
+            found[text.path.name].append(one)
+            print(f"{text.path.name}: {one.line()}", file=sys.stderr, flush=True)
+    print(f"{wish.size}, {vocabulary:,} rows of vocabulary, rows of {wish.length}, {wish.tokens:,} places in a step")
+    print(f"dropout also in attention; torch {torch.__version__}; the last columns: times as fast as each is ours")
+    head = "".join(f"{f'at {drop:g}':>8}" for drop in wish.dropout)
+    print(f"{'side':24} {'how':9} {'dropout':>7} {'real tok/s':>11} {'ms/step':>9} {'filled':>7} {'waited':>7}{head}")
     for text in texts:
-        print("\n".join([text.head(), *(one.line() for one in found[text.path.name])]))
+        held = found[text.path.name]
+        ours = [one for one in held if one.side == OURS]
+        found[text.path.name] = held = [one.beside(ours) for one in held]
+        print("\n".join([text.head(), *(one.line() for one in held)]))
     if wish.out:
         told = {name: [asdict(one) for one in some] for name, some in found.items()}
         wish.out.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
@@ -115,7 +131,8 @@ def _measured(how: How, texts: Sequence[Text], wish: argparse.Namespace) -> Iter
             theirs = Theirs.of(replace(how, compiled=compiled))
             for text in texts:
                 said = "compiled" if compiled else "eager"
-                yield text, _theirs(theirs, text.theirs[name], wish, f"theirs, {name}", said)
+                speed, seconds, filled = _theirs(theirs, text.theirs[name], wish.steps)
+                yield text, Found(f"theirs, {name}", said, how.dropout, speed, 1000 * seconds, filled)
             del theirs  # the next one has the device for itself
 
 
@@ -126,14 +143,14 @@ def _ours(how: How, corpus: Corpus, wish: argparse.Namespace) -> Found:
     said = "recorded" if how.graphs else "eager"
     timed = learn(Ours.of(how).worker, Turns(lambda step: feed(step, rows), like), wish.steps)
     speed, filled = timed.tokens / timed.seconds, timed.tokens / timed.places
-    return Found("ours", said, speed, 1000 * timed.seconds, filled, timed.stalled)
+    return Found(OURS, said, how.dropout, speed, 1000 * timed.seconds, filled, timed.stalled)
 
 
-def _theirs(theirs: Theirs, batches: list[dict[str, Tensor]], wish: argparse.Namespace, side: str, said: str) -> Found:
-    seconds, _ = repeat(theirs, batches, wish.steps)
-    real = [_real(batches[turn % len(batches)]) for turn in range(WARM, WARM + wish.steps)]
-    tokens, places = statistics.mean(real), batches[0]["input_ids"].numel()
-    return Found(side, said, tokens / seconds, 1000 * seconds, tokens / places)
+def _theirs(theirs: Theirs, batches: list[dict[str, Tensor]], steps: int) -> tuple[float, float, float]:
+    """Real tokens a second, seconds of a step, and the share of its places that they fill."""
+    seconds, _ = repeat(theirs, batches, steps)
+    tokens = statistics.mean(_real(batches[turn % len(batches)]) for turn in range(WARM, WARM + steps))
+    return tokens / seconds, seconds, tokens / batches[0]["input_ids"].numel()
 
 
 def _padded(corpus: Corpus, path: Path, wish: argparse.Namespace) -> list[dict[str, Tensor]]:
@@ -170,7 +187,7 @@ def _wishes() -> argparse.Namespace:
     parser.add_argument("--vocabulary", type=int, default=0, help="rows of the network's table; as the corpora need")
     parser.add_argument("--length", type=int, default=512)
     parser.add_argument("--tokens", type=int, default=65_536, help="places in a step")
-    parser.add_argument("--dropout", type=float, default=0.1, help="on both sides, also in attention")
+    parser.add_argument("--dropout", type=float, nargs="+", default=[0.1, 0.0], help="on both sides, also in attention")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--batches", type=int, default=8, help="different batches on their side")
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help="also compiled")
