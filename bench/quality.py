@@ -22,11 +22,13 @@ import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
-from quality_theirs import Wish, learn, on_their_rows
+from quality_judged import Curve, judged, running_on
+from quality_theirs import Wish, learn
+from transformers import BertForMaskedLM
 
 from unmask.codec import decode
 from unmask.shards.corpus import Corpus
@@ -36,28 +38,28 @@ from unmask.train.lessons import Lessons
 
 TASK = "--set=stages.*.tasks.0."
 WORDS = f"--short --set=renew=EveryVisit() {TASK}examples=Packed(join=never) {TASK}learns=MLM()"
-Curve = Sequence[tuple[float, float]]
-"""Seconds and held-out loss."""
 
 
 def main() -> None:
     wish = _wishes()
     wish.out.mkdir(parents=True, exist_ok=True)
-    ours = _ours(wish)
+    ours, theirs = _ours(wish), Wish.of(wish)
     run = read_run(wish.out / "ours")
     recipe = decode(run["recipe"], Recipe)
     lessons = Lessons.of(recipe, Corpus.open(wish.data), run["seed"], run["held_out"])
-    learned = learn(lessons, Wish.of(wish))
-    theirs = learned.curve
-    running = on_their_rows(lessons, Wish.of(wish), learned.theirs, _exported(wish))
-    told = {"ours": ours, "theirs": theirs, "on rows that run on": running, "words": sys.argv[1:]}
-    (wish.out / "quality.json").write_text(json.dumps(told, indent=1))
+    trial, exported = running_on(wish.data, lessons.held_out[0].corpus, wish.length), _exported(wish)
+    learned = learn(lessons, theirs)
+    told: dict[str, object] = {"ours": ours, "theirs": learned.curve, "words": sys.argv[1:]}
     peer = "transformers, compiled" if wish.compile else "transformers"
-    (wish.out / "quality.svg").write_text(drawn({"unmask": ours, peer: theirs}), encoding="utf-8")
-    print(verdict(ours, theirs))
+    (wish.out / "quality.json").write_text(json.dumps(told, indent=1))
+    (wish.out / "quality.svg").write_text(drawn({"unmask": ours, peer: learned.curve}), encoding="utf-8")
+    print(verdict(ours, learned.curve), flush=True)
+    model = BertForMaskedLM.from_pretrained(exported, attn_implementation="sdpa").to(theirs.device)
+    running = judged(replace(learned.theirs, model=model), trial), judged(learned.theirs, trial)
+    (wish.out / "quality.json").write_text(json.dumps(told | {"on rows that run on": running}, indent=1))
     print(
         f"on held-out rows that run on, with their masks: ours {running[0]:.3f} after {ours[-1][0]:.0f} s, "
-        f"transformers {running[1]:.3f} after {theirs[-1][0]:.0f} s"
+        f"transformers {running[1]:.3f} after {learned.curve[-1][0]:.0f} s"
     )
 
 
@@ -71,7 +73,7 @@ def verdict(ours: Curve, theirs: Curve) -> str:
     return f"{said}ours reached it after {there:.0f} s, {end / there:.2f} times as fast"
 
 
-def _ours(wish: argparse.Namespace) -> list[tuple[float, float]]:
+def _ours(wish: argparse.Namespace) -> Curve:
     """Our curve; a run that was made already is read."""
     out = wish.out / "ours"
     words = (

@@ -1,7 +1,7 @@
 """`BertForMaskedLM` in the loop of its own examples, for `quality.py`.
 
 What arrives: our lessons, of which the text and the rows to be judged on are taken, and what is wished for.
-What leaves: seconds and held-out loss, at even times, and what was learned; the loss of both on rows of their kind.
+What leaves: seconds and held-out loss, at even times, and what was learned.
 What never happens here: time on the clock for compiling, or for judging. Rows are full, so their mask says nothing; but
 compiled, it decides about the kernel for attention, and the faster way is taken.
 """
@@ -18,24 +18,19 @@ from typing import Any
 
 import torch
 from both_sides import How, Theirs, their_adam
-from rows import collator_of, grids, joined, unmasked
+from quality_judged import Curve, judged
+from rows import Rows, collator_of, grids, joined
 from timing import settle
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
-from transformers import BertForMaskedLM
+from torch.utils.data import DataLoader
 
 from unmask.feed import Feed
-from unmask.records import Ids
 from unmask.train.lessons import Lessons
 
 WARM = 12
 """Steps before the clock starts: they compile, and tell how many steps the minutes have."""
 WARM_UP = 0.1
 """The share of all steps in which the rate rises."""
-JUDGED, AT_ONCE, SEED = 1024, 64, 1
-"""Rows of their kind that both are judged on, at the most and at once; and where their masks begin."""
-Curve = list[tuple[float, float]]
-"""Seconds and held-out loss."""
 
 
 @dataclass(frozen=True)
@@ -76,19 +71,6 @@ class Wish:
         )
 
 
-class Rows(Dataset[dict[str, list[int]]]):
-    """Rows of text that goes on across documents, as lists of ids: what the collator takes."""
-
-    def __init__(self, ids: Ids) -> None:
-        self.ids = ids
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def __getitem__(self, row: int) -> dict[str, list[int]]:
-        return {"input_ids": self.ids[row].tolist()}
-
-
 @dataclass(frozen=True)
 class Learned:
     """Their network at the end, and how it came there."""
@@ -115,7 +97,7 @@ class Loop:
         theirs = _anew(self.theirs, self.how, rate)
         rates = torch.optim.lr_scheduler.LambdaLR(theirs.optimizer, lambda step: _rate(step, steps))
         looks = {last * part // trials for part in range(1, trials + 1)}
-        found, spent = [(0.0, _judged(theirs, self.trial))], 0.0
+        found, spent = [(0.0, judged(theirs, self.trial))], 0.0
         began = time.perf_counter()
         for step in range(1, last + 1):
             theirs.step(theirs.load(next(self.batches)))
@@ -123,7 +105,7 @@ class Loop:
             if step in looks:
                 settle(self.how.device)
                 spent += time.perf_counter() - began
-                found.append((spent, _judged(theirs, self.trial)))
+                found.append((spent, judged(theirs, self.trial)))
                 print(f"transformers at {rate:g}: {spent:5.0f} s, step {step:,}: {found[-1][1]:.3f}", flush=True)
                 began = time.perf_counter()
         return Learned(found, theirs)
@@ -151,17 +133,6 @@ def learn(lessons: Lessons, wish: Wish) -> Learned:
         share = wish.try_minutes / wish.minutes
         rate = min(wish.rates, key=lambda one: loop.learn(one, wish.minutes, 1, share).curve[-1][1])
     return loop.learn(rate, wish.minutes, wish.trials)
-
-
-def on_their_rows(lessons: Lessons, wish: Wish, theirs: Theirs, exported: Path) -> tuple[float, float]:
-    """The loss of ours, as it was exported, and of theirs: held-out text that runs on, with their collator's masks."""
-    torch.manual_seed(SEED)
-    collator = collator_of(wish.data)
-    rows = Rows(joined(lessons.held_out[0].corpus, wish.length)[:JUDGED])
-    parts = DataLoader(rows, AT_ONCE, collate_fn=collator)
-    trial = [unmasked(batch) for batch in parts]
-    ours = BertForMaskedLM.from_pretrained(exported, attn_implementation="sdpa").to(wish.device)
-    return _judged(replace(theirs, model=ours), trial), _judged(theirs, trial)
 
 
 def _rate(step: int, steps: int) -> float:
@@ -197,17 +168,3 @@ def _anew(theirs: Theirs, how: How, rate: float) -> Theirs:
     for group in optimizer.param_groups:
         group["lr"] = rate
     return replace(theirs, optimizer=optimizer)
-
-
-@torch.no_grad()
-def _judged(theirs: Theirs, trial: list[dict[str, Tensor]]) -> float:
-    """Mean loss over all chosen tokens of the held-out rows."""
-    theirs.model.eval()
-    total = count = 0.0
-    for batch in trial:
-        asked = int((batch["labels"] >= 0).sum())
-        with theirs.run.autocast():
-            total += float(theirs.model(**theirs.load(batch)).loss) * asked
-        count += asked
-    theirs.model.train()
-    return total / count

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from peer import their_tokenizer
 from torch import Tensor
+from torch.utils.data import Dataset
 from transformers import DataCollatorForLanguageModeling
 
 from unmask.corrupt.mask_out import MaskOut
@@ -52,6 +53,19 @@ def unmasked(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """A batch for their model, without a mask where no place is padded."""
     full = "attention_mask" in batch and bool(batch["attention_mask"].all())
     return {name: grid for name, grid in batch.items() if not (full and name == "attention_mask")}
+
+
+class Rows(Dataset[dict[str, list[int]]]):
+    """Rows of text that goes on across documents, as lists of ids: what their collator takes."""
+
+    def __init__(self, ids: Ids) -> None:
+        self.ids = ids
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, row: int) -> dict[str, list[int]]:
+        return {"input_ids": self.ids[row].tolist()}
 
 
 def joined(corpus: Corpus, length: int) -> Ids:

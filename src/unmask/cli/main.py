@@ -10,7 +10,8 @@ import errno
 import io
 import os
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, NoReturn, TextIO
 
 import typer
 
@@ -99,14 +100,36 @@ def main() -> None:
     try:
         app()
     except UserError as error:
-        sys.stderr.write(f"unmask: {error}\n")
-        sys.exit(2)
+        _refuse(str(error))
     except BrokenPipeError:
         sys.exit(0)
     except OSError as error:
-        # Whoever writes files says which disk is full; what nobody has said is that of the output.
         if error.errno != errno.ENOSPC:
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left to be shown can go nowhere
-        sys.stderr.write("unmask: The disk that the output is written to is full: free some space, or show it here.\n")
-        sys.exit(2)
+        _refuse(_full(error))
+
+
+def _full(error: OSError) -> str:
+    """Which disk is full. A file that could not be made has a name; what is shown has none."""
+    from unmask.shards.files import Kept
+
+    if error.filename is not None:
+        return f"The disk under {error.filename} is full. {Kept.FINISHED}"
+    _drop(sys.stdout)
+    return "The disk that the output is written to is full: free some space, or show it here."
+
+
+def _refuse(sentence: str) -> NoReturn:
+    """Say why nothing more is done, to whoever can still be told."""
+    try:
+        sys.stderr.write(f"unmask: {sentence}\n")
+        sys.stderr.flush()
+    except OSError:
+        _drop(sys.stderr)
+    sys.exit(2)
+
+
+def _drop(stream: TextIO) -> None:
+    """What is left to be written there can go nowhere, and must not fail once more when Python ends."""
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())

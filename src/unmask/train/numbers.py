@@ -1,7 +1,8 @@
 """Numbers on their way from the device to the host.
 
 What arrives: a tensor that a step has queued. What leaves: its numbers, when somebody looks at them, and when they were
-there by the device's own clock. What never happens here: a wait for the device before somebody looks.
+there by the device's own clock. What never happens here: a wait for a GPU of CUDA before somebody looks; another
+device is waited for at once, and its moments are those of the host.
 """
 
 from __future__ import annotations

@@ -32,8 +32,7 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise CorpusError(f"Another process is making the vectors of {folder} right now. Wait for it.") from error
-        if _old(folder).exists() and not (folder / NAME).exists():  # killed before the new one had its name
-            _old(folder).rename(folder / NAME)
+        _put_back(folder)
         for left in folder.glob(f".{NAME}.*"):
             shutil.rmtree(left, ignore_errors=True)
         yield
@@ -44,18 +43,26 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
 def save(folder: Path, table: StandIns, vectors: Vectors, tokenizer: str, settings: dict[str, Any]) -> Path:
     """Write everything to `folder`/vectors, in place of what was there. Call it inside `one_at_a_time`."""
     final = folder / NAME
-    old = _old(folder)
-    with new_folder(final, Kept.NOTHING) as part:
-        for name, array in table.arrays().items():
-            write_array(part / f"{name}.npy", array)
-        if vectors.spellings:
-            write_array(part / "vectors.npy", vectors.matrix)
-            write_text(part / "words.txt", "".join(f"{spelling}\n" for spelling in vectors.spellings))
-        write_json(part / "table.json", {"format": FORMAT, "tokenizer": tokenizer, "settings": settings})
-        if final.exists():
-            final.rename(old)
-    shutil.rmtree(old, ignore_errors=True)
+    try:
+        with new_folder(final, Kept.NOTHING) as part:
+            for name, array in table.arrays().items():
+                write_array(part / f"{name}.npy", array)
+            if vectors.spellings:
+                write_array(part / "vectors.npy", vectors.matrix)
+                write_text(part / "words.txt", "".join(f"{spelling}\n" for spelling in vectors.spellings))
+            write_json(part / "table.json", {"format": FORMAT, "tokenizer": tokenizer, "settings": settings})
+            if final.exists():
+                final.rename(_old(folder))
+    finally:
+        _put_back(folder)
+    shutil.rmtree(_old(folder), ignore_errors=True)
     return final
+
+
+def _put_back(folder: Path) -> None:
+    """Give the old table its name again, if a new one was about to have it and did not come so far."""
+    if _old(folder).exists() and not (folder / NAME).exists():
+        _old(folder).rename(folder / NAME)
 
 
 def _old(folder: Path) -> Path:

@@ -1,6 +1,7 @@
 """The command line as a program: what it asks of the machine, and what a terminal that knows few letters is shown."""
 
 import contextlib
+import errno
 import os
 import subprocess
 import sys
@@ -64,3 +65,23 @@ def test_output_to_a_full_disk_is_a_sentence(command):
     assert done.returncode == 2
     assert done.stderr.startswith("unmask: The disk that the output is written to is full")
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
+def test_where_nothing_at_all_can_be_said_the_exit_code_says_it():
+    with Path("/dev/full").open("w") as full:
+        words = [sys.executable, "-m", "unmask", "family"]
+        assert subprocess.run(words, stdout=full, stderr=full, check=False).returncode == 2
+
+
+def test_a_full_disk_under_a_file_is_not_that_of_the_output(monkeypatch, capfd):
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "runs/new")
+
+    monkeypatch.setattr(main, "app", full)
+    for name in ("TOKENIZERS_PARALLELISM", "GOMP_SPINCOUNT"):  # which `main` would leave behind in this process
+        monkeypatch.setenv(name, "1")
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 2
+    assert capfd.readouterr().err.startswith("unmask: The disk under runs/new is full. What was finished is kept")

@@ -328,21 +328,23 @@ def test_a_failed_save_leaves_the_old_table(tmp_path, monkeypatch):
     assert len(StandIns.load(tmp_path / NAME, "digest")) == 2
 
 
-def test_a_save_that_was_killed_between_two_names_loses_no_table(tmp_path, monkeypatch):
-    class Killed(BaseException):
-        pass
-
-    def kill(*_):
-        raise Killed
+def test_a_save_that_fails_between_two_names_leaves_the_old_table(tmp_path, monkeypatch):
+    def fail(*_):
+        raise KeyboardInterrupt
 
     table = StandIns.of([(1,), (2,)], [[1], [0]])
     save(tmp_path, table, NO_VECTORS, "digest", {})
-    monkeypatch.setattr("unmask.shards.files._put_in_place", kill)
-    monkeypatch.setattr("unmask.vectors.store.shutil.rmtree", lambda *_, **__: None)  # the dead clear nothing away
-    with pytest.raises(Killed):
+    monkeypatch.setattr("unmask.shards.files._put_in_place", fail)
+    with pytest.raises(KeyboardInterrupt):
         save(tmp_path, StandIns.of([(9,)], [[]]), NO_VECTORS, "digest", {})
-    monkeypatch.undo()
-    assert not (tmp_path / NAME).exists()
+    assert [path.name for path in tmp_path.iterdir()] == [NAME]
+    assert len(StandIns.load(tmp_path / NAME, "digest")) == 2
+
+
+def test_a_save_that_was_killed_between_two_names_loses_no_table(tmp_path):
+    save(tmp_path, StandIns.of([(1,), (2,)], [[1], [0]]), NO_VECTORS, "digest", {})
+    (tmp_path / NAME).rename(tmp_path / f".{NAME}.old")
+    (tmp_path / f".{NAME}.12345").mkdir()
     with one_at_a_time(tmp_path):
         assert [path.name for path in tmp_path.iterdir()] == [NAME]
     assert len(StandIns.load(tmp_path / NAME, "digest")) == 2
