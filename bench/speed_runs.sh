@@ -6,7 +6,7 @@
 #
 # DATA is a prepared corpus; `documents` takes further ones in the same run.
 # WORKERS=8 spreads `right` over processes (pytest-xdist): most of its time goes into compiling some hundred kernels.
-# DROPOUT=0.1 measures `documents` with dropout alone, on both sides; otherwise also without.
+# DROPOUT=0 measures a `step` and `documents` without dropout alone, on both sides, 0.1 with it alone; otherwise both.
 # PLACES=65536 gives a `step` half as many places as it has otherwise, which serves theirs better with dropout.
 set -euo pipefail
 
@@ -50,8 +50,8 @@ case $what in
     trap 'kill $watch' EXIT
     for rows in full short; do
       declare -n chosen=$rows
-      python "$here/pretrain_gpu.py" "${base[@]}" "${chosen[@]}" --graphs --steps 20 \
-        --out "$out/step-$places-$rows.json" | tee "$out/step-$places-$rows.txt"
+      python "$here/pretrain_gpu.py" "${base[@]}" "${chosen[@]}" --graphs --steps 20 ${DROPOUT:+--dropout "$DROPOUT"} \
+        --out "$out/step-$places-$rows${DROPOUT-}.json" | tee "$out/step-$places-$rows${DROPOUT-}.txt"
     done
     ;;
   members)
