@@ -1,7 +1,8 @@
-"""Time to quality: how soon `unmask pretrain` has the held-out loss that a compiled `transformers` loop ends with.
+r"""Time to quality: how soon `unmask pretrain` has the held-out loss that a compiled `transformers` loop ends with.
 
     python bench/quality.py --data FOLDER --size base --out runs/quality
-    python bench/quality.py --data FOLDER --size tiny --their-minutes 1 --our-minutes 1 --no-compile --out q   (a check)
+    python bench/quality.py --data FOLDER --size tiny --length 64 --our-rows 16 --their-rows 16 --their-loaders 1 \
+        --their-minutes 0.3 --our-minutes 0.3 --try-minutes 0.1 --trials 3 --no-compile --out q            (a check)
 
 What arrives: a prepared corpus. What leaves: `quality.json`, `quality.svg` (both curves) and a line with the ratio.
 First `unmask pretrain` runs as a user would type it: BERT's network, masked tokens alone, a document a row, the descent
