@@ -27,15 +27,15 @@ from timing import settle
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from unmask.examples.visits import EveryVisit
+from unmask.examples.visits import DynamicMasking
 from unmask.family import member
-from unmask.feed import Feed
-from unmask.nets.attention import Lowering, attend
+from unmask.feed import TaskBatches
+from unmask.nets.attention import AttentionBackend, attention
 from unmask.nets.batch import collate
-from unmask.nets.layout import Borders, from_grid, to_grid
+from unmask.nets.layout import PackedSequences, pad, unpad
 from unmask.shards.corpus import Corpus
 
-Way = Callable[[Tensor, Borders], Tensor]
+Way = Callable[[Tensor, PackedSequences], Tensor]
 REPEATS = 20
 RESTS = 60_000_000
 """Ticks of a GPU's clock, some 30 ms: longer than the host takes to ask for all repeats."""
@@ -60,25 +60,31 @@ def main() -> None:
 
 def _ways(device: torch.device, rate: float) -> dict[str, Way]:
     """By name; one that drops says so."""
-    ways: dict[str, Way] = {"dense": partial(attend, Lowering.DENSE), "sdpa": partial(attend, Lowering.SDPA)}
+    ways: dict[str, Way] = {
+        "dense": partial(attention, AttentionBackend.REFERENCE),
+        "sdpa": partial(attention, AttentionBackend.SDPA),
+    }
     if device.type != "cuda":
         return ways
     if find_spec("triton"):
-        from unmask.nets.kernels_attention import attended
+        from unmask.nets.kernels_attention import triton_attention
 
-        ways |= {"kernel": attended, "kernel drop": partial(attended, dropout=rate)}
-    ways |= {"sdpa drop": partial(attend, Lowering.SDPA, dropout=rate), "varlen": partial(attend, Lowering.VARLEN)}
+        ways |= {"kernel": triton_attention, "kernel drop": partial(triton_attention, dropout=rate)}
+    ways |= {
+        "sdpa drop": partial(attention, AttentionBackend.SDPA, dropout=rate),
+        "varlen": partial(attention, AttentionBackend.VARLEN),
+    }
     for name, backend in (("flash", SDPBackend.FLASH_ATTENTION), ("cudnn", SDPBackend.CUDNN_ATTENTION)):
         ways[f"sdpa {name}"] = partial(_by_backend, backend, 0.0)
         ways[f"sdpa {name} drop"] = partial(_by_backend, backend, rate)
     return ways | {"cudnn varlen": _cudnn}
 
 
-def _by_backend(backend: SDPBackend, rate: float, qkv_T3HK: Tensor, borders: Borders) -> Tensor:
+def _by_backend(backend: SDPBackend, rate: float, qkv_T3HK: Tensor, borders: PackedSequences) -> Tensor:
     with sdpa_kernel(backend):
-        q, k, v = to_grid(qkv_T3HK, borders).permute(2, 0, 3, 1, 4).unbind(0)
-        mask = None if borders.equal else borders.seen_SLL()[:, None]
-        return from_grid(F.scaled_dot_product_attention(q, k, v, mask, rate).transpose(1, 2), borders)
+        q, k, v = pad(qkv_T3HK, borders).permute(2, 0, 3, 1, 4).unbind(0)
+        mask = None if borders.is_uniform else borders.attention_mask_SLL()[:, None]
+        return unpad(F.scaled_dot_product_attention(q, k, v, mask, rate).transpose(1, 2), borders)
 
 
 class _Cudnn(torch.autograd.Function):
@@ -102,32 +108,35 @@ class _Cudnn(torch.autograd.Function):
         return dq, dk, dv, None, None
 
 
-def _cudnn(qkv_T3HK: Tensor, borders: Borders) -> Tensor:
+def _cudnn(qkv_T3HK: Tensor, borders: PackedSequences) -> Tensor:
     q_THK, k_THK, v_THK = (part.contiguous() for part in qkv_T3HK.unbind(1))
-    out: Tensor = _Cudnn.apply(q_THK, k_THK, v_THK, borders.offsets_S1, borders.longest)  # type: ignore[no-untyped-call]
+    out: Tensor = _Cudnn.apply(q_THK, k_THK, v_THK, borders.cu_seqlens_S1, borders.max_seqlen)  # type: ignore[no-untyped-call]
     return out
 
 
-def _line(way: Way, borders: Borders, wish: argparse.Namespace, device: torch.device, drops: bool) -> str:
+def _line(way: Way, borders: PackedSequences, wish: argparse.Namespace, device: torch.device, drops: bool) -> str:
     """Milliseconds, TFLOP/s and the largest error of outputs and gradients; or why it cannot be done."""
     torch.manual_seed(0)
-    total = int(borders.offsets_S1[-1])
+    total = int(borders.cu_seqlens_S1[-1])
     qkv = torch.randn(total, 3, wish.heads, wish.head, device=device)
     try:
         error = "-" if drops else f"{_error(way, qkv, borders):.4f}"
         took = _timed(way, qkv, borders, device)
     except (RuntimeError, IndexError) as reason:  # torch is not always sure which of them it is
         return f"  cannot: {str(reason).splitlines()[0][:30]}"
-    pairs = float((borders.offsets_S1.diff().double() ** 2).sum())
+    pairs = float((borders.cu_seqlens_S1.diff().double() ** 2).sum())
     flops = 3.5 * 4 * pairs * wish.heads * wish.head
     return f"{1000 * took:9.2f}{flops / took / 1e12:10.1f}{error:>10}"
 
 
-def _error(way: Way, qkv: Tensor, borders: Borders) -> float:
+def _error(way: Way, qkv: Tensor, borders: PackedSequences) -> float:
     """Against dense float32, for the first sequences (a grid of all of them may be too large)."""
-    few = Borders.of(borders.offsets_S1[: min(borders.count, 16) + 1].cpu(), qkv.device)
-    part = qkv[: int(few.offsets_S1[-1])]
-    (out, grad), (ours, mine) = _both(partial(attend, Lowering.DENSE), part, few), _both(way, part.bfloat16(), few)
+    few = PackedSequences.of(borders.cu_seqlens_S1[: min(borders.num_sequences, 16) + 1].cpu(), qkv.device)
+    part = qkv[: int(few.cu_seqlens_S1[-1])]
+    (out, grad), (ours, mine) = (
+        _both(partial(attention, AttentionBackend.REFERENCE), part, few),
+        _both(way, part.bfloat16(), few),
+    )
     return max(_apart(out, ours), _apart(grad, mine))
 
 
@@ -135,14 +144,14 @@ def _apart(one: Tensor, other: Tensor) -> float:
     return float((one - other.float()).abs().max() / one.abs().max())
 
 
-def _both(way: Way, qkv: Tensor, borders: Borders) -> tuple[Tensor, Tensor]:
+def _both(way: Way, qkv: Tensor, borders: PackedSequences) -> tuple[Tensor, Tensor]:
     leaf = qkv.detach().requires_grad_()
     out = way(leaf, borders)
     (grad,) = torch.autograd.grad(out.float().square().sum(), leaf)
     return out.detach(), grad
 
 
-def _timed(way: Way, qkv: Tensor, borders: Borders, device: torch.device) -> float:
+def _timed(way: Way, qkv: Tensor, borders: PackedSequences, device: torch.device) -> float:
     leaf = qkv.bfloat16().requires_grad_()
     given = torch.randn_like(leaf[:, 0], memory_format=torch.contiguous_format)
 
@@ -168,17 +177,17 @@ def seconds(turn: Callable[[], object], device: torch.device, repeats: int) -> f
     return first.elapsed_time(last) / repeats / 1000
 
 
-def _shapes(wish: argparse.Namespace, device: torch.device) -> Iterator[tuple[str, Borders]]:
+def _shapes(wish: argparse.Namespace, device: torch.device) -> Iterator[tuple[str, PackedSequences]]:
     rng = np.random.default_rng(0)
     for length in map(int, wish.lengths.split(",")):
         count = wish.tokens // length
-        yield f"full {length}", Borders.of(np.arange(count + 1) * length, device)
+        yield f"full {length}", PackedSequences.of(np.arange(count + 1) * length, device)
         ragged = rng.integers(int(0.8 * length), length + 1, count)
-        yield f"ragged {length}", Borders.of(np.concatenate([[0], np.cumsum(ragged)]), device)
+        yield f"ragged {length}", PackedSequences.of(np.concatenate([[0], np.cumsum(ragged)]), device)
         if wish.data:
             task = member("roberta").stages[0].tasks[0]
-            feed = Feed.plan_for(task, Corpus.open(wish.data), length, EveryVisit(), 0)
-            yield f"documents {length}", collate(feed(0, count), device, apart=True).tokens.borders
+            feed = TaskBatches.for_task(task, Corpus.open(wish.data), length, DynamicMasking(), 0)
+            yield f"documents {length}", collate(feed(0, count), device, isolate_documents=True).tokens.sequences
 
 
 def _wishes() -> argparse.Namespace:

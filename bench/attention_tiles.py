@@ -14,9 +14,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from unmask.nets.attention_tiles import LONG_TILES, SHORT, SHORT_TILES, AttentionTiles, Tile
-from unmask.nets.kernels_attention import attended
-from unmask.nets.layout import Borders
+from unmask.nets.attention_tiles import LONG_TILES, MAX_SHORT_SEQLEN, SHORT_TILES, AttentionTiles, Tile
+from unmask.nets.kernels_attention import triton_attention
+from unmask.nets.layout import PackedSequences
 
 Clock = Callable[[Callable[[], object]], float]
 FORWARD = (
@@ -56,17 +56,17 @@ def sweep(wish: argparse.Namespace, device: torch.device, clock: Clock) -> None:
     print(f"{wish.tokens:,} tokens, {wish.heads} heads of {wish.head}; dropout {wish.dropout}\n")
     print(f"{'rows':8}{'kernel':16}{'queries':>8}{'keys':>6}{'warps':>6}{'stages':>7}{'turns':>6}{'regs':>6}{'ms':>9}")
     for length in map(int, wish.lengths.split(",")):
-        borders = Borders.of(torch.arange(wish.tokens // length + 1) * length, device)
-        total = length * borders.count
+        borders = PackedSequences.of(torch.arange(wish.tokens // length + 1) * length, device)
+        total = length * borders.num_sequences
         qkv = torch.randn(total, 3, wish.heads, wish.head, device=device, dtype=torch.bfloat16)
-        way = partial(attended, borders=borders, dropout=wish.dropout)
+        way = partial(triton_attention, sequences=borders, dropout=wish.dropout)
         for name, choices, forward in _kernels(wish.head, length):
             _best(f"{length:<8}{name:16}", [(tile, _turn(way, qkv, tiles, forward)) for tile, tiles in choices], clock)
 
 
 def _kernels(head: int, length: int) -> Iterator[tuple[str, list[tuple[Tile, AttentionTiles]], bool]]:
     """The kernels for a length: a name, a candidate with what it works with, and whether it is one of the way ahead."""
-    if length <= SHORT:
+    if length <= MAX_SHORT_SEQLEN:
         size, table = max(1 << (length - 1).bit_length(), 16), SHORT_TILES[head]
         table = AttentionTiles(table.forward.cut(size), table.back.cut(size))
         cut = partial(_cut, size=size)

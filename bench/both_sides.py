@@ -18,26 +18,26 @@ from timing import WARM, Mark
 from torch import Tensor
 from transformers import BertConfig, BertForMaskedLM
 
-from unmask.dialect import Dialect
-from unmask.export.architecture import Architecture, Purpose
-from unmask.export.learned import model_of
+from unmask.dialect import ModelType
+from unmask.export.architecture import Architecture, HFTask
+from unmask.export.learned import model_from_state
 from unmask.export.settings import write_config
-from unmask.export.write import their_weights
+from unmask.export.write import to_hf_state_dict
 from unmask.nets.sizes import SIZES
-from unmask.nets.trunk import Trunk
+from unmask.nets.trunk import TransformerConfig
 from unmask.objectives.mlm import MLM
-from unmask.optimising import AdamW, Constant, Descent
-from unmask.records import Instance
-from unmask.train.course import Lesson
-from unmask.train.learner import Learner
-from unmask.train.processes import Processes
-from unmask.train.run import Precision, Run, choose_fused, choose_queue
-from unmask.train.step import Loaded, Worker
-from unmask.train.worker import make_worker
+from unmask.optimising import AdamW, Constant, OptimConfig
+from unmask.records import InputsAndTargets
+from unmask.train.course import StepBatch
+from unmask.train.learner import MultiHeadModel
+from unmask.train.processes import DistContext
+from unmask.train.run import Precision, RunConfig, kernels_usable, pick_queue
+from unmask.train.step import DeviceBatch, StepRunner
+from unmask.train.worker import build_step_runner
 
 POSITIONS = 512
 SEED = 1
-ADAM = AdamW(rate=2e-4, correct_bias=True)
+ADAM = AdamW(lr=2e-4, bias_correction=True)
 LEARNS = (MLM(),)
 
 
@@ -61,37 +61,37 @@ class How:
     """Whether our steps are recorded and repeated as a whole, as `unmask pretrain` does on a GPU."""
 
     @property
-    def trunk(self) -> Trunk:
+    def trunk(self) -> TransformerConfig:
         """BERT in this size."""
         size = SIZES[self.size]
-        return Trunk(
+        return TransformerConfig(
             depth=size.depth,
             width=size.width,
             heads=size.heads,
-            inner=size.inner,
+            ffn_width=size.ffn_width,
             dropout=self.dropout,
             attention_dropout=self.attention_dropout,
         )
 
     @property
-    def run(self) -> Run:
+    def run(self) -> RunConfig:
         """The same as our training takes it."""
         precision = Precision.BFLOAT16 if self.half else Precision.FLOAT32
-        return Run(
+        return RunConfig(
             device=self.device,
             precision=precision,
             compile=self.compiled,
-            fused=self.fused and choose_fused(self.device),
-            sparing=self.sparing,
-            graphs=self.graphs,
-            queue=max(choose_queue(self.device), int(self.graphs)),
-            loader_process=self.graphs and self.device.type == "cuda",
+            triton_kernels=self.fused and kernels_usable(self.device),
+            sparse_last_block=self.sparing,
+            cuda_graphs=self.graphs,
+            max_in_flight=max(pick_queue(self.device), int(self.graphs)),
+            batch_worker_process=self.graphs and self.device.type == "cuda",
         )
 
-    def learner(self) -> Learner:
+    def learner(self) -> MultiHeadModel:
         """The network with newly drawn weights, always the same."""
-        learner = Learner(self.trunk, LEARNS, self.vocabulary, POSITIONS)
-        learner.draw(SEED)
+        learner = MultiHeadModel(self.trunk, LEARNS, self.vocabulary, POSITIONS)
+        learner.init_weights(SEED)
         return learner
 
 
@@ -99,25 +99,25 @@ class How:
 class Ours:
     """Our step: the very function that `unmask pretrain` calls."""
 
-    worker: Worker
+    worker: StepRunner
     taken: int = 0
 
     @staticmethod
     def of(how: How) -> Ours:
         """A side that is ready to learn."""
-        alone = Processes(0, 1, how.device)
-        return Ours(make_worker(how.learner(), Descent(ADAM, Constant()), False, SEED, how.run, alone))
+        alone = DistContext(0, 1, how.device)
+        return Ours(build_step_runner(how.learner(), OptimConfig(ADAM, Constant()), False, SEED, how.run, alone))
 
-    def load(self, instance: Instance, length: int, apart: bool = False) -> Loaded:
+    def load(self, instance: InputsAndTargets, length: int, apart: bool = False) -> DeviceBatch:
         """Tensors on the device."""
-        run = self.worker.run
-        return Loaded.of(Lesson((instance,), LEARNS, apart, "cloze", length), run.device, run.fixed)
+        run = self.worker.config
+        return DeviceBatch.of(StepBatch((instance,), LEARNS, apart, "cloze", length), run.device, run.has_few_shapes)
 
-    def step(self, loaded: Loaded) -> Tensor:
+    def step(self, loaded: DeviceBatch) -> Tensor:
         """One step; the mean loss stays on the device."""
-        counts = loaded.lesson.asked()
+        counts = loaded.step_batch.num_predictions()
         sums = self.worker.backward(loaded, counts, self.taken)
-        self.worker.move(sums)
+        self.worker.apply_gradients(sums)
         self.taken += 1
         return sums[0, 0] / counts[0]
 
@@ -129,18 +129,20 @@ class Theirs:
     model: torch.nn.Module
     called: torch.nn.Module
     optimizer: torch.optim.Optimizer
-    run: Run
+    run: RunConfig
 
     @staticmethod
     def of(how: How) -> Theirs:
         """A side that begins with the same weights as ours."""
         learner = how.learner()
-        ours = model_of(learner.weights(), how.trunk, how.vocabulary, POSITIONS)
+        ours = model_from_state(learner.named_weights(), how.trunk, how.vocabulary, POSITIONS)
         config = BertConfig(
-            **write_config(ours, 0, Architecture(Dialect.BERT, Purpose.MASKED_LM)), attn_implementation="sdpa"
+            **write_config(ours, 0, Architecture(ModelType.BERT, HFTask.MASKED_LM)), attn_implementation="sdpa"
         )
         model = BertForMaskedLM(config)
-        left = model.load_state_dict(their_weights(ours, Architecture(Dialect.BERT, Purpose.MASKED_LM)), strict=False)
+        left = model.load_state_dict(
+            to_hf_state_dict(ours, Architecture(ModelType.BERT, HFTask.MASKED_LM)), strict=False
+        )
         model.tie_weights()
         missing = [name for name in left.missing_keys if "decoder" not in name]
         assert not missing, missing
@@ -173,8 +175,8 @@ def their_adam(model: torch.nn.Module) -> torch.optim.Optimizer:
     """The usual groups: norms and biases do not decay."""
     whole = [parameter for parameter in model.parameters() if parameter.dim() >= 2]
     vectors = [parameter for parameter in model.parameters() if parameter.dim() < 2]
-    groups = [{"params": whole, "weight_decay": ADAM.decay}, {"params": vectors, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=ADAM.rate, betas=ADAM.betas, eps=ADAM.epsilon, fused=True)
+    groups = [{"params": whole, "weight_decay": ADAM.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=ADAM.lr, betas=ADAM.betas, eps=ADAM.eps, fused=True)
 
 
 def repeat(theirs: Theirs, batches: Sequence[Mapping[str, Tensor]], steps: int) -> tuple[float, float]:
@@ -192,9 +194,9 @@ def repeat(theirs: Theirs, batches: Sequence[Mapping[str, Tensor]], steps: int) 
 
 
 @torch.no_grad()
-def apart(ours: Ours, theirs: Theirs, loaded: Loaded, batch: Mapping[str, Tensor]) -> float:
+def apart(ours: Ours, theirs: Theirs, loaded: DeviceBatch, batch: Mapping[str, Tensor]) -> float:
     """How far the losses of both lie from each other on the same masked rows, with nothing dropped out."""
-    learner = ours.worker.learner
+    learner = ours.worker.model
     learner.eval()
     theirs.model.eval()
     (term,) = learner(loaded.batches[0], LEARNS)

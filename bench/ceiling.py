@@ -19,11 +19,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from unmask.lab.flops import Load
-from unmask.nets.flops import BACKWARD, STEP, product, trunk_cost
-from unmask.nets.trunk import Activation, Trunk
-from unmask.objectives.guess import networks_of
-from unmask.objectives.part import Counted, Objective
+from unmask.lab.flops import Workload
+from unmask.nets.flops import BACKWARD, STEP, encoder_cost, matmul_flops
+from unmask.nets.trunk import Activation, TransformerConfig
+from unmask.objectives.guess import all_networks
+from unmask.objectives.part import HasFlops, Objective
 from unmask.tasks import Recipe
 
 PRODUCTS = 790e12
@@ -35,40 +35,40 @@ HALF = 2
 """Bytes of a number."""
 
 
-def least_seconds(recipe: Recipe, vocabulary: int, load: Load) -> float:
+def least_seconds(recipe: Recipe, vocabulary: int, load: Workload) -> float:
     """What a step with so much to compute takes at least."""
-    networks = networks_of(recipe.trunk, recipe.objectives)
-    heads = (_head(one, recipe.trunk, vocabulary) * load.asked.get(one.name, 0) for one in recipe.objectives)
+    networks = all_networks(recipe.network, recipe.objectives)
+    heads = (_head(one, recipe.network, vocabulary) * load.predictions.get(one.name, 0) for one in recipe.objectives)
     return sum(_network(trunk, load) for trunk in networks) + sum(heads)
 
 
-def _network(trunk: Trunk, load: Load) -> float:
-    seen = load.pairs / load.tokens
+def _network(trunk: TransformerConfig, load: Workload) -> float:
+    seen = load.token_pairs / load.tokens
     ahead, back = (float(np.interp(seen, LENGTHS, rates)) for rates in (AHEAD, BACK))
-    attention = trunk_cost(trunk).pair * load.pairs * (1 / ahead + BACKWARD / back)
+    attention = encoder_cost(trunk).per_pair * load.token_pairs * (1 / ahead + BACKWARD / back)
     between = BETWEEN * trunk.width * trunk.depth / BYTES
     return attention + load.tokens * (between + sum(_linear(*sizes) for sizes in _linears(trunk)))
 
 
-def _linears(trunk: Trunk) -> Iterator[tuple[int, int]]:
+def _linears(trunk: TransformerConfig) -> Iterator[tuple[int, int]]:
     """The sizes of all linear layers."""
-    gates = 2 if trunk.activation is Activation.GATED else 1
+    gates = 2 if trunk.activation is Activation.GEGLU else 1
     for _ in range(trunk.depth):
         yield from ((trunk.width, 3 * trunk.width), (trunk.width, trunk.width))
-        yield from ((trunk.width, gates * trunk.inner), (trunk.inner, trunk.width))
+        yield from ((trunk.width, gates * trunk.ffn_width), (trunk.ffn_width, trunk.width))
     if trunk.token_width != trunk.width:
         yield trunk.token_width, trunk.width
 
 
 def _linear(inputs: int, outputs: int) -> float:
     """Seconds for one row, both ways: computed, or read and written, whichever takes longer."""
-    return STEP * max(product(inputs, outputs) / PRODUCTS, HALF * (inputs + outputs) / BYTES)
+    return STEP * max(matmul_flops(inputs, outputs) / PRODUCTS, HALF * (inputs + outputs) / BYTES)
 
 
-def _head(objective: Objective, trunk: Trunk, vocabulary: int) -> float:
+def _head(objective: Objective, trunk: TransformerConfig, vocabulary: int) -> float:
     """Seconds for one answer, both ways."""
-    if not isinstance(objective, Counted):
+    if not isinstance(objective, HasFlops):
         raise TypeError(f"{type(objective).__name__} does not say what it costs.")
-    answer, more = (objective.cost(trunk, size).answer for size in (vocabulary, vocabulary + 1))
+    answer, more = (objective.cost(trunk, size).per_prediction for size in (vocabulary, vocabulary + 1))
     says_tokens = more > answer
     return STEP * answer / PRODUCTS + (LOGIT * vocabulary / BYTES if says_tokens else 0.0)

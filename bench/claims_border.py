@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import torch
 
-from unmask.examples.visits import EveryVisit
+from unmask.examples.visits import DynamicMasking
 from unmask.family import member
-from unmask.feed import Feed
+from unmask.feed import TaskBatches
 from unmask.nets.batch import collate
-from unmask.nets.carry import on_device
-from unmask.nets.model import Model
-from unmask.objectives.heads import Term
+from unmask.nets.carry import batch_to_device
+from unmask.nets.model import EncoderWithHeads
+from unmask.objectives.heads import LossSum
 from unmask.objectives.sbo import SBO
-from unmask.records import Instance
+from unmask.records import InputsAndTargets
 from unmask.shards.corpus import Corpus
 
 STEPS, ROWS = 300, 32
@@ -29,14 +29,16 @@ JUDGED = 20
 """Batches of held-out text."""
 
 
-def border(model: Model, device: torch.device, learn: Corpus, judge: Corpus, length: int) -> dict[str, float]:
+def border(
+    model: EncoderWithHeads, device: torch.device, learn: Corpus, judge: Corpus, length: int
+) -> dict[str, float]:
     """Train the head, then the share of hidden tokens that it says right, and its loss."""
     for weight in model.parameters():
         weight.requires_grad_(False)
     torch.manual_seed(0)
     task = member("spanbert").stages[0].tasks[0]
-    teach, ask = (Feed.plan_for(task, corpus, length, EveryVisit(), 0) for corpus in (learn, judge))
-    head = SBO().head(model.shape, model.trunk.embed.token).to(device)
+    teach, ask = (TaskBatches.for_task(task, corpus, length, DynamicMasking(), 0) for corpus in (learn, judge))
+    head = SBO().build_head(model.config, model.encoder.embed.token).to(device)
     weights = [weight for weight in head.parameters() if weight.requires_grad]
     optimiser = torch.optim.AdamW(weights, lr=RATE, betas=(0.9, 0.98), weight_decay=0.01)
     for step in range(STEPS):
@@ -54,9 +56,9 @@ def border(model: Model, device: torch.device, learn: Corpus, judge: Corpus, len
     return {"border right": right, "border loss": loss}
 
 
-def _say(model: Model, head: torch.nn.Module, instance: Instance, device: torch.device) -> Term:
-    batch = on_device(SBO().prepare(collate(instance)), device)
+def _say(model: EncoderWithHeads, head: torch.nn.Module, instance: InputsAndTargets, device: torch.device) -> LossSum:
+    batch = batch_to_device(SBO().prepare(collate(instance)), device)
     with torch.no_grad():
-        states = model.trunk(batch.tokens)
-    found: Term = head(states, batch)
+        states = model.encoder(batch.tokens)
+    found: LossSum = head(states, batch)
     return found

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from claims_list import Claim
 
-from unmask.lab.curves import share_done
+from unmask.lab.curves import fraction_done
 
 BUDGETS = ("steps", "tokens", "hours", "flops")
 PROBE = Path(__file__).with_name("claims_probe.py")
@@ -163,7 +163,7 @@ class Work:
             left |= {pool.submit(self._measure, job) for future in ended for job in future.result()}
             if time.monotonic() - said >= _SAY:
                 said = time.monotonic()
-                shares = [share_done(entry.network) for entry in entries]
+                shares = [fraction_done(entry.network) for entry in entries]
                 share, ready = sum(shares) / len(shares), sum(share == 1 for share in shares)
                 print(f"{said - began:5.0f} s: {share:4.0%} pre-trained, {ready} of {len(shares)} done", flush=True)
 

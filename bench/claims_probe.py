@@ -28,27 +28,27 @@ from claims_border import border
 from claims_steps import step_times
 from claims_text import cut
 
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.replace import Per, Replace
-from unmask.corrupt.select import Units
-from unmask.examples.packed import Join, Packed
-from unmask.examples.pairs import Negative, Pairs
-from unmask.examples.plan import Examples, build
-from unmask.export.source import open_source
-from unmask.keys import Key, permute
+from unmask.corrupt.mask_out import MaskTokens
+from unmask.corrupt.replace import Replace, ReplaceBy
+from unmask.corrupt.select import WholeUnits
+from unmask.examples.packed import DocumentBoundary, Packed
+from unmask.examples.pairs import Negative, SegmentPairs
+from unmask.examples.plan import InputFormat, build_rows
+from unmask.export.source import open_model
+from unmask.keys import Key, permuted_index
 from unmask.nets.batch import Batch, collate
-from unmask.nets.model import Model
-from unmask.ragged import within
-from unmask.records import Example, Ids, Inputs, Instance, Layer
+from unmask.nets.model import EncoderWithHeads
+from unmask.ragged import positions_in_rows
+from unmask.records import Ids, Inputs, InputsAndTargets, RowBatch, UnitKind
 from unmask.shards.corpus import Corpus
-from unmask.shards.split import split
+from unmask.shards.split import split_heldout
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.train.lessons import HELD_OUT
+from unmask.train.lessons import HELDOUT_FRACTION
 
 KINDS = {"next": Negative.RANDOM, "order": Negative.SWAPPED}
 WRONG = {
-    "random": MaskOut(Units(Layer.WORD, rate=1 / 30), Replace(random=1.0, per=Per.WORD)),
-    "similar": MaskOut(Units(Layer.WORD, rate=1 / 30), Replace(similar=1.0, per=Per.WORD)),
+    "random": MaskTokens(WholeUnits(UnitKind.WORD, rate=1 / 30), Replace(random=1.0, per=ReplaceBy.WORD)),
+    "similar": MaskTokens(WholeUnits(UnitKind.WORD, rate=1 / 30), Replace(similar=1.0, per=ReplaceBy.WORD)),
 }
 """Two kinds of mistakes in a text, scattered over its words."""
 FAR = 60
@@ -63,40 +63,40 @@ BATCH = 64
 class Opened:
     """A network on its device."""
 
-    model: Model
+    model: EncoderWithHeads
     device: torch.device
 
     @staticmethod
     def of(run: Path) -> Opened:
         """The last network of a run."""
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        return Opened(open_source(run).model.to(device).eval(), device)
+        return Opened(open_model(run).model.to(device).eval(), device)
 
-    def batches(self, example: Example, ids: Ids) -> Iterator[tuple[slice, Batch]]:
+    def batches(self, example: RowBatch, ids: Ids) -> Iterator[tuple[slice, Batch]]:
         """The rows of an example with other ids, in batches, each with the tokens that it holds."""
         for first in range(0, len(example), BATCH):
             rows = example.rows[first : first + BATCH + 1]
             part = slice(int(rows[0]), int(rows[-1]))
             begin = rows - rows[0]
-            inputs = Inputs(ids[part], example.segment[part], example.document[part], within(begin), begin)
-            yield part, collate(Instance(inputs, ()), self.device)
+            inputs = Inputs(ids[part], example.segment[part], example.document[part], positions_in_rows(begin), begin)
+            yield part, collate(InputsAndTargets(inputs, ()), self.device)
 
     @torch.no_grad()
-    def said(self, example: Example, ids: Ids) -> Ids:
+    def said(self, example: RowBatch, ids: Ids) -> Ids:
         """The likeliest token at every position."""
-        assert self.model.tokens is not None, "a network without a head for tokens says none"
+        assert self.model.lm_head is not None, "a network without a head for tokens says none"
         found = [
-            self.model.tokens(self.model.trunk(batch.tokens).last_TD).argmax(-1).cpu().numpy()
+            self.model.lm_head(self.model.encoder(batch.tokens).last_TD).argmax(-1).cpu().numpy()
             for _, batch in self.batches(example, ids)
         ]
         return np.concatenate(found)
 
     @torch.no_grad()
-    def judged(self, example: Example) -> Ids:
+    def judged(self, example: RowBatch) -> Ids:
         """What the head for rows says of every row."""
-        assert self.model.row is not None, "a network without a head for rows says nothing of them"
+        assert self.model.row_head is not None, "a network without a head for rows says nothing of them"
         found = [
-            self.model.row(self.model.trunk(batch.tokens).last_TD[batch.first_B]).argmax(-1).cpu().numpy()
+            self.model.row_head(self.model.encoder(batch.tokens).last_TD[batch.row_starts_B]).argmax(-1).cpu().numpy()
             for _, batch in self.batches(example, example.ids)
         ]
         return np.concatenate(found)
@@ -111,7 +111,7 @@ def main() -> None:
     if wish.probe == "cut":
         cut(corpus, wish.tokens, wish.out)
         return
-    learn, judge = split(corpus, wish.held_out)
+    learn, judge = split_heldout(corpus, wish.held_out)
     if wish.probe == "pairs":
         _pairs(wish, learn, judge)
         return
@@ -135,7 +135,7 @@ def _wishes() -> argparse.Namespace:
     parser.add_argument("--size", default="mini", help="steps: of the network")
     parser.add_argument("--batch", type=int, default=64, help="steps: rows in a step")
     parser.add_argument("--length", type=int, default=128, help="most tokens in a row")
-    parser.add_argument("--held-out", type=float, default=HELD_OUT, help="as in pretrain")
+    parser.add_argument("--held-out", type=float, default=HELDOUT_FRACTION, help="as in pretrain")
     wish = parser.parse_args()
     needed = {"pairs": "out", "cut": "out", "steps": "arm"}.get(wish.probe, "run")
     if not getattr(wish, needed):
@@ -143,12 +143,12 @@ def _wishes() -> argparse.Namespace:
     return wish
 
 
-def rows_of(examples: Examples, corpus: Corpus, length: int, most: int = MOST_ROWS) -> Example:
+def rows_of(examples: InputFormat, corpus: Corpus, length: int, most: int = MOST_ROWS) -> RowBatch:
     """Rows of a corpus with nothing hidden, always the same ones, in a drawn order."""
     key = Key.of(0, "claims", length)
     plan = examples.plan(corpus, length, key)
-    chosen = permute(np.arange(min(len(plan), most)), len(plan), key.fold("some"))
-    return build(corpus, plan, chosen, examples.frame, corpus.vocab)
+    chosen = permuted_index(np.arange(min(len(plan), most)), len(plan), key.fold_in("some"))
+    return build_rows(corpus, plan, chosen, examples.template, corpus.vocab)
 
 
 def _pairs(wish: argparse.Namespace, learn: Corpus, judge: Corpus) -> None:
@@ -157,16 +157,16 @@ def _pairs(wish: argparse.Namespace, learn: Corpus, judge: Corpus) -> None:
     wish.out.mkdir(parents=True, exist_ok=True)
     for name, negative in KINDS.items():
         for part, corpus, most in (("train", learn, wish.rows), ("dev", judge, MOST_ROWS)):
-            example = rows_of(Pairs(negative, short=0.0), corpus, wish.length, most)
+            example = rows_of(SegmentPairs(negative, short_fraction=0.0), corpus, wish.length, most)
             lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in _lines(example, name, tokenizer))
             (wish.out / f"{name}.{part}.jsonl").write_text(lines, encoding="utf-8")
             print(f"{wish.out / name}.{part}.jsonl: {len(example):,} pairs", flush=True)
 
 
-def _lines(example: Example, fact: str, tokenizer: Tokenizer) -> Iterator[dict[str, str]]:
+def _lines(example: RowBatch, fact: str, tokenizer: Tokenizer) -> Iterator[dict[str, str]]:
     for row, value in enumerate(example.facts[fact].tolist()):
         part = slice(int(example.rows[row]), int(example.rows[row + 1]))
-        ids, segment, text = example.ids[part], example.segment[part], ~example.fixed[part]
+        ids, segment, text = example.ids[part], example.segment[part], ~example.protected[part]
         texts = (tokenizer.decode(ids[text & (segment == number)]) for number in (0, 1))
         yield dict(zip(("text_a", "text_b"), texts, strict=True)) | {"label": ("consecutive", "not")[value]}
 
@@ -174,17 +174,17 @@ def _lines(example: Example, fact: str, tokenizer: Tokenizer) -> Iterator[dict[s
 def _head(network: Opened, corpus: Corpus, length: int) -> dict[str, float]:
     """How often the network's own head is right, on the pairs that it was trained on and on the others."""
     found: dict[str, float] = {}
-    if network.model.row is None:
+    if network.model.row_head is None:
         return found
     for name, negative in KINDS.items():
-        example = rows_of(Pairs(negative, short=0.0), corpus, length)
+        example = rows_of(SegmentPairs(negative, short_fraction=0.0), corpus, length)
         found[f"head {name}"] = float((network.judged(example) == example.facts[name]).mean())
     return found
 
 
 def far(network: Opened, corpus: Corpus, length: int) -> dict[str, float]:
     """How often a hidden rare token is said that stands once more in the row, at least 60 tokens away."""
-    example = rows_of(Packed(Join.NEVER), corpus, length)
+    example = rows_of(Packed(DocumentBoundary.NEVER), corpus, length)
     places = np.array(list(_far_places(example, _common(corpus))), dtype=np.int64)
     if not len(places):
         return {"far": float("nan"), "far n": 0.0}
@@ -200,14 +200,14 @@ def _common(corpus: Corpus) -> frozenset[int]:
     return frozenset(np.flatnonzero(shares > RARE).tolist())
 
 
-def _far_places(example: Example, common: frozenset[int]) -> Iterator[int]:
+def _far_places(example: RowBatch, common: frozenset[int]) -> Iterator[int]:
     """One place of each row: the last token that stood before, far enough, and nowhere nearer."""
     for first, end in zip(example.rows[:-1].tolist(), example.rows[1:].tolist(), strict=True):
         last: dict[int, int] = {}
         found = []
         for place in range(first, end):
             token = int(example.ids[place])
-            if place - last.get(token, place) >= FAR and not example.fixed[place] and token not in common:
+            if place - last.get(token, place) >= FAR and not example.protected[place] and token not in common:
                 found.append(place)
             last[token] = place
         # Where the same token comes again soon after, it would be seen there.
@@ -220,16 +220,16 @@ def correct(network: Opened, corpus: Corpus, length: int) -> dict[str, float]:
 
     Wrong words are drawn from the whole vocabulary, and once more from those that are similar to the right one.
     """
-    example = rows_of(Packed(Join.NEVER), corpus, length)
+    example = rows_of(Packed(DocumentBoundary.NEVER), corpus, length)
     found: dict[str, float] = {}
     for name, wrong in WRONG.items():
-        if wrong.replace.similar and not len(corpus.vocab.stand_ins):
+        if wrong.replace.similar and not len(corpus.vocab.similar_words):
             continue
-        key = Key.of(0, "claims", "wrong").fold(np.arange(len(example)))
+        key = Key.of(0, "claims", "wrong").fold_in(np.arange(len(example)))
         shown = wrong(example, corpus.vocab, key).inputs.ids
         truly = np.flatnonzero(shown != example.ids)
         said = network.said(example, shown)
-        changed = np.flatnonzero((said != shown) & ~example.fixed)
+        changed = np.flatnonzero((said != shown) & ~example.protected)
         right = changed[said[changed] == example.ids[changed]]
         found[f"at the place, {name}"] = float((said[truly] == example.ids[truly]).mean())
         found[f"detection, {name}"] = _f1(len(np.intersect1d(changed, truly)), len(changed), len(truly))

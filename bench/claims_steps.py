@@ -12,10 +12,10 @@ import gc
 import shlex
 from pathlib import Path
 
-from unmask.cli.pretrain_parts import Pretraining, Wish
-from unmask.cli.pretraining import Logistics
-from unmask.train.estimate import estimate
-from unmask.train.processes import Processes
+from unmask.cli.pretrain_parts import PretrainRequest, PretrainSetup
+from unmask.cli.pretraining import RunOptions
+from unmask.train.estimate import estimate_cost
+from unmask.train.processes import DistContext
 
 ROUNDS = 5
 STEPS = 100_000
@@ -40,37 +40,37 @@ def step_times(wish: argparse.Namespace) -> dict[str, dict[str, list[float]]]:
 
 def _step(wish: argparse.Namespace, words: str) -> float:
     own, *changes = shlex.split(words)
-    parts = Pretraining(
-        Wish(
+    parts = PretrainSetup(
+        PretrainRequest(
             member=own,
             size=wish.size,
             changes=(*(one.removeprefix("--set=") for one in changes), f"stages.*.length={wish.length}"),
-            batch=wish.batch,
-            rate=None,
+            batch_size=wish.batch,
+            lr=None,
             short=True,
             data=wish.data,
-            start=None,
+            init_from=None,
             seed=0,
-            held_out=wish.held_out,
+            heldout_fraction=wish.held_out,
             steps=STEPS,
             tokens=None,
             hours=None,
             flops=None,
         )
     )
-    how = Logistics(
+    how = RunOptions(
         out=Path(),
         device="auto",
         precision="auto",
-        micro=0,
+        microbatch_tokens=0,
         compile=False,
-        graphs="auto",
-        trials=1,
-        keep=1,
-        save_minutes=1.0,
+        cuda_graphs="auto",
+        num_evals=1,
+        keep_checkpoints=1,
+        save_every_minutes=1.0,
         tensorboard=False,
         dry_run=True,
-    ).here()
-    found = estimate(parts.training, how, Processes(0, 1, how.device), parts.probes()[:1])
+    ).for_this_machine()
+    found = estimate_cost(parts.training_spec, how, DistContext(0, 1, how.device), parts.cost_probes()[:1])
     gc.collect()
     return 1000 * found.seconds / found.steps

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from unmask.keys import Key, permute
-from unmask.records import TokenDoc, UnitMap
+from unmask.keys import Key, permuted_index
+from unmask.records import TokenDoc, TokenUnits
 from unmask.shards.corpus import Corpus
 from unmask.shards.manifest import shard_folder
 from unmask.shards.write import write_shard
@@ -40,7 +40,7 @@ def cut(corpus: Corpus, tokens: int, out: Path) -> None:
 
 def _drawn(corpus: Corpus) -> Iterator[TokenDoc]:
     places = [(shard, number) for shard in corpus.shards for number in range(len(shard.documents) - 1)]
-    for at in permute(np.arange(len(places)), len(places), Key.of(0, "claims", "cut")).tolist():
+    for at in permuted_index(np.arange(len(places)), len(places), Key.of(0, "claims", "cut")).tolist():
         shard, number = places[at]
         part = slice(int(shard.documents[number]), int(shard.documents[number + 1]))
-        yield TokenDoc(np.asarray(shard.ids[part]).astype(np.int32), UnitMap(np.asarray(shard.units[part])))
+        yield TokenDoc(np.asarray(shard.ids[part]).astype(np.int32), TokenUnits(np.asarray(shard.units[part])))

@@ -28,8 +28,8 @@ from timing import learn
 
 from unmask.family import member, members
 from unmask.shards.corpus import Corpus
-from unmask.train.lessons import Lessons
-from unmask.train.run import run_here
+from unmask.train.lessons import RecipeBatches
+from unmask.train.run import default_run_config
 
 STEPS = 200
 LEARNER, LEARNED = "tiny", 6
@@ -122,7 +122,7 @@ def alone(wishes: argparse.Namespace) -> None:
     give_back()
     held = own_memory()
     order, met = reading(lessons, STEPS)
-    plans = [feed.plan for feed in (*lessons.feeds.values(), *lessons.held_out)]
+    plans = [feed.plan for feed in (*lessons.task_batches.values(), *lessons.heldout)]
     size = Size(
         member=name,
         length=length,
@@ -136,7 +136,7 @@ def alone(wishes: argparse.Namespace) -> None:
         learn=_learned(lessons, corpus.vocab.size),
         met=met,
         rows=sum(map(len, plans)),
-        plan=sum(plan.size + sum(fact.nbytes for fact in plan.facts.values()) for plan in plans),
+        plan=sum(plan.num_bytes + sum(fact.nbytes for fact in plan.facts.values()) for plan in plans),
         own=ready - before,
         held=held - before,
         steps=after - ready,
@@ -144,9 +144,9 @@ def alone(wishes: argparse.Namespace) -> None:
     print(json.dumps(asdict(size)))
 
 
-def _learned(lessons: Lessons, vocabulary: int) -> float:
+def _learned(lessons: RecipeBatches, vocabulary: int) -> float:
     """Seconds a token of steps as `unmask pretrain` takes them."""
-    timed = learn(worker_of(lessons.recipe, lessons, vocabulary, run_here("cpu")), lessons, LEARNED)
+    timed = learn(worker_of(lessons.recipe, lessons, vocabulary, default_run_config("cpu")), lessons, LEARNED)
     return timed.seconds / timed.tokens
 
 

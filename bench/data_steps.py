@@ -21,15 +21,15 @@ import torch
 from masking import Rows, closely
 from peer import Peer, row_features
 
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.select import Tokens
-from unmask.keys import Key, Lane, below, uniform
-from unmask.ragged import ranges
+from unmask.corrupt.mask_out import MaskTokens
+from unmask.corrupt.select import RandomTokens
+from unmask.keys import DrawPurpose, Key, randint, uniform
+from unmask.ragged import concat_ranges
 from unmask.shards.corpus import Corpus
 from unmask.tasks import Recipe, Stage, Task
-from unmask.train.course import ALONE, Moment
-from unmask.train.lessons import Lessons
-from unmask.train.step import Loaded
+from unmask.train.course import SINGLE_PROCESS, RunPosition
+from unmask.train.lessons import RecipeBatches
+from unmask.train.step import DeviceBatch
 
 ROWS = 64
 SEED = 1
@@ -54,69 +54,69 @@ class Step:
         return self.tokens / seconds / 1e6
 
 
-def lessons_at(recipe: Recipe, length: int, corpus: Corpus) -> Lessons:
+def lessons_at(recipe: Recipe, length: int, corpus: Corpus) -> RecipeBatches:
     """The lessons of a member with rows of one length and batches of `ROWS`; stages that then are equal become one."""
     shares: dict[tuple[tuple[Task, ...], tuple[float, ...]], float] = {}
     for stage in recipe.stages:
-        shares[stage.tasks, stage.shares] = shares.get((stage.tasks, stage.shares), 0.0) + stage.share
+        shares[stage.tasks, stage.task_weights] = shares.get((stage.tasks, stage.task_weights), 0.0) + stage.fraction
     stages = (
-        Stage(tasks=tasks, length=length, batch=ROWS, shares=mix, share=min(share, 1.0))
+        Stage(tasks=tasks, max_length=length, batch_size=ROWS, task_weights=mix, fraction=min(share, 1.0))
         for (tasks, mix), share in shares.items()
     )
-    return Lessons.of(replace(recipe, stages=tuple(stages)), corpus, SEED)
+    return RecipeBatches.of(replace(recipe, stages=tuple(stages)), corpus, SEED)
 
 
-def moments(lessons: Lessons, count: int) -> list[Moment]:
+def moments(lessons: RecipeBatches, count: int) -> list[RunPosition]:
     """Moments all over the first pass through the corpus, and all over the stages."""
-    steps = max(max(len(feed.plan) for feed in lessons.feeds.values()) // ROWS, 1)
+    steps = max(max(len(feed.plan) for feed in lessons.task_batches.values()) // ROWS, 1)
     key = Key.of(SEED, "moments")
-    places, shares = below(key.draws(Lane.PLACE, count), steps), uniform(key.draws(Lane.MIX, count))
-    return [Moment(int(place), float(share)) for place, share in zip(places, shares, strict=True)]
+    places, shares = randint(key.bits(DrawPurpose.PLACE, count), steps), uniform(key.bits(DrawPurpose.MIX, count))
+    return [RunPosition(int(place), float(share)) for place, share in zip(places, shares, strict=True)]
 
 
-def take(lessons: Lessons, moment: Moment, even: bool = True) -> Step:
+def take(lessons: RecipeBatches, moment: RunPosition, even: bool = True) -> Step:
     """Make the lesson of a moment, as the loader does, and look at the clock in between."""
     began = time.thread_time()
-    lesson = lessons.lesson(moment, ALONE)
+    lesson = lessons.batch(moment, SINGLE_PROCESS)
     built = time.thread_time()
-    Loaded.of(lesson, CPU)
+    DeviceBatch.of(lesson, CPU)
     collated = time.thread_time()
     if even:
-        Loaded.of(lesson, CPU, evened=True)
-    return Step(lesson.tokens, built - began, collated - built, time.thread_time() - collated)
+        DeviceBatch.of(lesson, CPU, bucket=True)
+    return Step(lesson.num_tokens, built - began, collated - built, time.thread_time() - collated)
 
 
-def ours(lessons: Lessons, steps: int) -> Step:
+def ours(lessons: RecipeBatches, steps: int) -> Step:
     """A step on average: the median over passes through the same steps, after one that is not counted."""
     asked = moments(lessons, steps)
     found = [_mean([take(lessons, moment) for moment in asked]) for _ in range(REPEATS + 1)][1:]
     return _each(found, statistics.median)
 
 
-def theirs(lessons: Lessons, peer: Peer) -> float:
+def theirs(lessons: RecipeBatches, peer: Peer) -> float:
     """Million tokens a second of the collator for rows of the member's first task, handed to it as ready lists.
 
     Members that hide single tokens are compared with its plain mode, all others with its whole-word mode.
     """
-    (feed, *_), (stage, *_) = lessons.feeds.values(), lessons.recipe.stages
-    whole = not (isinstance(feed.task.corrupt, MaskOut) and isinstance(feed.task.corrupt.select, Tokens))
-    rows = Rows(stage.length, feed.plan, feed.corpus)
-    row, _ = feed.visits(np.arange(ROWS))
+    (feed, *_), (stage, *_) = lessons.task_batches.values(), lessons.recipe.stages
+    whole = not (isinstance(feed.task.corruption, MaskTokens) and isinstance(feed.task.corruption.select, RandomTokens))
+    rows = Rows(stage.max_length, feed.plan, feed.corpus)
+    row, _ = feed.sampler(np.arange(ROWS))
     example = rows.example(row)
-    features = row_features(example, stage.length, closely(rows.addresses(row, example)), feed.corpus.vocab)
+    features = row_features(example, stage.max_length, closely(rows.addresses(row, example)), feed.corpus.vocab)
     taken = [_timed(lambda: peer.call(features, whole)) for _ in range(REPEATS + 1)][1:]
     return len(example.ids) / statistics.median(taken) / 1e6
 
 
-def reading(lessons: Lessons, steps: int) -> tuple[float, float]:
+def reading(lessons: RecipeBatches, steps: int) -> tuple[float, float]:
     """Of the first task: seconds a token to find which rows a step reads, and from how many shards they come."""
-    feed = next(iter(lessons.feeds.values()))
+    feed = next(iter(lessons.task_batches.values()))
     order, met = [], []
     for moment in moments(lessons, steps):
         began = time.thread_time()
-        row, _ = feed.visits(moment.step * ROWS + np.arange(ROWS))
+        row, _ = feed.sampler(moment.step * ROWS + np.arange(ROWS))
         took = time.thread_time() - began
-        piece = ranges(feed.plan.rows[row], feed.plan.rows[row + 1] - feed.plan.rows[row])
+        piece = concat_ranges(feed.plan.rows[row], feed.plan.rows[row + 1] - feed.plan.rows[row])
         order.append(took / int(feed.plan.length[piece].sum()))
         met.append(len(np.unique(np.searchsorted(feed.corpus.bases, feed.plan.start[piece], side="right"))))
     return statistics.median(order), statistics.fmean(met)

@@ -31,10 +31,10 @@ from rows import cloze_feed, collator_of, joined, unmasked
 from timing import WARM, Turns, clean, learn
 from torch import Tensor
 
-from unmask.examples.packed import Join
+from unmask.examples.packed import DocumentBoundary
 from unmask.records import Ids
 from unmask.shards.corpus import Corpus
-from unmask.train.course import Lesson
+from unmask.train.course import StepBatch
 
 OURS = "ours"
 
@@ -137,8 +137,8 @@ def _measured(how: How, texts: Sequence[Text], wish: argparse.Namespace) -> Iter
 
 
 def _ours(how: How, corpus: Corpus, wish: argparse.Namespace) -> Found:
-    feed, rows = cloze_feed(corpus, wish.length, Join.BORDERS), wish.tokens // wish.length
-    like = Lesson((), LEARNS, True, "cloze", wish.length)
+    feed, rows = cloze_feed(corpus, wish.length, DocumentBoundary.BORDERS), wish.tokens // wish.length
+    like = StepBatch((), LEARNS, True, "cloze", wish.length)
     how = replace(how, graphs=how.device.type == "cuda")
     said = "recorded" if how.graphs else "eager"
     timed = learn(Ours.of(how).worker, Turns(lambda step: feed(step, rows), like), wish.steps)
@@ -155,8 +155,8 @@ def _theirs(theirs: Theirs, batches: list[dict[str, Tensor]], steps: int) -> tup
 
 def _padded(corpus: Corpus, path: Path, wish: argparse.Namespace) -> list[dict[str, Tensor]]:
     """A piece of one document in a row, in a random order, padded to the full length."""
-    feed, rows = cloze_feed(corpus, wish.length, Join.NEVER), wish.tokens // wish.length
-    examples = [feed.example(feed.visits(turn * rows + np.arange(rows))[0]) for turn in range(wish.batches)]
+    feed, rows = cloze_feed(corpus, wish.length, DocumentBoundary.NEVER), wish.tokens // wish.length
+    examples = [feed.build_rows(feed.sampler(turn * rows + np.arange(rows))[0]) for turn in range(wish.batches)]
     return [_masked(np.split(one.ids, one.rows[1:-1]), path, wish) for one in examples]
 
 

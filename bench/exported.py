@@ -85,12 +85,12 @@ class Both:
 
     def judged(self) -> tuple[Any, Any, Any]:
         """The tuned network, its questions and their rows of tokens."""
-        from unmask.export.tuned import open_tuned
-        from unmask.tune.job import read
+        from unmask.export.tuned import open_finetuned
+        from unmask.tune.job import read_examples
 
-        network = open_tuned(self.tuned)
-        sheet = read(Path(self.task["dev"]), network.output.kind, network.choice, truths=False)
-        return network, sheet, network.lay_out(sheet)
+        network = open_finetuned(self.tuned)
+        sheet = read_examples(Path(self.task["dev"]), network.task.task_type, network.columns, truths=False)
+        return network, sheet, network.encode(sheet)
 
 
 def main() -> None:
@@ -138,11 +138,11 @@ def _labels(both: Both) -> Iterator[Pair | None]:
     """The labels of each row that are likelier than not; the probabilities of all."""
     import numpy as np
 
-    from unmask.tune.say import row_scores
+    from unmask.tune.say import row_logits
 
     answer = Card(both.exported).known["answer"]
     network, _, exercise = both.judged()
-    scores_NC = row_scores(network.learner, network.output.name, exercise).astype(np.float64)
+    scores_NC = row_logits(network.learner, network.output.name, exercise).astype(np.float64)
     for line, scores in zip(both.lines(), scores_NC, strict=True):
         if not both.fits(*_texts(line)):
             yield None
@@ -182,12 +182,12 @@ def _tags(both: Both) -> Iterator[Pair | None]:
     """The tag of each word."""
     from transformers import pipeline
 
-    from unmask.tune.say import shares, token_scores
+    from unmask.tune.say import softmax, token_logits
 
     answer = pipeline("token-classification", str(both.exported), ignore_labels=[])
     network, _, exercise = both.judged()
     places = exercise.truth.among(exercise.rows.rows)
-    likely_WC, word = shares(token_scores(network.learner, network.output.name, exercise)[places]), 0
+    likely_WC, word = softmax(token_logits(network.learner, network.output.name, exercise)[places]), 0
     for line in both.lines():
         words = line["words"]
         own, word = likely_WC[word : word + len(words)].max(axis=1).tolist(), word + len(words)

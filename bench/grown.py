@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from unmask.shards.files import digest_of_bytes
+from unmask.shards.files import digest_bytes
 from unmask.shards.manifest import Counts, Manifest, ShardInfo, shard_folder
 
 MILLION = 1_000_000
@@ -43,6 +43,6 @@ def grow(data: Path, folder: Path, least: int, tokens: int) -> Path:
     shutil.copy(data / "tokenizer.json", folder)
     if (data / "vectors").is_dir():
         shutil.copytree(data / "vectors", folder / "vectors")
-    name = digest_of_bytes(f"{manifest.corpus} {len(chosen)}".encode())
+    name = digest_bytes(f"{manifest.corpus} {len(chosen)}".encode())
     replace(manifest, corpus=name, counts=counts, shards=tuple(chosen)).save(folder / "manifest.json")
     return folder

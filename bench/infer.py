@@ -30,21 +30,21 @@ import numpy as np
 import torch
 from timing import settle
 
-from unmask.dialect import Dialect
-from unmask.export.architecture import Architecture, Purpose
-from unmask.export.sentence import Sentence
-from unmask.export.write import export
+from unmask.dialect import ModelType
+from unmask.export.architecture import Architecture, HFTask
+from unmask.export.sentence import SentenceTransformersFormat
+from unmask.export.write import export_hf
 from unmask.family import member
-from unmask.nets.model import Model
-from unmask.nets.transformer import draw_weights
+from unmask.nets.model import EncoderWithHeads
+from unmask.nets.transformer import init_weights
 from unmask.records import Floats
 from unmask.text.embedded import peoples_daily
 from unmask.tokenize.encode import Encoder
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tokenize.train import train
+from unmask.tokenize.train import train_tokenizer
 from unmask.tokenize.wordpiece import WordPiece
-from unmask.use.choices import Pool
-from unmask.use.embed import Pooling, embed
+from unmask.use.choices import EmbeddingPooling
+from unmask.use.embed import LayerPooling, embed
 
 POSITIONS = 512
 MIDDLE, SPREAD = 40.0, 0.8
@@ -79,8 +79,8 @@ def main() -> None:
     device = torch.device(wish.device)
     texts = list(_texts(wish))
     name = torch.cuda.get_device_name() if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
-    tokenizer = train(WordPiece(size=wish.vocabulary, min_count=1), texts)
-    lengths = [min(len(ids) + 2, POSITIONS) for ids in Encoder(tokenizer).ids(texts)]
+    tokenizer = train_tokenizer(WordPiece(size=wish.vocabulary, min_count=1), texts)
+    lengths = [min(len(ids) + 2, POSITIONS) for ids in Encoder(tokenizer).encode_ids(texts)]
     print(f"{name}, torch {torch.__version__}, {'bfloat16' if wish.half else 'float32'}, {wish.size}")
     print(
         f"{len(texts):,} texts, {sum(lengths):,} tokens; median {statistics.median(lengths):g}, longest {max(lengths)}"
@@ -125,9 +125,15 @@ def _precision(wish: argparse.Namespace, device: torch.device) -> AbstractContex
 
 def _sides(wish: argparse.Namespace, tokenizer: Tokenizer, folder: Path, device: torch.device) -> dict[str, Side]:
     """The same network three times."""
-    model = Model(member("bert", wish.size).trunk, tokenizer.vocab.size, POSITIONS)
-    draw_weights(model, 0.02, torch.Generator().manual_seed(1))
-    export(model, tokenizer, folder, Architecture(Dialect.BERT, Purpose.ENCODER), extras=(Sentence(Pool.MEAN),))
+    model = EncoderWithHeads(member("bert", wish.size).network, tokenizer.vocab.size, POSITIONS)
+    init_weights(model, 0.02, torch.Generator().manual_seed(1))
+    export_hf(
+        model,
+        tokenizer,
+        folder,
+        Architecture(ModelType.BERT, HFTask.ENCODER),
+        extras=(SentenceTransformersFormat(EmbeddingPooling.MEAN),),
+    )
     return {
         "unmask": _ours(model.to(device), tokenizer, wish.batch),
         "transformers": _plain(folder, wish.batch, device),
@@ -135,8 +141,8 @@ def _sides(wish: argparse.Namespace, tokenizer: Tokenizer, folder: Path, device:
     }
 
 
-def _ours(model: Model, tokenizer: Tokenizer, batch: int) -> Side:
-    pooling = Pooling(model.shape.depth, Pool.MEAN)
+def _ours(model: EncoderWithHeads, tokenizer: Tokenizer, batch: int) -> Side:
+    pooling = LayerPooling(model.config.depth, EmbeddingPooling.MEAN)
     return lambda texts: np.concatenate(list(embed(model, tokenizer, texts, pooling, batch)))
 
 

@@ -32,10 +32,10 @@ from unmask.nets import kernels_attention_back as back
 from unmask.nets import kernels_attention_long as long
 from unmask.nets import kernels_attention_short as short
 from unmask.nets import kernels_embed, kernels_gelu, kernels_norm, kernels_sums, kernels_tokens
-from unmask.nets.attention_tiles import AttentionTiles, tiles_for, tiles_for_some
-from unmask.nets.layout import Sight
-from unmask.nets.lowering import WIDTHS
-from unmask.nets.tiles import Tiles, by_columns, by_rows, by_warps
+from unmask.nets.attention_tiles import AttentionTiles, tiles_for, tiles_for_query_subset
+from unmask.nets.layout import MaskKind
+from unmask.nets.lowering import KERNEL_HEAD_DIMS
+from unmask.nets.tiles import LaunchGrid, grid_by_columns, grid_by_rows, grid_by_warps
 
 HOPPER, SHARED = 90, 233_472
 THREADS = 2048
@@ -100,9 +100,9 @@ def main() -> None:
 
 def cases(width: int, inner: int, vocabulary: int) -> Iterator[Case]:
     """All kernels, with dropout, for a network of this size."""
-    rows, columns = _tiles(by_rows, width), _tiles(by_columns, inner)
+    rows, columns = _tiles(grid_by_rows, width), _tiles(grid_by_columns, inner)
     norm = {"WIDTH": width, "DROPS": True}
-    lines = _tiles(by_warps, width)
+    lines = _tiles(grid_by_warps, width)
     yield _case(kernels_norm.add_norm_forward, lines, {**norm, "STAGES": lines.stages})
     yield _case(kernels_norm.add_norm_backward, lines, {**norm, "STAGES": lines.stages, "TWO": True})
     yield _case(kernels_embed.embed_forward, rows, {**norm, "SEGMENTS": 2})
@@ -112,25 +112,27 @@ def cases(width: int, inner: int, vocabulary: int) -> Iterator[Case]:
         yield _case(kernels_gelu.bias_gelu_backward, columns, {"WIDTH": inner, "TANH": tanh})
     wide = -(-vocabulary // 64) * 64
     sizes = {"VOCABULARY": vocabulary, "STRIDE": wide}
-    yield Case(kernels_tokens.entropy_forward, {**sizes, "BLOCK": 4096}, 8, block="1 x 4096")
-    yield _case(kernels_tokens.entropy_backward, _tiles(by_columns, wide), sizes)
-    yield Case(kernels_sums.add_up, {"ROWS": kernels_sums.PARTS, "BLOCK": kernels_sums.COLUMNS}, 4, block="64 x 32")
-    yield Case(kernels_tokens.draw_tokens, {**sizes, "BLOCK": 4096}, 8, block="1 x 4096")
+    yield Case(kernels_tokens.cross_entropy_forward, {**sizes, "BLOCK": 4096}, 8, block="1 x 4096")
+    yield _case(kernels_tokens.cross_entropy_backward, _tiles(grid_by_columns, wide), sizes)
+    yield Case(
+        kernels_sums.reduce_partials, {"ROWS": kernels_sums.PARTS, "BLOCK": kernels_sums.COLUMNS}, 4, block="64 x 32"
+    )
+    yield Case(kernels_tokens.sample_tokens_kernel, {**sizes, "BLOCK": 4096}, 8, block="1 x 4096")
 
 
 def attention(shared: int) -> Iterator[Case]:
     """Those of attention, for heads of every width and sequences of both kinds, with dropout and without."""
-    for width, drops in product(sorted(WIDTHS), (False, True)):
+    for width, drops in product(sorted(KERNEL_HEAD_DIMS), (False, True)):
         for longest in (64, 128, 512):
             yield from _attention(tiles_for(width, longest, torch.bfloat16, shared), width, drops, some=False)
-        yield from _attention(tiles_for_some(width, torch.bfloat16, shared), width, drops, some=True)
+        yield from _attention(tiles_for_query_subset(width, torch.bfloat16, shared), width, drops, some=True)
 
 
 def _attention(tiles: AttentionTiles, width: int, drops: bool, some: bool, heads: int = 12) -> Iterator[Case]:
     """The kernels that work together."""
     works = [(long.forward if tiles.queries else short.forward, tiles.forward)]
-    works += [(back.back_to_keys, tiles.back)] if tiles.queries else [(short.back, tiles.back)]
-    works += [(back.back_to_queries, tiles.queries)] if tiles.queries else []
+    works += [(back.backward_dkv, tiles.back)] if tiles.queries else [(short.backward, tiles.back)]
+    works += [(back.backward_dq, tiles.queries)] if tiles.queries else []
     for kernel, tile in works:
         told = {
             "HEADS": heads,
@@ -138,7 +140,7 @@ def _attention(tiles: AttentionTiles, width: int, drops: bool, some: bool, heads
             "QUERY": heads * width * (1 if some else 3),
             "KEY": heads * width * (2 if some else 3),
             "SOME": some,
-            "SIGHT": Sight.FULL.value,
+            "SIGHT": MaskKind.FULL.value,
             "DROPS": drops,
             "OWES": True,
             "TURNS": max(few for few in range(1, tile.turns + 1) if heads % few == 0),
@@ -168,14 +170,14 @@ def compiled(case: Case, chip: int = HOPPER) -> Taken:
     )
 
 
-def _case(kernel: Any, tiles: Tiles, constants: Mapping[str, int | bool]) -> Case:  # noqa: ANN401
+def _case(kernel: Any, tiles: LaunchGrid, constants: Mapping[str, int | bool]) -> Case:  # noqa: ANN401
     sizes = {**constants, "ROWS": tiles.rows, "BLOCK": tiles.block}
     return Case(kernel, sizes, tiles.warps, block=f"{tiles.rows} x {tiles.block}")
 
 
-def _tiles(choose: Any, width: int) -> Tiles:  # noqa: ANN401
+def _tiles(choose: Any, width: int) -> LaunchGrid:  # noqa: ANN401
     """The blocks do not depend on the device, only the number of programs does."""
-    tiles: Tiles = choose(65_536, width, torch.device("cpu"))
+    tiles: LaunchGrid = choose(65_536, width, torch.device("cpu"))
     return tiles
 
 

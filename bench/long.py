@@ -34,10 +34,10 @@ from timing import clean, gib, settle
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
-from unmask.nets.flops import STEP, trunk_cost
-from unmask.nets.layout import Borders, Sight
-from unmask.nets.transformer import Tokens, Transformer, draw_weights
-from unmask.nets.trunk import Positions, Trunk
+from unmask.nets.flops import STEP, encoder_cost
+from unmask.nets.layout import MaskKind, PackedSequences
+from unmask.nets.transformer import TokenInputs, TransformerEncoder, init_weights
+from unmask.nets.trunk import Positions, TransformerConfig
 
 HEAD, VOCABULARY = 64, 1000
 LINEAR = 0.15
@@ -50,7 +50,7 @@ APART = 0.25
 class Side:
     """One network under one sight, at one length."""
 
-    sight: Sight
+    sight: MaskKind
     reach: int
     length: int
     width: int
@@ -58,12 +58,12 @@ class Side:
     @property
     def name(self) -> str:
         """How it is called in the table."""
-        return f"window {self.reach}" if self.sight is Sight.NEAR else "full"
+        return f"window {self.reach}" if self.sight is MaskKind.SLIDING_WINDOW else "full"
 
     @property
     def seen(self) -> int:
         """How many tokens a token sees, at most."""
-        return min(self.length, 2 * self.reach + 1) if self.sight is Sight.NEAR else self.length
+        return min(self.length, 2 * self.reach + 1) if self.sight is MaskKind.SLIDING_WINDOW else self.length
 
 
 @dataclass(frozen=True)
@@ -125,39 +125,39 @@ class Bench:
         settle(self.device)
         return self._now() - began, gib(self.device) or saved.total / 2**30
 
-    def _trunk(self, width: int) -> Trunk:
-        return Trunk(
+    def _trunk(self, width: int) -> TransformerConfig:
+        return TransformerConfig(
             depth=self.layers,
             width=width,
             heads=max(width // HEAD, 1),
-            inner=4 * width,
+            ffn_width=4 * width,
             positions=Positions.SINUSOIDAL,  # so that a longer sequence needs no larger table
             dropout=self.dropout,
             attention_dropout=self.dropout,
         )
 
     @lru_cache(maxsize=1)  # noqa: B019  (there is one bench); memory is that of one network
-    def _network(self, width: int) -> Transformer:
-        net = Transformer(self._trunk(width), VOCABULARY, 1)
-        draw_weights(net, 0.02, torch.Generator().manual_seed(1))
+    def _network(self, width: int) -> TransformerEncoder:
+        net = TransformerEncoder(self._trunk(width), VOCABULARY, 1)
+        init_weights(net, 0.02, torch.Generator().manual_seed(1))
         return net.to(self.device).train()
 
     def _precision(self) -> AbstractContextManager[object]:
         return torch.autocast("cuda", torch.bfloat16) if self.device.type == "cuda" else nullcontext()
 
     def _operations(self, side: Side, tokens: int) -> float:
-        return STEP * trunk_cost(self._trunk(side.width)).forward(tokens, tokens * side.seen)
+        return STEP * encoder_cost(self._trunk(side.width)).forward(tokens, tokens * side.seen)
 
     def even_at(self, width: int) -> float:
         """The number of tokens seen at which attention needs as many operations as everything else."""
-        cost = trunk_cost(self._trunk(width))
-        return cost.token / cost.pair
+        cost = encoder_cost(self._trunk(width))
+        return cost.per_token / cost.per_pair
 
 
 class Saved:
     """Counts the bytes that a forward pass leaves for its backward pass, each storage once, without the weights."""
 
-    def __init__(self, net: Transformer) -> None:
+    def __init__(self, net: TransformerEncoder) -> None:
         self._known = {parameter.untyped_storage().data_ptr() for parameter in net.parameters()}
         self.total = 0
 
@@ -173,12 +173,12 @@ class Saved:
         return tensor
 
 
-def _batch(side: Side, tokens: int, device: torch.device) -> Tokens:
+def _batch(side: Side, tokens: int, device: torch.device) -> TokenInputs:
     """Sequences of one length, so many that they have all these tokens."""
     ids = torch.randint(0, VOCABULARY, (tokens,), generator=torch.Generator().manual_seed(1)).to(device)
     offsets = list(range(0, tokens + 1, side.length))
-    borders = Borders.of(offsets, device, side.sight, reach=side.reach)
-    return Tokens(ids, torch.arange(tokens, device=device) % side.length, torch.zeros_like(ids), borders)
+    borders = PackedSequences.of(offsets, device, side.sight, window=side.reach)
+    return TokenInputs(ids, torch.arange(tokens, device=device) % side.length, torch.zeros_like(ids), borders)
 
 
 def exponent(over: Sequence[float], values: Sequence[float]) -> float:
@@ -200,7 +200,7 @@ def length_laws(found: Sequence[Found], even_at: float) -> Iterator[str]:
         if len(some) < 2:
             yield f"{name}: fewer than two lengths are longer than the window, so there is no law."
             continue
-        yield from _law(name, some if some[0].side.sight is Sight.NEAR else some[-2:], some)
+        yield from _law(name, some if some[0].side.sight is MaskKind.SLIDING_WINDOW else some[-2:], some)
     yield (
         f"At this width attention needs as many operations as all the rest when a token sees {even_at:,.0f} others; "
         "much shorter sequences cost about the same per token under either sight."
@@ -218,7 +218,7 @@ def _law(name: str, judged: Sequence[Found], known: Sequence[Found]) -> Iterator
         f"{name}: time per token grows as length^{time:z.2f} from {lengths[0]:,.0f} to {lengths[-1]:,.0f} tokens "
         f"(operations: {counted:z.2f}; memory: {memory:z.2f}; over all its lengths, time: {every:z.2f})."
     )
-    if judged[0].side.sight is Sight.NEAR:
+    if judged[0].side.sight is MaskKind.SLIDING_WINDOW:
         yield f"  The whole is {'' if abs(time) <= LINEAR else 'NOT '}linear in the length (bound {LINEAR} on 0)."
     else:
         holds = counted - APART <= time <= 1 + APART
@@ -249,7 +249,7 @@ def main() -> None:
     device = bench.device
     name = torch.cuda.get_device_name() if device.type == "cuda" else f"CPU, threads: {torch.get_num_threads()}"
     print(f"{name}, torch {torch.__version__}, {wish.layers} layers, dropout {wish.dropout:g}, best of {wish.rounds}")
-    sights = [(Sight.FULL, 0), *((Sight.NEAR, reach) for reach in wish.reaches)]
+    sights = [(MaskKind.FULL, 0), *((MaskKind.SLIDING_WINDOW, reach) for reach in wish.reaches)]
     print(f"\nagainst length: {wish.tokens:,} tokens in a step")
     long = bench.measure([Side(*sight, length, wish.width) for sight in sights for length in wish.lengths], wish.tokens)
     print("\n".join([*lines_of(long, device), *length_laws(long, bench.even_at(wish.width))]))

@@ -25,24 +25,24 @@ from pathlib import Path
 import numpy as np
 from peer import Peer, row_features
 
-from unmask.audit.batch import Batch
-from unmask.audit.cloze import Rate, Whole
-from unmask.corrupt.delete import Delete
-from unmask.corrupt.fragment import Fragment
-from unmask.corrupt.infill import Infill
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.order import Order
-from unmask.corrupt.part import Corrupt
+from unmask.audit.batch import AuditBatch
+from unmask.audit.cloze import MaskRate, WholeUnitsCheck
+from unmask.corrupt.delete import TokenDeletion
+from unmask.corrupt.fragment import MassFragment
+from unmask.corrupt.infill import TextInfilling
+from unmask.corrupt.mask_out import MaskTokens
+from unmask.corrupt.order import PermutationOrder
+from unmask.corrupt.part import Corruption
 from unmask.corrupt.permute import PermuteSentences
-from unmask.corrupt.replace import Per, Replace
-from unmask.corrupt.select import Tokens, Units, geometric
-from unmask.corrupt.sentinels import Sentinels
-from unmask.examples.packed import Join, Packed
-from unmask.examples.plan import Plan, build
-from unmask.examples.visits import EveryVisit, Visits
+from unmask.corrupt.replace import Replace, ReplaceBy
+from unmask.corrupt.select import RandomTokens, WholeUnits, geometric
+from unmask.corrupt.sentinels import SpanCorruption
+from unmask.examples.packed import DocumentBoundary, Packed
+from unmask.examples.plan import RowPlan, build_rows
+from unmask.examples.visits import DynamicMasking, EpochSampler
 from unmask.keys import Key
-from unmask.records import Cloze, Example, Ints, Layer
-from unmask.shards.collect import Collecting, Tally, collect
+from unmask.records import Cloze, Ints, RowBatch, UnitKind
+from unmask.shards.collect import CollectConfig, DropCounts, stream_documents
 from unmask.shards.corpus import Corpus
 from unmask.tokenize.encode import Encoder
 from unmask.tokenize.tokenizer import Tokenizer
@@ -51,24 +51,24 @@ from unmask.tokenize.vocab import Vocab
 ROWS = 256
 BATCHES = 4
 ENOUGH = 20_000_000
-EXAMPLES = Packed(Join.BORDERS)
+EXAMPLES = Packed(DocumentBoundary.BORDERS)
 NGRAM = (0.4, 0.3, 0.2, 0.1)
-SPAN = Replace(mask=0.8, random=0.1, keep=0.1, per=Per.SPAN)
-SIMILAR = Replace(similar=0.8, random=0.1, keep=0.1, per=Per.WORD)
-WORDS = MaskOut(Units())
+SPAN = Replace(mask=0.8, random=0.1, keep=0.1, per=ReplaceBy.SPAN)
+SIMILAR = Replace(similar=0.8, random=0.1, keep=0.1, per=ReplaceBy.WORD)
+WORDS = MaskTokens(WholeUnits())
 
-RULES: dict[str, Corrupt] = {
-    "token (BERT)": MaskOut(Tokens()),
+RULES: dict[str, Corruption] = {
+    "token (BERT)": MaskTokens(RandomTokens()),
     "whole word (wwm)": WORDS,
-    "n-gram (40/30/20/10)": MaskOut(Units(run=NGRAM, inside=Layer.SENTENCE)),
-    "span (SpanBERT)": MaskOut(Units(run=geometric(0.2, 10)), SPAN),
-    "similar (MacBERT)": MaskOut(Units(run=NGRAM, inside=Layer.SENTENCE), SIMILAR),
-    "sentinels (T5)": Sentinels(),
-    "infill (BART)": Infill(),
-    "delete (BART)": Delete(),
+    "n-gram (40/30/20/10)": MaskTokens(WholeUnits(run_lengths=NGRAM, inside=UnitKind.SENTENCE)),
+    "span (SpanBERT)": MaskTokens(WholeUnits(run_lengths=geometric(0.2, 10)), SPAN),
+    "similar (MacBERT)": MaskTokens(WholeUnits(run_lengths=NGRAM, inside=UnitKind.SENTENCE), SIMILAR),
+    "sentinels (T5)": SpanCorruption(),
+    "infill (BART)": TextInfilling(),
+    "delete (BART)": TokenDeletion(),
     "permute (BART)": PermuteSentences(),
-    "fragment (MASS)": Fragment(),
-    "order (XLNet)": Order(),
+    "fragment (MASS)": MassFragment(),
+    "order (XLNet)": PermutationOrder(),
 }
 
 
@@ -77,19 +77,19 @@ class Rows:
     """Rows of one length from the corpus."""
 
     length: int
-    plan: Plan
+    plan: RowPlan
     corpus: Corpus
 
-    def example(self, rows: Ints) -> Example:
+    def example(self, rows: Ints) -> RowBatch:
         """Build some rows."""
-        return build(self.corpus, self.plan, rows, EXAMPLES.frame, self.corpus.vocab)
+        return build_rows(self.corpus, self.plan, rows, EXAMPLES.template, self.corpus.vocab)
 
-    def addresses(self, rows: Ints, example: Example) -> Ints:
+    def addresses(self, rows: Ints, example: RowBatch) -> Ints:
         """Where in the corpus each token of these rows stands."""
         pieces = np.concatenate([np.arange(self.plan.rows[row], self.plan.rows[row + 1]) for row in rows])
         text = [np.arange(self.plan.length[i]) + self.plan.start[i] for i in pieces]
         found = np.full(len(example.ids), -1)
-        found[~example.fixed] = np.concatenate(text)
+        found[~example.protected] = np.concatenate(text)
         return found
 
 
@@ -118,7 +118,7 @@ def compare_speeds(corpus: Corpus, peer: Peer, seconds: float) -> None:
     tokens = corpus.manifest.counts.tokens
     print(f"{tokens:,} tokens; {ROWS} rows at a time; million tokens a second of processor time, one thread")
     print("collator: as a data loader calls it; its core: the masking alone, tensors in, tensors out")
-    if not len(corpus.vocab.stand_ins):
+    if not len(corpus.vocab.similar_words):
         print("this corpus has no table of similar words: that rule shows random words (see unmask vectors)")
     print()
     print(f"{'rows of':>7}  {'rule':22} {'ours':>7}  {'collator':>8} {'ratio':>6}  {'its core':>8} {'ratio':>6}")
@@ -131,8 +131,8 @@ def compare_speeds(corpus: Corpus, peer: Peer, seconds: float) -> None:
         for name, rule in RULES.items():
             ours = our_speed(rows, rule, seconds)
             line = f"{length:>7}  {name:22} {ours:>7.1f}"
-            if isinstance(rule, MaskOut):  # the collators have no counterpart of the other rules
-                call, core = theirs[rule.select != Tokens()]
+            if isinstance(rule, MaskTokens):  # the collators have no counterpart of the other rules
+                call, core = theirs[rule.select != RandomTokens()]
                 line += f"  {call:>8.2f} {ours / call:>5.0f}x  {core:>8.2f} {ours / core:>5.0f}x"
             print(line, flush=True)
     end_to_end(corpus, seconds)
@@ -143,29 +143,29 @@ def end_to_end(corpus: Corpus, seconds: float) -> None:
     begun = time.perf_counter()
     rows = plan_rows(corpus, 512)
     planned = time.perf_counter() - begun
-    visits, vocab = Visits(len(rows.plan), EveryVisit(), Key.of(1, "bench")), corpus.vocab
+    visits, vocab = EpochSampler(len(rows.plan), DynamicMasking(), Key.of(1, "bench")), corpus.vocab
     print(f"\nfrom shards, rows of 512 in random order ({len(rows.plan):,} rows, planned in {planned:.1f} s)")
     if corpus.manifest.counts.tokens < ENOUGH:
         print(f"  the corpus has {corpus.manifest.counts.tokens:,} tokens; {ENOUGH:,} are needed for a fair figure")
 
-    def fetch(turn: int) -> tuple[Example, Key]:
+    def fetch(turn: int) -> tuple[RowBatch, Key]:
         row, key = visits(np.arange(turn * ROWS, (turn + 1) * ROWS))
         return rows.example(row), key
 
     print(f"  build alone             {best(lambda turn: len(fetch(turn)[0].ids), seconds):>7.1f} M tokens/s")
     for name in ("token (BERT)", "whole word (wwm)", "span (SpanBERT)"):
 
-        def visit(turn: int, rule: Corrupt = RULES[name]) -> int:
+        def visit(turn: int, rule: Corruption = RULES[name]) -> int:
             example, key = fetch(turn)
             return len(rule(example, vocab, key).inputs.ids)
 
         print(f"  build and {name:16} {best(visit, seconds):>6.1f} M tokens/s", flush=True)
 
 
-def our_speed(rows: Rows, rule: Corrupt, seconds: float) -> float:
+def our_speed(rows: Rows, rule: Corruption, seconds: float) -> float:
     batches = [rows.example(part) for part in parts(rows)]
     vocab = with_sentinels(rows.corpus.vocab)
-    keys = [Key.of(0, "bench", turn).fold(np.arange(ROWS)) for turn in range(64)]
+    keys = [Key.of(0, "bench", turn).fold_in(np.arange(ROWS)) for turn in range(64)]
 
     def call(turn: int) -> int:
         example = batches[turn % BATCHES]
@@ -199,14 +199,16 @@ def compare_audits(corpus: Corpus, peer: Peer, text: list[str], count: int) -> N
     print(f"{'rows of':>7}  {'':28} {'ours':>10} {'transformers':>13}")
     for length in (512, 128):
         rows = plan_rows(corpus, length)
-        order, key = Visits(len(rows.plan), EveryVisit(), Key.of(1, "bench"))(np.arange(min(count, len(rows.plan))))
+        order, key = EpochSampler(len(rows.plan), DynamicMasking(), Key.of(1, "bench"))(
+            np.arange(min(count, len(rows.plan)))
+        )
         sums = np.zeros((2, 7))
         for first in range(0, len(order), 64):
             part, keys = order[first : first + 64], Key(key.state[first : first + 64])
             example = rows.example(part)
             features = row_features(example, length, offsets(rows.addresses(part, example)), corpus.vocab)
             for side, instance in enumerate((WORDS(example, corpus.vocab, keys), peer.instance(example, features))):
-                sums[side] += counts(Batch(example, instance, corpus.vocab, keys, np.ones(len(part))))
+                sums[side] += counts(AuditBatch(example, instance, corpus.vocab, keys, np.ones(len(part))))
         for name, values in zip(NAMES, shares(sums), strict=True):
             print(f"{length:>7}  {name:28} {100 * values[0]:>8.2f} % {100 * values[1]:>11.2f} %", flush=True)
 
@@ -214,14 +216,14 @@ def compare_audits(corpus: Corpus, peer: Peer, text: list[str], count: int) -> N
 NAMES = ("tokens chosen", "rows with nothing masked", "rows more than 80 % masked", "words left half-masked")
 
 
-def counts(batch: Batch) -> np.ndarray:
+def counts(batch: AuditBatch) -> np.ndarray:
     """Tokens, chosen tokens, rows, rows with nothing masked, rows masked almost whole, words touched, words half."""
     example, target = batch.example, batch.instance.targets[0]
     assert isinstance(target, Cloze)
-    tokens, chosen, *_ = Rate(Units()).count(batch)
+    tokens, chosen, *_ = MaskRate(WholeUnits()).count(batch)
     masked = np.bincount(np.searchsorted(example.rows, target.positions, side="right") - 1, minlength=len(example))
     nothing, whole = (masked == 0).sum(), (masked > 0.8 * example.lengths).sum()
-    touched, half = Whole(Layer.WORD, judged=True).count(batch)
+    touched, half = WholeUnitsCheck(UnitKind.WORD, is_checked=True).count(batch)
     return np.array([tokens, chosen, len(example), nothing, whole, touched, half])
 
 
@@ -237,7 +239,7 @@ def plan_rows(corpus: Corpus, length: int) -> Rows:
 
 def parts(rows: Rows) -> Iterator[Ints]:
     """The rows that speed is measured on: the same for every rule and for the peer."""
-    order, _ = Visits(len(rows.plan), EveryVisit(), Key.of(3))(np.arange(ROWS * BATCHES))
+    order, _ = EpochSampler(len(rows.plan), DynamicMasking(), Key.of(3))(np.arange(ROWS * BATCHES))
     yield from np.split(order, BATCHES)
 
 
@@ -277,7 +279,7 @@ def closely(addresses: Ints) -> Ints:
 def true_offsets(corpus: Corpus, text: list[str]) -> Callable[[Ints], Ints]:
     """The characters that each token of the corpus covers, from its text."""
     encode = Encoder(Tokenizer.load(corpus.folder / "tokenizer.json"))
-    found = [encode.tokens(document.text) for document in collect(text, Collecting(), Tally())]
+    found = [encode.encode_text(document.text) for document in stream_documents(text, CollectConfig(), DropCounts())]
     ids = np.concatenate([tokens.ids for tokens in found])
     if not np.array_equal(ids, np.concatenate([shard.ids for shard in corpus.shards])):
         raise SystemExit(f"{', '.join(text)} is not the text that {corpus.folder} was prepared from, in its order")

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFast
 
-from unmask.corrupt.part import shown
-from unmask.records import Cloze, Example, Instance, Ints, Spans
+from unmask.corrupt.part import inputs_like
+from unmask.records import Cloze, InputsAndTargets, Ints, RowBatch, Spans
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.vocab import Vocab
 
@@ -23,7 +23,7 @@ _IGNORED = -100
 
 def their_tokenizer(tokenizer: Tokenizer, path: Path) -> PreTrainedTokenizerFast:
     """Ours as theirs, from the file that holds it."""
-    roles = tokenizer.roles
+    roles = tokenizer.special_tokens
     return PreTrainedTokenizerFast(
         tokenizer_file=str(path),
         cls_token=roles.cls,
@@ -60,17 +60,17 @@ class Peer:
         """Features as tensors."""
         return {name: torch.tensor([feature[name] for feature in features]) for name in features[0]}
 
-    def instance(self, example: Example, features: list[dict[str, Any]]) -> Instance:
+    def instance(self, example: RowBatch, features: list[dict[str, Any]]) -> InputsAndTargets:
         """What the whole-word collator made of an example, in our records."""
         batch = self.call(features, whole=True)
         real = np.arange(batch["labels"].shape[1]) < example.lengths[:, None]
         labels, ids = batch["labels"].numpy()[real], batch["input_ids"].numpy()[real]
         at = np.flatnonzero(labels != _IGNORED)
         target = Cloze(at, labels[at].astype(np.int32), Spans(at, at + 1))
-        return Instance(shown(example, ids.astype(np.int32)), (target,))
+        return InputsAndTargets(inputs_like(example, ids.astype(np.int32)), (target,))
 
 
-def row_features(example: Example, length: int, offsets: Ints, vocab: Vocab) -> list[dict[str, Any]]:
+def row_features(example: RowBatch, length: int, offsets: Ints, vocab: Vocab) -> list[dict[str, Any]]:
     """Each row as lists, padded to `length`: the collator cannot pad an offset mapping."""
     made = []
     for first, last in zip(example.rows[:-1], example.rows[1:], strict=True):
@@ -79,7 +79,7 @@ def row_features(example: Example, length: int, offsets: Ints, vocab: Vocab) -> 
             {
                 "input_ids": example.ids[first:last].tolist() + [vocab.pad] * pad,
                 "attention_mask": [1] * (last - first) + [0] * pad,
-                "special_tokens_mask": example.fixed[first:last].astype(int).tolist() + [1] * pad,
+                "special_tokens_mask": example.protected[first:last].astype(int).tolist() + [1] * pad,
                 "offset_mapping": offsets[first:last].tolist() + [[0, 0]] * pad,
             }
         )

@@ -34,9 +34,9 @@ from tokenizers import Tokenizer as Pipeline
 
 from unmask.cli.progress import duration
 from unmask.family import member
-from unmask.shards.collect import Collecting, Tally, collect
+from unmask.shards.collect import CollectConfig, DropCounts, stream_documents
 from unmask.text.embedded import peoples_daily
-from unmask.tokenize.train import train
+from unmask.tokenize.train import train_tokenizer
 
 MB = 1_000_000
 
@@ -158,7 +158,7 @@ def learn(text: Path, path: Path) -> Path:
     """A vocabulary of BERT's size, learned from the smallest corpus."""
     began = time.perf_counter()
     with text.open(encoding="utf-8") as file:
-        train(member("bert").tokenizer, (line.rstrip("\n") for line in file)).save(path)
+        train_tokenizer(member("bert").tokenizer, (line.rstrip("\n") for line in file)).save(path)
     size = text.stat().st_size / MB
     print(f"learning a vocabulary from {size:.0f} MB, not counted below: {duration(time.perf_counter() - began)}")
     return path
@@ -179,7 +179,7 @@ def write_text(path: Path, corpus: Sequence[str], size: int) -> Path:
 def texts(corpus: Sequence[str]) -> Iterator[str]:
     """The texts of the corpus, again and again, each time under another heading."""
     for turn in count(1):
-        documents = collect(corpus, Collecting(), Tally()) if corpus else peoples_daily()
+        documents = stream_documents(corpus, CollectConfig(), DropCounts()) if corpus else peoples_daily()
         for number, document in enumerate(documents):
             heading = f"第{turn}遍，第{number}篇。\n" if turn > 1 else ""
             yield heading + document.text.replace("\n\n", "\n")

@@ -32,15 +32,15 @@ from both_sides import How, Ours, Theirs, apart
 from rows import cloze_feed, collator_of
 from transformers import DataCollatorForLanguageModeling
 
-from unmask.examples.packed import Join
-from unmask.feed import Feed, padded
-from unmask.records import Instance
+from unmask.examples.packed import DocumentBoundary
+from unmask.feed import TaskBatches, to_padded
+from unmask.records import InputsAndTargets
 from unmask.shards.corpus import Corpus
 
 CHINESE_BERT = 21_128
 TOKENS = 4096
 """Places in a batch: 32 rows of 128, 8 of 512."""
-ROWS = {"full rows": Join.BORDERS, "a document a row": Join.NEVER}
+ROWS = {"full rows": DocumentBoundary.BORDERS, "a document a row": DocumentBoundary.NEVER}
 HEAD = (
     f"{'size':>6} {'rows':>7}  {'ours':>7} {'theirs':>7} {'ratio':>6}  {'loader':>6}  {'loss, ours':>14} {'theirs':>14}"
 )
@@ -72,7 +72,7 @@ class Times:
 class Rows:
     """The same rows for both sides."""
 
-    feed: Feed
+    feed: TaskBatches
     length: int
     collator: DataCollatorForLanguageModeling
     clock: Callable[[], float]
@@ -82,14 +82,14 @@ class Rows:
         """Rows in a batch."""
         return TOKENS // self.length
 
-    def instance(self, step: int) -> Instance:
+    def instance(self, step: int) -> InputsAndTargets:
         """Our rows of a step, masked."""
         return self.feed(step, self.count)
 
     def lists(self, step: int) -> list[dict[str, Any]]:
         """The same rows as a user of the collator has them: token ids as lists."""
-        row, _ = self.feed.visits(step * self.count + np.arange(self.count))
-        example = self.feed.example(row)
+        row, _ = self.feed.sampler(step * self.count + np.arange(self.count))
+        example = self.feed.build_rows(row)
         return [{"input_ids": ids.tolist()} for ids in np.split(example.ids, example.rows[1:-1])]
 
 
@@ -154,7 +154,7 @@ def _their_steps(theirs: Theirs, rows: Rows, lists: list[list[dict[str, Any]]]) 
 def _check_equal(ours: Ours, theirs: Theirs, rows: Rows) -> None:
     """Refuse to measure two networks that are not the same."""
     instance = rows.instance(0)
-    batch = {name: torch.from_numpy(array) for name, array in padded(instance, rows.feed.corpus.vocab.pad).items()}
+    batch = {name: torch.from_numpy(array) for name, array in to_padded(instance, rows.feed.corpus.vocab.pad).items()}
     difference = apart(ours, theirs, ours.load(instance, rows.length), batch)
     if difference > 1e-4:
         raise SystemExit(f"the two networks differ: their losses on the same rows are {difference:.2g} apart")

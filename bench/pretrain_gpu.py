@@ -44,13 +44,13 @@ from pretrain_members import measure_members
 from rows import cloze_feed, grids
 from timing import WARM, Timed, Turns, clean, gib, learn, matmul_rate
 
-from unmask.examples.packed import Join
-from unmask.lab.flops import load_of
-from unmask.nets.flops import STEP, spared_cost, token_head_cost, trunk_cost
-from unmask.ragged import within
-from unmask.records import Cloze, Inputs, Instance, Spans
+from unmask.examples.packed import DocumentBoundary
+from unmask.lab.flops import workload_of
+from unmask.nets.flops import STEP, encoder_cost, lm_head_cost, sparse_last_block_saving
+from unmask.ragged import positions_in_rows
+from unmask.records import Cloze, Inputs, InputsAndTargets, Spans
 from unmask.shards.corpus import Corpus
-from unmask.train.course import Lesson
+from unmask.train.course import StepBatch
 
 PREDICTED = 0.15
 COMPILED, MASKED = "compiled", "masked"
@@ -145,7 +145,7 @@ def compare(how: How, length: int, wish: argparse.Namespace, before: Sequence[Fo
         clean(how.device)
         apart, mine = side == "ours, apart", side != "transformers"
         way = theirs[number] if not mine else "recorded" if wish.graphs else "eager"
-        like = Lesson((), LEARNS, apart, "cloze", length)
+        like = StepBatch((), LEARNS, apart, "cloze", length)
         timed = (
             _time_ours(how, make, like, wish)
             if mine
@@ -160,26 +160,26 @@ def compare(how: How, length: int, wish: argparse.Namespace, before: Sequence[Fo
     return held[len(before) :]
 
 
-def operations(how: How, instances: Sequence[Instance], apart: bool) -> float:
+def operations(how: How, instances: Sequence[InputsAndTargets], apart: bool) -> float:
     """Floating-point operations that learning from one token of these rows takes, forward and backward."""
-    cost = trunk_cost(how.trunk) + token_head_cost(how.trunk, how.vocabulary)
+    cost = encoder_cost(how.trunk) + lm_head_cost(how.trunk, how.vocabulary)
     if how.sparing:
-        cost += spared_cost(how.trunk)
-    loads = [load_of(one, LEARNS, apart) for one in instances]
-    asked = [sum(load.asked.values()) for load in loads]
+        cost += sparse_last_block_saving(how.trunk)
+    loads = [workload_of(one, LEARNS, apart) for one in instances]
+    asked = [sum(load.predictions.values()) for load in loads]
     # Rows are asked about as much as they are long.
-    looks = [load.pairs * some / load.tokens for load, some in zip(loads, asked, strict=True)]
+    looks = [load.token_pairs * some / load.tokens for load, some in zip(loads, asked, strict=True)]
     each = zip(loads, asked, looks, strict=True)
-    total = sum(cost.forward(load.tokens, load.pairs, some, look) for load, some, look in each)
+    total = sum(cost.forward(load.tokens, load.token_pairs, some, look) for load, some, look in each)
     return STEP * total / sum(load.tokens for load in loads)
 
 
-def _time_ours(how: How, make: Callable[[int], Instance], like: Lesson, wish: argparse.Namespace) -> Timed:
+def _time_ours(how: How, make: Callable[[int], InputsAndTargets], like: StepBatch, wish: argparse.Namespace) -> Timed:
     """Rows are made, masked and sent by the loader, while the step before is computed."""
     ours = Ours.of(replace(how, graphs=wish.graphs))
     timed = learn(ours.worker, Turns(make, like), wish.steps)
     if wish.profile:
-        loaded = ours.load(make(0), like.length, like.apart)
+        loaded = ours.load(make(0), like.max_length, like.isolate_documents)
         print("\n".join(tell(lambda: ours.step(loaded), how.device)))
     return timed
 
@@ -192,7 +192,7 @@ def _ways(wish: argparse.Namespace) -> tuple[str, ...]:
     return ("eager", *(compiled if wish.compile else ()))
 
 
-def _time_theirs(how: How, make: Callable[[int], Instance], wish: argparse.Namespace, masked: bool) -> Timed:
+def _time_theirs(how: How, make: Callable[[int], InputsAndTargets], wish: argparse.Namespace, masked: bool) -> Timed:
     """Rows were made and masked before: theirs is not asked to wait for our data."""
     theirs = Theirs.of(how)
     instances = [make(turn) for turn in range(WARM)]
@@ -201,16 +201,16 @@ def _time_theirs(how: How, make: Callable[[int], Instance], wish: argparse.Names
     return Timed(seconds, 0.0, seconds, tokens, loss, gib(how.device))
 
 
-def _instances(data: Path | None, vocabulary: int, rows: int, length: int) -> Callable[[int], Instance]:
+def _instances(data: Path | None, vocabulary: int, rows: int, length: int) -> Callable[[int], InputsAndTargets]:
     """Batches of masked rows by number: those of a corpus, made when they are asked for, or random ones in turns."""
     if data is None:
         drawn = [_random(vocabulary, rows, length, seed) for seed in range(WARM)]
         return lambda step: drawn[step % len(drawn)]
-    feed = cloze_feed(Corpus.open(data), length, Join.BORDERS)
+    feed = cloze_feed(Corpus.open(data), length, DocumentBoundary.BORDERS)
     return lambda step: feed(step, rows)
 
 
-def _random(vocabulary: int, rows: int, length: int, seed: int) -> Instance:
+def _random(vocabulary: int, rows: int, length: int, seed: int) -> InputsAndTargets:
     """Full rows of random ids, 15 of 100 of them to be said."""
     draw = torch.Generator().manual_seed(seed)
     ids = torch.randint(5, vocabulary, (rows * length,), generator=draw, dtype=torch.int32).numpy()
@@ -221,10 +221,10 @@ def _random(vocabulary: int, rows: int, length: int, seed: int) -> Instance:
         ids=ids,
         segment=empty.astype(np.uint8),
         document=empty.astype(np.int32),
-        position=within(borders),
+        position=positions_in_rows(borders),
         rows=borders,
     )
-    return Instance(inputs, (Cloze(chosen, ids[chosen], Spans(chosen, chosen + 1)),))
+    return InputsAndTargets(inputs, (Cloze(chosen, ids[chosen], Spans(chosen, chosen + 1)),))
 
 
 def _rates(text: str) -> tuple[float, float]:

@@ -23,17 +23,17 @@ from timing import Timed, clean, learn, settle
 
 from unmask.errors import UserError
 from unmask.family import member, members, sizes
-from unmask.lab.flops import Meter, load_of
-from unmask.nets.carry import on_device
+from unmask.lab.flops import FlopsMeter, workload_of
+from unmask.nets.carry import batch_to_device
 from unmask.shards.corpus import Corpus
 from unmask.tasks import Recipe
-from unmask.train.course import Crew, Moment
-from unmask.train.learner import Learner
-from unmask.train.lessons import Lessons, learnable
-from unmask.train.processes import Processes
-from unmask.train.run import Precision, Run, choose_fused, choose_queue
-from unmask.train.step import Loaded, Worker
-from unmask.train.worker import make_worker
+from unmask.train.course import RankSplit, RunPosition
+from unmask.train.learner import MultiHeadModel
+from unmask.train.lessons import RecipeBatches, require_trainable
+from unmask.train.processes import DistContext
+from unmask.train.run import Precision, RunConfig, kernels_usable, pick_queue
+from unmask.train.step import DeviceBatch, StepRunner
+from unmask.train.worker import build_step_runner
 
 SEED = 1
 HEAD = (
@@ -86,7 +86,7 @@ def measure_members(wish: argparse.Namespace, peak: float) -> Iterator[Found]:
             for length in wish.lengths:
                 recipe = one_stage(member(name, size), length, wish.rows or max(wish.tokens // length, 1))
                 try:
-                    course = Lessons.of(recipe, corpus, SEED)
+                    course = RecipeBatches.of(recipe, corpus, SEED)
                 except UserError as error:
                     print(f"{name:>10} {size:>6}  left out: {error}")
                     continue
@@ -95,30 +95,32 @@ def measure_members(wish: argparse.Namespace, peak: float) -> Iterator[Found]:
 
 def one_stage(recipe: Recipe, length: int, batch: int) -> Recipe:
     """The member on the tasks of its longest stage, with rows and batches of the given size."""
-    main = max(recipe.stages, key=lambda stage: stage.share)
-    return replace(recipe, stages=(replace(main, length=length, batch=batch, share=1.0),))
+    main = max(recipe.stages, key=lambda stage: stage.fraction)
+    return replace(recipe, stages=(replace(main, max_length=length, batch_size=batch, fraction=1.0),))
 
 
-def _each_way(recipe: Recipe, course: Lessons, size: str, wish: argparse.Namespace, peak: float) -> Iterator[Found]:
+def _each_way(
+    recipe: Recipe, course: RecipeBatches, size: str, wish: argparse.Namespace, peak: float
+) -> Iterator[Found]:
     """As it is and compiled; both with steps that are recorded and repeated, if that is wished for."""
     device = torch.device(wish.device)
-    vocabulary = next(iter(course.feeds.values())).corpus.vocab.size
-    meter = Meter.of(course, vocabulary)
+    vocabulary = next(iter(course.task_batches.values())).corpus.vocab.size
+    meter = FlopsMeter.of(course, vocabulary)
     recorded = wish.graphs
     for compiled in (False, True) if wish.compile else (False,):
         clean(device)
-        run = Run(
+        run = RunConfig(
             device=device,
             precision=Precision.BFLOAT16,
-            micro=1 << 40,
+            microbatch_tokens=1 << 40,
             compile=compiled,
-            even=wish.even,
-            graphs=recorded,
-            fused=choose_fused(device) and not wish.plain,
-            aside=wish.aside and not wish.plain,
-            sparing=not wish.plain,
-            queue=max(choose_queue(device), int(recorded)),
-            loader_process=wish.loader_process and recorded and device.type == "cuda",
+            bucket_shapes=wish.even,
+            cuda_graphs=recorded,
+            triton_kernels=kernels_usable(device) and not wish.plain,
+            generator_stream=wish.aside and not wish.plain,
+            sparse_last_block=not wish.plain,
+            max_in_flight=max(pick_queue(device), int(recorded)),
+            batch_worker_process=wish.loader_process and recorded and device.type == "cuda",
         )
         worker = worker_of(recipe, course, vocabulary, run)
         timed = learn(worker, course, wish.steps)
@@ -129,46 +131,53 @@ def _each_way(recipe: Recipe, course: Lessons, size: str, wish: argparse.Namespa
             print("\n".join(_profiled(worker, course)))
 
 
-def _profiled(worker: Worker, course: Lessons) -> Iterator[str]:
+def _profiled(worker: StepRunner, course: RecipeBatches) -> Iterator[str]:
     """Where the time of one step goes, on the host and on the device."""
     yield _made(worker, course)
-    loaded = Loaded.of(course.lesson(Moment(0, 0.0), Crew()), worker.run.device, worker.run.fixed)
-    yield from tell(lambda: worker.move(worker.backward(loaded, loaded.lesson.asked(), 0)), worker.run.device)
+    loaded = DeviceBatch.of(
+        course.batch(RunPosition(0, 0.0), RankSplit()), worker.config.device, worker.config.has_few_shapes
+    )
+    yield from tell(
+        lambda: worker.apply_gradients(worker.backward(loaded, loaded.step_batch.num_predictions(), 0)),
+        worker.config.device,
+    )
 
 
-def _made(worker: Worker, course: Lessons, count: int = 10) -> str:
+def _made(worker: StepRunner, course: RecipeBatches, count: int = 10) -> str:
     """How long the loader takes for a lesson while nobody else asks for the host."""
-    run, at = worker.run, [time.perf_counter()]
-    lessons = [course.lesson(Moment(step, 0.0), Crew()) for step in range(count)]
+    run, at = worker.config, [time.perf_counter()]
+    lessons = [course.batch(RunPosition(step, 0.0), RankSplit()) for step in range(count)]
     at.append(time.perf_counter())
-    host = [Loaded.of(lesson, torch.device("cpu"), run.fixed) for lesson in lessons]
+    host = [DeviceBatch.of(lesson, torch.device("cpu"), run.has_few_shapes) for lesson in lessons]
     at.append(time.perf_counter())
     for loaded in host:
         for batch in loaded.batches:
-            on_device(batch, run.device)
+            batch_to_device(batch, run.device)
     settle(run.device)
     at.append(time.perf_counter())
     rows, tensors, sending = (1000 * (end - start) / count for start, end in pairwise(at))
     return f"a lesson takes {rows:.2f} ms for its rows, {tensors:.2f} for its tensors and {sending:.2f} to be sent"
 
 
-def worker_of(recipe: Recipe, course: Lessons, vocabulary: int, run: Run) -> Worker:
+def worker_of(recipe: Recipe, course: RecipeBatches, vocabulary: int, run: RunConfig) -> StepRunner:
     """Whoever learns from a course."""
-    learner = Learner(recipe.trunk, learnable(recipe.objectives), vocabulary, recipe.length, recipe.balance)
-    learner.draw(SEED)
-    return make_worker(learner, recipe.descent, course.mixed, SEED, run, Processes(0, 1, run.device))
+    learner = MultiHeadModel(
+        recipe.network, require_trainable(recipe.objectives), vocabulary, recipe.max_length, recipe.loss_weighting
+    )
+    learner.init_weights(SEED)
+    return build_step_runner(learner, recipe.optim, course.heads_vary, SEED, run, DistContext(0, 1, run.device))
 
 
-def _found(recipe: Recipe, timed: Timed, meter: Meter, vocabulary: int, peak: float) -> Found:
+def _found(recipe: Recipe, timed: Timed, meter: FlopsMeter, vocabulary: int, peak: float) -> Found:
     """Operations are counted for the very rows that were computed."""
     stage = recipe.stages[0]
-    loads = [load_of(one.instances[0], one.objectives, one.apart) for one in timed.lessons]
+    loads = [workload_of(one.instances[0], one.objectives, one.isolate_documents) for one in timed.lessons]
     tflops = sum(map(meter.step, loads)) / len(timed.lessons) / timed.seconds / 1e12
     least = sum(least_seconds(recipe, vocabulary, load) for load in loads) / len(loads)
     return Found(
         member=recipe.name,
         size="",
-        rows=f"{stage.batch}x{stage.length}",
+        rows=f"{stage.batch_size}x{stage.max_length}",
         how="",
         tokens_per_second=timed.tokens / timed.seconds,
         ms_per_step=1000 * timed.seconds,

@@ -35,7 +35,7 @@ from unmask.codec import decode
 from unmask.shards.corpus import Corpus
 from unmask.tasks import Recipe
 from unmask.train.folder import read_run
-from unmask.train.lessons import Lessons
+from unmask.train.lessons import RecipeBatches
 
 TASK = "--set=stages.*.tasks.0."
 WORDS = f"--short --set=renew=EveryVisit() {TASK}examples=Packed(join=never) {TASK}learns=MLM()"
@@ -47,8 +47,8 @@ def main() -> None:
     ours, theirs = _ours(wish), Wish.of(wish)
     run = read_run(wish.out / "ours")
     recipe = decode(run["recipe"], Recipe)
-    lessons = Lessons.of(recipe, Corpus.open(wish.data), run["seed"], run["held_out"])
-    trial, exported = running_on(wish.data, lessons.held_out[0].corpus, wish.length), _exported(wish)
+    lessons = RecipeBatches.of(recipe, Corpus.open(wish.data), run["seed"], run["held_out"])
+    trial, exported = running_on(wish.data, lessons.heldout[0].corpus, wish.length), _exported(wish)
     learned = learn(lessons, theirs)
     told: dict[str, object] = {"ours": ours, "theirs": learned.curve, "words": sys.argv[1:]}
     peer = "transformers, compiled" if wish.compile else "transformers"

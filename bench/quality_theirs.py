@@ -24,8 +24,8 @@ from timing import settle
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from unmask.feed import Feed
-from unmask.train.lessons import Lessons
+from unmask.feed import TaskBatches
+from unmask.train.lessons import RecipeBatches
 
 WARM = 12
 """Steps before the clock starts: they compile, and tell how many steps the minutes have."""
@@ -111,14 +111,14 @@ class Loop:
         return Learned(found, theirs)
 
 
-def learn(lessons: Lessons, wish: Wish) -> Learned:
+def learn(lessons: RecipeBatches, wish: Wish) -> Learned:
     """Train for the minutes at the best of the rates."""
     warnings.filterwarnings("ignore")
     torch.set_float32_matmul_precision("high")
-    feed = next(iter(lessons.feeds.values()))
+    feed = next(iter(lessons.task_batches.values()))
     how = How(wish.size, feed.corpus.vocab.size, wish.device, half=wish.device.type == "cuda", compiled=wish.compiled)
     theirs = Theirs.of(how)
-    trial = [grids(lesson.instances[0], feed.corpus.vocab.pad) for lesson in lessons.trial()]
+    trial = [grids(lesson.instances[0], feed.corpus.vocab.pad) for lesson in lessons.eval_batches()]
     batches = _batches(feed, wish)
     bare = ({"input_ids": one["input_ids"], "labels": one["labels"]} for one in batches)
     ways = {"ones": batches, "none": bare}
@@ -140,7 +140,7 @@ def _rate(step: int, steps: int) -> float:
     return min((step + 1) / (WARM_UP * steps), max(steps - step, 0) / ((1 - WARM_UP) * steps), 1.0)
 
 
-def _batches(feed: Feed, wish: Wish) -> Iterator[Mapping[str, Tensor]]:
+def _batches(feed: TaskBatches, wish: Wish) -> Iterator[Mapping[str, Tensor]]:
     """Masked rows without end, in a new order each time."""
     rows = Rows(joined(feed.corpus, wish.length))
     collator: Any = collator_of(wish.data)

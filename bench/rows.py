@@ -17,24 +17,30 @@ from torch import Tensor
 from torch.utils.data import Dataset
 from transformers import DataCollatorForLanguageModeling
 
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.select import Tokens
-from unmask.examples.packed import Join, Packed
-from unmask.examples.visits import EveryVisit
-from unmask.feed import Feed, padded
+from unmask.corrupt.mask_out import MaskTokens
+from unmask.corrupt.select import RandomTokens
+from unmask.examples.packed import DocumentBoundary, Packed
+from unmask.examples.visits import DynamicMasking
+from unmask.feed import TaskBatches, to_padded
 from unmask.objectives.mlm import MLM
-from unmask.records import Ids, Instance
+from unmask.records import Ids, InputsAndTargets
 from unmask.shards.corpus import Corpus, Shard
 from unmask.tasks import Task
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.vocab import Vocab
-from unmask.views import DOCUMENTS
+from unmask.views import WITHIN_DOCUMENT
 
 
-def cloze_feed(corpus: Corpus, length: int, join: Join) -> Feed:
+def cloze_feed(corpus: Corpus, length: int, join: DocumentBoundary) -> TaskBatches:
     """Rows of masked tokens, nothing else; documents in a row do not see each other."""
-    task = Task(name="cloze", examples=Packed(join), corrupt=MaskOut(Tokens()), learns=(MLM(),), view=DOCUMENTS)
-    return Feed.plan_for(task, corpus, length, EveryVisit(), seed=1)
+    task = Task(
+        name="cloze",
+        examples=Packed(join),
+        corruption=MaskTokens(RandomTokens()),
+        objectives=(MLM(),),
+        attention=WITHIN_DOCUMENT,
+    )
+    return TaskBatches.for_task(task, corpus, length, DynamicMasking(), seed=1)
 
 
 def collator_of(data: Path) -> DataCollatorForLanguageModeling:
@@ -43,9 +49,9 @@ def collator_of(data: Path) -> DataCollatorForLanguageModeling:
     return DataCollatorForLanguageModeling(tokenizer=their_tokenizer(Tokenizer.load(path), path), mlm=True)
 
 
-def grids(instance: Instance, pad: int, masked: bool = False) -> dict[str, Tensor]:
+def grids(instance: InputsAndTargets, pad: int, masked: bool = False) -> dict[str, Tensor]:
     """Our masked rows as their model takes them."""
-    grids = {name: torch.from_numpy(grid) for name, grid in padded(instance, pad).items()}
+    grids = {name: torch.from_numpy(grid) for name, grid in to_padded(instance, pad).items()}
     return grids if masked else unmasked(grids)
 
 

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 import torch
 
-from unmask.records import Instance
-from unmask.train.course import ALONE, Course, Crew, Lesson, Moment
-from unmask.train.loading import Coming, Loader
-from unmask.train.numbers import Numbers
-from unmask.train.optim import set_rate
-from unmask.train.repeats import Repeats
-from unmask.train.step import Loaded, Worker
+from unmask.records import InputsAndTargets
+from unmask.train.course import SINGLE_PROCESS, BatchSource, RankSplit, RunPosition, StepBatch
+from unmask.train.loading import PendingBatch, Prefetcher
+from unmask.train.numbers import AsyncScalars
+from unmask.train.optim import set_lr
+from unmask.train.repeats import CudaGraphCache
+from unmask.train.step import DeviceBatch, StepRunner
 
 WARM = 4
 """Steps before the clock starts: they compile, choose kernels and fill caches."""
@@ -35,21 +35,23 @@ step is recorded while it runs; or when so many were taken."""
 class Turns:
     """A course of given rows: what `make` gives for the number of a step."""
 
-    make: Callable[[int], Instance]
-    like: Lesson
+    make: Callable[[int], InputsAndTargets]
+    like: StepBatch
     """A lesson with the same questions; its rows do not count."""
     mixed: bool = False
 
-    def lesson(self, moment: Moment, crew: Crew) -> Lesson:
+    def lesson(self, moment: RunPosition, crew: RankSplit) -> StepBatch:
         """The rows of a step, all at once."""
         like = self.like
-        return Lesson((self.make(moment.step),), like.objectives, like.apart, like.place, like.length)
+        return StepBatch(
+            (self.make(moment.step),), like.objectives, like.isolate_documents, like.task_name, like.max_length
+        )
 
     def stage_at(self, share: float) -> int:
         """There is one stage."""
         return 0
 
-    def trial(self) -> tuple[Lesson, ...]:
+    def trial(self) -> tuple[StepBatch, ...]:
         """Nothing is judged."""
         return ()
 
@@ -66,7 +68,7 @@ class Timed:
     tokens: float
     loss: float
     gib: float
-    lessons: tuple[Lesson, ...] = ()
+    lessons: tuple[StepBatch, ...] = ()
     places: float = 0.0
     """Tokens that were computed: those of the lessons, and what filled batches up to round shapes."""
     shapes: int = 0
@@ -104,21 +106,24 @@ class Mark:
         return end.clock - self.clock
 
 
-def learn(worker: Worker, course: Course, steps: int) -> Timed:
+def learn(worker: StepRunner, course: BatchSource, steps: int) -> Timed:
     """Take steps as the loop does, the last ones on the clock."""
-    device, crew = worker.run.device, Crew(ALONE.rank, ALONE.world, worker.run.micro)
-    queued: deque[tuple[Numbers, float]] = deque()
-    lessons: list[Lesson] = []
+    device, crew = (
+        worker.config.device,
+        RankSplit(SINGLE_PROCESS.rank, SINGLE_PROCESS.world_size, worker.config.microbatch_tokens),
+    )
+    queued: deque[tuple[AsyncScalars, float]] = deque()
+    lessons: list[StepBatch] = []
     waits: list[float] = []
     places: list[int] = []
     made: list[float] = []
     asking: list[float] = []
-    recorded = isinstance(worker.repeats, Repeats)
+    recorded = isinstance(worker.graph_cache, CudaGraphCache)
     enough, seconds = (QUIET, SECONDS) if recorded else (WARM, 0.0)
     shapes, quiet, since = _shapes(worker), -1, time.perf_counter()
     began: Mark | None = None
-    set_rate(worker.optimizer, 1.0)
-    with Loader.open(course, crew, worker.run) as loader:
+    set_lr(worker.optimizer, 1.0)
+    with Prefetcher.open(course, crew, worker.config) as loader:
         coming = _asked(loader, 0, made)
         for step in range(PATIENT + steps):
             quiet, since = (quiet + 1, since) if _shapes(worker) == shapes else (0, time.perf_counter())
@@ -128,17 +133,17 @@ def learn(worker: Worker, course: Course, steps: int) -> Timed:
                 began = Mark(device)
                 waits, lessons, places, asking = [], [], [], []
                 made.clear()
-            loaded, waited = coming.take()
+            loaded, waited = coming.wait()
             coming = _asked(loader, step + 1, made)
-            counts, before = loaded.lesson.asked(), time.perf_counter()
-            queued.append((worker.take(loaded, counts, step), max(counts[0], 1)))
+            counts, before = loaded.step_batch.num_predictions(), time.perf_counter()
+            queued.append((worker.run(loaded, counts, step), max(counts[0], 1)))
             asking.append(time.perf_counter() - before)
-            if len(queued) > worker.queue:
+            if len(queued) > worker.max_in_flight:
                 said, count = queued.popleft()
                 loss = said.read()[1] / count
             waits.append(waited)
             places.append(sum(len(batch.tokens.ids_T) for batch in loaded.batches))
-            lessons.append(loaded.lesson)
+            lessons.append(loaded.step_batch)
             if began and len(lessons) == steps:
                 break
         assert began is not None
@@ -146,37 +151,37 @@ def learn(worker: Worker, course: Course, steps: int) -> Timed:
     loss = [said.read()[1] / count for said, count in queued][-1] if queued else loss
     most, shapes = gib(device), _shapes(worker)
     ready = _again(worker, lessons, step)
-    tokens, waited, filled = (sum(some) / steps for some in ([one.tokens for one in lessons], waits, places))
+    tokens, waited, filled = (sum(some) / steps for some in ([one.num_tokens for one in lessons], waits, places))
     host = (sum(some) / max(len(some), 1) for some in (made, asking))
     return Timed(seconds, waited, ready, tokens, loss, most, tuple(lessons), filled, shapes[0], *host)
 
 
-def _asked(loader: Loader, step: int, made: list[float]) -> Coming:
+def _asked(loader: Prefetcher, step: int, made: list[float]) -> PendingBatch:
     """A lesson that is being made; how long the one takes that is begun meanwhile will be noted."""
     began = time.perf_counter()
-    coming = loader.ask(Moment(step, 0.0))
-    assert loader.foreseen
-    loader.foreseen.future.add_done_callback(lambda _: made.append(time.perf_counter() - began))
+    coming = loader.request(RunPosition(step, 0.0))
+    assert loader.prefetched
+    loader.prefetched.future.add_done_callback(lambda _: made.append(time.perf_counter() - began))
     return coming
 
 
-def _again(worker: Worker, lessons: Sequence[Lesson], step: int) -> float:
+def _again(worker: StepRunner, lessons: Sequence[StepBatch], step: int) -> float:
     """Seconds of a step from lessons that lie ready."""
-    held = [Loaded.of(lesson, worker.run.device, worker.run.fixed) for lesson in lessons]
-    queued: deque[Numbers] = deque()
-    settle(worker.run.device)
-    began = Mark(worker.run.device)
+    held = [DeviceBatch.of(lesson, worker.config.device, worker.config.has_few_shapes) for lesson in lessons]
+    queued: deque[AsyncScalars] = deque()
+    settle(worker.config.device)
+    began = Mark(worker.config.device)
     for loaded in held:
-        queued.append(worker.take(loaded, loaded.lesson.asked(), step))
-        if len(queued) > worker.queue:
+        queued.append(worker.run(loaded, loaded.step_batch.num_predictions(), step))
+        if len(queued) > worker.max_in_flight:
             queued.popleft().read()
-    return began.until(Mark(worker.run.device)) / len(held)
+    return began.until(Mark(worker.config.device)) / len(held)
 
 
-def _shapes(worker: Worker) -> tuple[int, int]:
+def _shapes(worker: StepRunner) -> tuple[int, int]:
     """In how many shapes batches came, and for how many of them a step was recorded."""
-    repeats = worker.repeats
-    return (len(repeats.met), len(repeats.recordings)) if isinstance(repeats, Repeats) else (0, 0)
+    repeats = worker.graph_cache
+    return (len(repeats.seen_shapes), len(repeats.captured)) if isinstance(repeats, CudaGraphCache) else (0, 0)
 
 
 def matmul_rate(device: torch.device) -> float:

@@ -18,34 +18,41 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from unmask.keys import Key, Lane, below
-from unmask.nets.model import Model
+from unmask.keys import DrawPurpose, Key, randint
+from unmask.nets.model import EncoderWithHeads
 from unmask.nets.sizes import SIZES
-from unmask.nets.transformer import draw_weights
-from unmask.nets.trunk import Trunk
-from unmask.objectives.part import Learnable
-from unmask.optimising import AdamW, Descent
+from unmask.nets.transformer import init_weights
+from unmask.nets.trunk import TransformerConfig
+from unmask.objectives.part import TrainableObjective
+from unmask.optimising import AdamW, OptimConfig
 from unmask.ragged import offsets
 from unmask.records import Ints
-from unmask.train.budget import Steps
+from unmask.train.budget import StepBudget
 from unmask.train.loop import train
-from unmask.train.processes import Processes
-from unmask.train.run import Run, choose_device, choose_micro, choose_precision
-from unmask.train.training import Training
-from unmask.tune.course import Labelled
-from unmask.tune.encode import Encoded
-from unmask.tune.exercise import Exercise, RowFacts
-from unmask.tune.judge import Judge
+from unmask.train.processes import DistContext
+from unmask.train.run import RunConfig, pick_device, pick_microbatch, pick_precision
+from unmask.train.training import TrainingSpec
+from unmask.tune.course import EpochBatches
+from unmask.tune.encode import EncodedRows
+from unmask.tune.exercise import EncodedDataset, RowClasses
+from unmask.tune.judge import Classification
 from unmask.tune.policies.adapter import Adapter
-from unmask.tune.policies.frozen import Frozen
-from unmask.tune.policies.layers import Layers
-from unmask.tune.policies.top import Top
-from unmask.tune.policy import Full, Policy, paces_of, trained
-from unmask.tune.remember import remembered
-from unmask.tune.start import Origin, new_learner
+from unmask.tune.policies.frozen import FrozenEncoder
+from unmask.tune.policies.layers import ScalarMixing
+from unmask.tune.policies.top import TopLayers
+from unmask.tune.policy import FullFineTuning, Method, count_trained, param_lrs
+from unmask.tune.remember import with_feature_cache
+from unmask.tune.start import StartFrom, build_model
 
 VOCABULARY, LENGTH, BATCH, SHORTEST = 8000, 128, 32, 8
-POLICIES: tuple[Policy, ...] = (Full(), Frozen(cache=False), Frozen(), Layers(), Adapter(), Top(1))
+POLICIES: tuple[Method, ...] = (
+    FullFineTuning(),
+    FrozenEncoder(cache_features=False),
+    FrozenEncoder(),
+    ScalarMixing(),
+    Adapter(),
+    TopLayers(1),
+)
 
 
 @dataclass(frozen=True)
@@ -60,14 +67,12 @@ class Times:
 def main() -> None:
     wish = _wishes()
     model, course = _model(wish.size), _course(wish.rows)
-    print(
-        f"{wish.size}: {wish.rows:,} rows, {len(course.learned.rows.ids):,} tokens, {torch.get_num_threads()} threads"
-    )
+    print(f"{wish.size}: {wish.rows:,} rows, {len(course.train.rows.ids):,} tokens, {torch.get_num_threads()} threads")
     print(f"{'policy':<24}{'trained':>12}{'first epoch':>14}{'later':>12}{'faster than full':>18}")
     full = float("nan")
     for policy in POLICIES:
         times = _time(policy, model, course, wish.epochs)
-        full = times.later if isinstance(policy, Full) else full
+        full = times.later if isinstance(policy, FullFineTuning) else full
         told = f"{policy.name}{'' if getattr(policy, 'cache', True) else ', nothing kept'}"
         print(
             f"{told:<24}{times.moving:>12,}{times.first:>12.2f} s{times.later:>10.3f} s{full / times.later:>16.1f} x",
@@ -75,52 +80,57 @@ def main() -> None:
         )
 
 
-def _time(policy: Policy, model: Model, course: Labelled, epochs: int) -> Times:
-    learner = new_learner(model, (course.objective,), 0, Origin.PRETRAINED)
-    policy.equip(learner, 0)
-    device = choose_device()
-    run = Run(
-        device=device, precision=choose_precision(device), micro=choose_micro(device), keep=1, trials=1, save_minutes=60
+def _time(policy: Method, model: EncoderWithHeads, course: EpochBatches, epochs: int) -> Times:
+    learner = build_model(model, (course.objective,), 0, StartFrom.PRETRAINED)
+    policy.add_modules(learner, 0)
+    device = pick_device()
+    run = RunConfig(
+        device=device,
+        precision=pick_precision(device),
+        microbatch_tokens=pick_microbatch(device),
+        keep_checkpoints=1,
+        num_evals=1,
+        save_every_minutes=60,
     )
-    steps, ends = course.steps(1), []
+    steps, ends = course.num_steps(1), []
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        with remembered(course, learner, policy.remembers, run, Path(folder)) as known:
-            training = Training(
-                learner=learner,
-                course=known,
-                descent=Descent(AdamW(1e-4, correct_bias=True), policy.schedule),
-                budget=Steps(steps * epochs),
+        with with_feature_cache(course, learner, policy.caches, run, Path(folder)) as known:
+            training = TrainingSpec(
+                model=learner,
+                source=known,
+                optim=OptimConfig(AdamW(1e-4, bias_correction=True), policy.schedule),
+                budget=StepBudget(steps * epochs),
                 seed=0,
-                paces=paces_of(policy, learner),
+                param_lr=param_lrs(policy, learner),
             )
             hear = lambda line: ends.append(time.perf_counter()) if line["kind"] == "step" else None  # noqa: E731
-            train(training, run, Processes(0, 1, device), Path(folder), [hear])
+            train(training, run, DistContext(0, 1, device), Path(folder), [hear])
     later = (ends[-1] - ends[steps - 1]) / (epochs - 1)
-    return Times(ends[steps - 1] - began, later, trained(learner, policy).moving)
+    return Times(ends[steps - 1] - began, later, count_trained(learner, policy).num_trained)
 
 
-def _model(size: str) -> Model:
+def _model(size: str) -> EncoderWithHeads:
     shape = SIZES[size]
-    trunk = Trunk(depth=shape.depth, width=shape.width, heads=shape.heads, inner=shape.inner)
-    model = Model(trunk, VOCABULARY, LENGTH)
-    draw_weights(model, trunk.spread, torch.Generator().manual_seed(0))
+    trunk = TransformerConfig(depth=shape.depth, width=shape.width, heads=shape.heads, ffn_width=shape.ffn_width)
+    model = EncoderWithHeads(trunk, VOCABULARY, LENGTH)
+    init_weights(model, trunk.init_std, torch.Generator().manual_seed(0))
     return model
 
 
-def _course(rows: int) -> Labelled:
+def _course(rows: int) -> EpochBatches:
     """Rows of every length alike, two classes, a tenth as many rows to be judged by."""
-    objective: Learnable = Judge(2)
-    return Labelled(_exercise(rows, "learned"), _exercise(rows // 10, "judged"), objective, BATCH, LENGTH, 0)
+    objective: TrainableObjective = Classification(2)
+    return EpochBatches(_exercise(rows, "learned"), _exercise(rows // 10, "judged"), objective, BATCH, LENGTH, 0)
 
 
-def _exercise(rows: int, name: str) -> Exercise:
+def _exercise(rows: int, name: str) -> EncodedDataset:
     key = Key.of(0, name)
-    lengths: Ints = SHORTEST + below(key.draws(Lane.LENGTH, rows), LENGTH - SHORTEST + 1)
+    lengths: Ints = SHORTEST + randint(key.bits(DrawPurpose.LENGTH, rows), LENGTH - SHORTEST + 1)
     begin = offsets(lengths)
-    ids = below(key.draws(Lane.TOKEN, int(begin[-1])), VOCABULARY).astype(np.int32)
-    encoded = Encoded(ids, np.zeros(len(ids), dtype=np.uint8), begin, 0)
-    return Exercise(encoded, RowFacts("judge", below(key.draws(Lane.PLAN, rows), 2)))
+    ids = randint(key.bits(DrawPurpose.TOKEN, int(begin[-1])), VOCABULARY).astype(np.int32)
+    encoded = EncodedRows(ids, np.zeros(len(ids), dtype=np.uint8), begin, 0)
+    return EncodedDataset(encoded, RowClasses("judge", randint(key.bits(DrawPurpose.PLAN, rows), 2)))
 
 
 def _wishes() -> argparse.Namespace:

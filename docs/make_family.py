@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from unmask.codec import override_all
-from unmask.family import home, member, members, parameters, sizes
+from unmask.codec import override_many
+from unmask.family import count_parameters, member, members, module_of, sizes
 
 HERE = Path(__file__).parent
 HEAD = """# The family
@@ -71,7 +71,7 @@ def _sizes() -> str:
     lines = [f"| member | {' | '.join(names)} |", "|---|" + "---:|" * len(names)]
     for recipe in members():
         known = sizes(recipe.name)
-        told = (f"{parameters(member(recipe.name, size)):,}" if size in known else "" for size in names)
+        told = (f"{count_parameters(member(recipe.name, size)):,}" if size in known else "" for size in names)
         lines.append(f"| {recipe.name} | {' | '.join(told)} |")
     return "\n".join(lines) + "\n"
 
@@ -81,7 +81,7 @@ def _table(wishes: Sequence[tuple[str, ...]]) -> str:
     lines = ["| wish | words |", "|---|---|"]
     for wish, *words in wishes:
         changes = [word.replace("TASK", "stages.*.tasks.0").partition("=") for word in words]
-        override_all(member("bert"), [(path, typed) for path, _, typed in changes])
+        override_many(member("bert"), [(path, typed) for path, _, typed in changes])
         told = " ".join(f'--set "{word}"' for word in words).replace("TASK", "stages.*.tasks.0")
         lines.append(f"| {wish} | `{told}` |")
     return "\n".join(lines) + "\n"
@@ -89,7 +89,7 @@ def _table(wishes: Sequence[tuple[str, ...]]) -> str:
 
 def _changes(name: str) -> str:
     """What the file of a member says about itself, without its first line."""
-    return (home(name).__doc__ or "").partition("\n\n")[2].strip() + "\n"
+    return (module_of(name).__doc__ or "").partition("\n\n")[2].strip() + "\n"
 
 
 def _shown(*words: str) -> str:

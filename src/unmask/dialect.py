@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Dialect(StrEnum):
+class ModelType(StrEnum):
     """A family of classes. Its value is what `config.json` calls the model type."""
 
     BERT = "bert"

@@ -20,16 +20,16 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 import unmask.recipes
-from unmask.dialect import Dialect
+from unmask.dialect import ModelType
 from unmask.errors import RecipeError, UserError
-from unmask.nets.parameters import pooler_parameters, trunk_parameters
+from unmask.nets.parameters import encoder_parameters, pooler_parameters
 from unmask.nets.sizes import SIZES, Size
 from unmask.tasks import Recipe
 
 
 def members() -> tuple[Recipe, ...]:
     """Every member, the root first, then by year and name."""
-    found = [_ours(name) for name in _names()]
+    found = [_load_member(name) for name in _names()]
     return tuple(sorted(found, key=lambda recipe: (recipe.parent != "", recipe.year, recipe.name)))
 
 
@@ -46,67 +46,67 @@ def member(name: str, size: str = "") -> Recipe:
         raise RecipeError(
             f"There is no member '{plain}'. There are: {', '.join(known)}; or point at your_file.py:name."
         )
-    return _form(plain, form, size) if form else _ours(plain, size)
+    return _load_form(plain, form, size) if form else _load_member(plain, size)
 
 
 def sizes(name: str) -> Mapping[str, Size]:
     """The sizes of a member: those that its file names, else the published sizes of BERT."""
-    found: Mapping[str, Size] = getattr(home(name), "SIZES", SIZES)
+    found: Mapping[str, Size] = getattr(module_of(name), "SIZES", SIZES)
     return found
 
 
-def home(name: str) -> ModuleType:
+def module_of(name: str) -> ModuleType:
     """The file of a member."""
-    return importlib.import_module(f"unmask.recipes.{_in_python(name)}")
+    return importlib.import_module(f"unmask.recipes.{_python_name(name)}")
 
 
-def parameters(recipe: Recipe) -> int:
+def count_parameters(recipe: Recipe) -> int:
     """How large a member is with the vocabulary and the row length of its recipe, as papers and `transformers` count.
 
     Counted are embeddings, layers and the pooler over the first token, also where nothing trains it (RoBERTa), but no
     head. ELECTRA's class has no pooler, and its generator does not count.
     """
-    pooler = 0 if recipe.dialect is Dialect.ELECTRA else pooler_parameters(recipe.trunk)
-    return trunk_parameters(recipe.trunk, recipe.tokenizer.size, recipe.length) + pooler
+    pooler = 0 if recipe.model_type is ModelType.ELECTRA else pooler_parameters(recipe.network)
+    return encoder_parameters(recipe.network, recipe.tokenizer.size, recipe.max_length) + pooler
 
 
 def _names() -> list[str]:
     return [module.name.replace("_", "-") for module in pkgutil.iter_modules(unmask.recipes.__path__)]
 
 
-def _in_python(name: str) -> str:
+def _python_name(name: str) -> str:
     return name.replace("-", "_")
 
 
-def _ours(name: str, size: str = "") -> Recipe:
-    return _checked(_call(home(name), name, size), name)
+def _load_member(name: str, size: str = "") -> Recipe:
+    return _require_recipe(_build(module_of(name), name, size), name)
 
 
-def _form(name: str, form: str, size: str) -> Recipe:
+def _load_form(name: str, form: str, size: str) -> Recipe:
     """Another recipe in the file of a member."""
-    module = home(name)
-    made = {one: inspect.signature(getattr(module, one)).return_annotation for one in _recipes(module)}
-    forms = [one for one, returned in made.items() if returned == "Recipe" and one != _in_python(name)]
+    module = module_of(name)
+    made = {one: inspect.signature(getattr(module, one)).return_annotation for one in _recipe_names(module)}
+    forms = [one for one, returned in made.items() if returned == "Recipe" and one != _python_name(name)]
     if form not in forms:
         raise RecipeError(f"{name} has no form '{form}'. It has: {', '.join(forms) or 'none but itself'}.")
-    return _checked(_call(module, form, size), f"{name}:{form}")
+    return _require_recipe(_build(module, form, size), f"{name}:{form}")
 
 
 def _from_file(path: str, name: str, size: str) -> Recipe:
     if not Path(path).is_file():
         raise RecipeError(f"{path}: there is no such file to take a recipe from.")
-    module = _load(path)
-    recipes = ", ".join(_recipes(module)) or "no recipe at all"
+    module = _import_file(path)
+    recipes = ", ".join(_recipe_names(module)) or "no recipe at all"
     if not name:
         raise RecipeError(f"{path} is a file that may hold several recipes: add :name. It has {recipes}.")
     if not hasattr(module, name):
         raise RecipeError(f"{path} has no '{name}'; it has {recipes}.")
-    with _told(path, f"{path}:{name}"):
-        recipe = _call(module, name, size)
-    return _checked(recipe, f"{path}:{name}")
+    with _explain_errors(path, f"{path}:{name}"):
+        recipe = _build(module, name, size)
+    return _require_recipe(recipe, f"{path}:{name}")
 
 
-def _load(path: str) -> ModuleType:
+def _import_file(path: str) -> ModuleType:
     """The user's file as a module, which Python knows: a dataclass is built and read by the names of its module."""
     source = Path(path).read_bytes()
     spec = importlib.util.spec_from_file_location(f"own_recipe.{Path(path).stem}", path)
@@ -119,7 +119,7 @@ def _load(path: str) -> ModuleType:
     spec.loader_state = source
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     try:
-        with _told(path, path):
+        with _explain_errors(path, path):
             exec(compile(source, path, "exec", dont_inherit=True), vars(module))
     except BaseException:
         del sys.modules[spec.name]
@@ -127,7 +127,7 @@ def _load(path: str) -> ModuleType:
     return module
 
 
-def _recipes(module: ModuleType) -> list[str]:
+def _recipe_names(module: ModuleType) -> list[str]:
     """The names under which a file may hold a recipe: functions that it defines, and recipes."""
     return [
         name
@@ -138,7 +138,7 @@ def _recipes(module: ModuleType) -> list[str]:
 
 
 @contextmanager
-def _told(path: str, otherwise: str) -> Iterator[None]:
+def _explain_errors(path: str, otherwise: str) -> Iterator[None]:
     """Turn whatever goes wrong in a user's file into one sentence with the innermost line of that file."""
     try:
         yield
@@ -155,8 +155,8 @@ def _told(path: str, otherwise: str) -> Iterator[None]:
         raise RecipeError(f"{where}: {kind}{said}".rstrip(".: ") + ".") from error
 
 
-def _call(module: ModuleType, name: str, size: str) -> object:
-    make: object = getattr(module, _in_python(name), None)
+def _build(module: ModuleType, name: str, size: str) -> object:
+    make: object = getattr(module, _python_name(name), None)
     if not size:
         return make() if callable(make) else make
     known: Mapping[str, Size] = getattr(module, "SIZES", SIZES)
@@ -167,7 +167,7 @@ def _call(module: ModuleType, name: str, size: str) -> object:
     return make(known[size])
 
 
-def _checked(recipe: object, where: str) -> Recipe:
+def _require_recipe(recipe: object, where: str) -> Recipe:
     if not isinstance(recipe, Recipe):
         raise RecipeError(f"{where} should be a function that returns a Recipe, found {type(recipe).__name__}.")
     return recipe

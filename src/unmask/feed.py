@@ -14,63 +14,65 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unmask.examples.plan import Plan, build
-from unmask.examples.visits import Renew, Visits
+from unmask.examples.plan import RowPlan, build_rows
+from unmask.examples.visits import EpochSampler, MaskingMode
 from unmask.keys import Key
-from unmask.records import Cloze, Example, Fact, Instance, Ints
+from unmask.records import Cloze, InputsAndTargets, Ints, RowBatch, RowClass
 from unmask.shards.corpus import Corpus
 from unmask.tasks import Recipe, Task
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
+class TaskBatches:
     """The rows of one task, in the order in which they are read."""
 
     task: Task
     corpus: Corpus
-    plan: Plan
-    visits: Visits
+    plan: RowPlan
+    sampler: EpochSampler
 
     @staticmethod
-    def of(recipe: Recipe, corpus: Corpus, seed: int, stage: int = 0, task: int = 0) -> Feed:
+    def of(recipe: Recipe, corpus: Corpus, seed: int, stage: int = 0, task: int = 0) -> TaskBatches:
         """The feed of one task of a member; refuses a corpus that was not segmented into what the member reads."""
-        recipe.check(corpus.layers, str(corpus.folder))
-        return Feed.plan_for(recipe.stages[stage].tasks[task], corpus, recipe.stages[stage].length, recipe.renew, seed)
+        recipe.check_corpus(corpus.layers, str(corpus.folder))
+        return TaskBatches.for_task(
+            recipe.stages[stage].tasks[task], corpus, recipe.stages[stage].max_length, recipe.masking, seed
+        )
 
     @staticmethod
-    def plan_for(task: Task, corpus: Corpus, length: int, renew: Renew, seed: int) -> Feed:
+    def for_task(task: Task, corpus: Corpus, max_length: int, masking: MaskingMode, seed: int) -> TaskBatches:
         """The feed of a bare task: rows of at most `length` tokens."""
-        key = Key.of(seed, task.name, length)
-        plan = task.examples.plan(corpus, length, key.fold("plan"))
-        return Feed(task, corpus, plan, Visits(len(plan), renew, key))
+        key = Key.of(seed, task.name, max_length)
+        plan = task.examples.plan(corpus, max_length, key.fold_in("plan"))
+        return TaskBatches(task, corpus, plan, EpochSampler(len(plan), masking, key))
 
-    def __call__(self, step: int, rows: int, part: slice = slice(None)) -> Instance:
+    def __call__(self, step: int, rows: int, part: slice = slice(None)) -> InputsAndTargets:
         """The rows of a step, or only some of them: what one of several processes takes."""
-        return self.at(step * rows + np.arange(rows)[part])
+        return self.batch_at(step * rows + np.arange(rows)[part])
 
-    def at(self, visits: Ints) -> Instance:
+    def batch_at(self, sample_indices: Ints) -> InputsAndTargets:
         """The rows of these visits, corrupted."""
-        row, key = self.visits(visits)
-        return self.task.corrupt(self.example(row), self.corpus.vocab, key)
+        row, key = self.sampler(sample_indices)
+        return self.task.corruption(self.build_rows(row), self.corpus.vocab, key)
 
-    def example(self, row: Ints) -> Example:
+    def build_rows(self, row: Ints) -> RowBatch:
         """Rows of the plan with nothing hidden."""
-        return build(self.corpus, self.plan, row, self.task.examples.frame, self.corpus.vocab)
+        return build_rows(self.corpus, self.plan, row, self.task.examples.template, self.corpus.vocab)
 
 
-def padded(instance: Instance, pad: int, ignore: int = -100) -> dict[str, Ints]:
+def to_padded(instance: InputsAndTargets, pad_id: int, ignore_index: int = -100) -> dict[str, Ints]:
     """A cloze as the padded arrays that most training code expects: ids, segments, mask and labels.
 
     Labels hold the true id at the chosen positions and `ignore` everywhere else.
     """
     inputs = instance.inputs
     real = np.arange(int(np.diff(inputs.rows).max())) < np.diff(inputs.rows)[:, None]
-    labels = np.full(len(inputs.ids), ignore, dtype=np.int64)
+    labels = np.full(len(inputs.ids), ignore_index, dtype=np.int64)
     facts: dict[str, Ints] = {}
     for target in instance.targets:
         if isinstance(target, Cloze):
             labels[target.positions] = target.answers
-        elif isinstance(target, Fact):
+        elif isinstance(target, RowClass):
             facts[target.name] = target.value
 
     def grid(flat: Ints, empty: int) -> Ints:
@@ -79,9 +81,9 @@ def padded(instance: Instance, pad: int, ignore: int = -100) -> dict[str, Ints]:
         return out
 
     return {
-        "input_ids": grid(inputs.ids.astype(np.int64), pad),
+        "input_ids": grid(inputs.ids.astype(np.int64), pad_id),
         "token_type_ids": grid(inputs.segment.astype(np.int64), 0),
         "attention_mask": real.astype(np.int64),
-        "labels": grid(labels, ignore),
+        "labels": grid(labels, ignore_index),
         **facts,
     }

@@ -24,7 +24,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-Words: TypeAlias = npt.NDArray[np.uint64]
+UInts: TypeAlias = npt.NDArray[np.uint64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -33,7 +33,7 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 _HIGH, _MIDDLE, _LOW = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
-class Lane(IntEnum):
+class DrawPurpose(IntEnum):
     """What a draw is for. Two purposes of one row never read the same words."""
 
     PLAN = 0
@@ -52,32 +52,32 @@ class Lane(IntEnum):
 class Key:
     """An address: one 64-bit state, or an array of them (one for each row)."""
 
-    state: Words
+    state: UInts
 
     @staticmethod
     def of(seed: int, *parts: int | str) -> Key:
         """Start an address from a seed and the fixed parts that follow it."""
-        return Key(np.asarray(seed & 0xFFFFFFFFFFFFFFFF, dtype=np.uint64)).fold(*parts)
+        return Key(np.asarray(seed & 0xFFFFFFFFFFFFFFFF, dtype=np.uint64)).fold_in(*parts)
 
-    def fold(self, *parts: int | str | Integers) -> Key:
+    def fold_in(self, *parts: int | str | Integers) -> Key:
         """Extend the address. An array part gives one key for each of its numbers."""
         state = self.state
         with np.errstate(over="ignore"):
             for part in parts:
-                state = _mix(_mix(state + _GOLDEN) ^ _word(part))
+                state = _mix(_mix(state + _GOLDEN) ^ _to_uint64(part))
         return Key(state)
 
-    def draws(self, lane: Lane, count: int) -> Words:
+    def bits(self, purpose: DrawPurpose, count: int) -> UInts:
         """The first `count` words of a lane: shape `(*rows, count)`."""
         with np.errstate(over="ignore"):
-            base = self.fold(int(lane)).state
+            base = self.fold_in(int(purpose)).state
             return _mix(base[..., None] + np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN)
 
-    def spread(self, lane: Lane, rows: Integers) -> Words:
+    def bits_per_token(self, purpose: DrawPurpose, rows: Integers) -> UInts:
         """One word for every position of ragged rows, laid out flat. `rows` holds the offsets of the rows."""
         lengths = np.diff(rows)
         with np.errstate(over="ignore"):
-            base = self.fold(int(lane)).state
+            base = self.fold_in(int(purpose)).state
             if len(lengths) and (lengths == lengths[0]).all():
                 counter = np.arange(1, int(lengths[0]) + 1, dtype=np.uint64) * _GOLDEN
                 return _mix(base[:, None] + counter).reshape(-1)
@@ -85,38 +85,38 @@ class Key:
             offset = base - rows[:-1].astype(np.uint64) * _GOLDEN
             return _mix(np.repeat(offset, lengths) + counter)
 
-    def at(self, lane: Lane, row: Integers, index: Integers) -> Words:
+    def bits_at(self, purpose: DrawPurpose, row: Integers, index: Integers) -> UInts:
         """The words that `spread` gives at some positions only: `index` counts inside each `row`."""
         with np.errstate(over="ignore"):
-            base = self.fold(int(lane)).state
+            base = self.fold_in(int(purpose)).state
             return _mix(base[row] + (index + 1).astype(np.uint64) * _GOLDEN)
 
 
-def uniform(words: Words) -> npt.NDArray[np.float64]:
+def uniform(bits: UInts) -> npt.NDArray[np.float64]:
     """Uniform numbers in [0, 1) from the 53 high bits."""
-    return ((words >> np.uint64(11)) * 2.0**-53).astype(np.float64, copy=False)
+    return ((bits >> np.uint64(11)) * 2.0**-53).astype(np.float64, copy=False)
 
 
-def below(words: Words, bound: int | npt.NDArray[np.integer]) -> Integers:
+def randint(bits: UInts, bound: int | npt.NDArray[np.integer]) -> Integers:
     """Whole numbers from 0 to `bound` - 1. The bias is below `bound` / 2**32, i.e. not measurable for vocabularies."""
     limit = np.asarray(bound).astype(np.uint64)
-    return (((words >> np.uint64(32)) * limit) >> np.uint64(32)).astype(np.int64)
+    return (((bits >> np.uint64(32)) * limit) >> np.uint64(32)).astype(np.int64)
 
 
-def choose(words: Words, shares: npt.ArrayLike) -> Integers:
+def categorical(bits: UInts, weights: npt.ArrayLike) -> Integers:
     """The index of a share drawn in proportion: `choose(words, (0.8, 0.1, 0.1))` is 0 for eight in ten."""
-    edges = np.cumsum(np.asarray(shares, dtype=np.float64))
-    return np.searchsorted(edges[:-1] / edges[-1], uniform(words), side="right").astype(np.int64)
+    edges = np.cumsum(np.asarray(weights, dtype=np.float64))
+    return np.searchsorted(edges[:-1] / edges[-1], uniform(bits), side="right").astype(np.int64)
 
 
-def permute(index: Integers, size: int, key: Key) -> Integers:
+def permuted_index(index: Integers, size: int, key: Key) -> Integers:
     """Where each index goes in a keyed permutation of `size` numbers, without ever holding the permutation.
 
     Twelve Feistel rounds (four favour some places when there are few) over two digits, whose pairs are a little more
     than `size`; a result outside is walked on until it falls inside, so every index has exactly one image.
     """
     wide = math.isqrt(max(size - 1, 0)) + 1
-    rounds = key.draws(Lane.SHUFFLE, 12)
+    rounds = key.bits(DrawPurpose.SHUFFLE, 12)
     result = np.asarray(index, dtype=np.uint64).copy()
     outside = np.ones(result.shape, dtype=bool)
     while outside.any():
@@ -125,7 +125,7 @@ def permute(index: Integers, size: int, key: Key) -> Integers:
     return result.astype(np.int64)
 
 
-def _feistel(value: Words, wide: int, high: int, rounds: Words) -> Words:
+def _feistel(value: UInts, wide: int, high: int, rounds: UInts) -> UInts:
     """Each digit in turn moves on by what the other one says; `wide` and `high` are how many values they have."""
     columns, rows = np.uint64(wide), np.uint64(high)
     left, right = value // columns, value % columns
@@ -136,7 +136,7 @@ def _feistel(value: Words, wide: int, high: int, rounds: Words) -> Words:
     return left * columns + right
 
 
-def _word(part: int | str | Integers) -> Words:
+def _to_uint64(part: int | str | Integers) -> UInts:
     if isinstance(part, str):
         return np.asarray(int.from_bytes(hashlib.blake2b(part.encode(), digest_size=8).digest(), "little"), np.uint64)
     if isinstance(part, int):
@@ -144,7 +144,7 @@ def _word(part: int | str | Integers) -> Words:
     return part.astype(np.uint64)
 
 
-def _mix(z: Words) -> Words:
+def _mix(z: UInts) -> UInts:
     """In place as far as it goes, which spares large arrays some memory to be taken and given back."""
     mixed = z >> _HIGH
     mixed ^= z

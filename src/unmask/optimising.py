@@ -17,15 +17,15 @@ from unmask.errors import RecipeError
 Betas: TypeAlias = tuple[float, float]
 
 
-def _check_adam(who: str, rate: float, betas: Betas, epsilon: float, decay: float) -> None:
-    _need(who, "a positive rate", rate, rate > 0)
+def _check_adam(who: str, lr: float, betas: Betas, eps: float, weight_decay: float) -> None:
+    _require(who, "a positive rate", lr, lr > 0)
     for beta in betas:
-        _need(who, "betas of at least 0 and below 1", beta, 0 <= beta < 1)
-    _need(who, "a positive epsilon", epsilon, epsilon > 0)
-    _need(who, "a decay of at least 0", decay, decay >= 0)
+        _require(who, "betas of at least 0 and below 1", beta, 0 <= beta < 1)
+    _require(who, "a positive epsilon", eps, eps > 0)
+    _require(who, "a decay of at least 0", weight_decay, weight_decay >= 0)
 
 
-def _need(who: str, what: str, found: float, holds: bool) -> None:
+def _require(who: str, what: str, found: float, holds: bool) -> None:
     if not holds or not math.isfinite(found):
         raise RecipeError(f"{who} needs {what}; found {found}. Change that number in the recipe.")
 
@@ -39,15 +39,15 @@ class AdamW:
     two dimensions (norms and biases) do not decay. RoBERTa (Liu et al., 2019) takes betas (0.9, 0.98).
     """
 
-    rate: float
+    lr: float
     """The highest learning rate; a schedule multiplies it."""
     betas: Betas = (0.9, 0.999)
-    epsilon: float = 1e-6
-    decay: float = 0.01
-    correct_bias: bool = False
+    eps: float = 1e-6
+    weight_decay: float = 0.01
+    bias_correction: bool = False
 
     def __post_init__(self) -> None:
-        _check_adam("AdamW", self.rate, self.betas, self.epsilon, self.decay)
+        _check_adam("AdamW", self.lr, self.betas, self.eps, self.weight_decay)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +58,14 @@ class LAMB:
     ALBERT's released code (Lan et al., 2019), which leaves out the bias correction of the LAMB paper.
     """
 
-    rate: float
+    lr: float
     betas: Betas = (0.9, 0.999)
-    epsilon: float = 1e-6
-    decay: float = 0.01
-    correct_bias: bool = False
+    eps: float = 1e-6
+    weight_decay: float = 0.01
+    bias_correction: bool = False
 
     def __post_init__(self) -> None:
-        _check_adam("LAMB", self.rate, self.betas, self.epsilon, self.decay)
+        _check_adam("LAMB", self.lr, self.betas, self.eps, self.weight_decay)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +77,14 @@ class StableAdamW:
     Betas and epsilon are those of ModernBERT (Warner et al., 2024).
     """
 
-    rate: float
+    lr: float
     betas: Betas = (0.9, 0.98)
-    epsilon: float = 1e-6
-    decay: float = 0.01
-    correct_bias: bool = True
+    eps: float = 1e-6
+    weight_decay: float = 0.01
+    bias_correction: bool = True
 
     def __post_init__(self) -> None:
-        _check_adam("StableAdamW", self.rate, self.betas, self.epsilon, self.decay)
+        _check_adam("StableAdamW", self.lr, self.betas, self.eps, self.weight_decay)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +95,15 @@ class Adamax:
     corrected for its start at zero; u needs no correction. Nothing decays.
     """
 
-    rate: float
+    lr: float
     betas: Betas = (0.9, 0.999)
-    epsilon: float = 1e-8
+    eps: float = 1e-8
 
     def __post_init__(self) -> None:
-        _check_adam("Adamax", self.rate, self.betas, self.epsilon, 0.0)
+        _check_adam("Adamax", self.lr, self.betas, self.eps, 0.0)
 
 
-class Balance(StrEnum):
+class LossWeighting(StrEnum):
     """How the losses of a step are weighed against each other."""
 
     FIXED = "fixed"
@@ -113,7 +113,7 @@ class Balance(StrEnum):
     has a price (Kendall, Gal and Cipolla, 2018)."""
 
 
-class Sizing(StrEnum):
+class UpdateScale(StrEnum):
     """How large Muon's orthogonal update is made for a matrix of A rows and B columns."""
 
     ORIGINAL = "original"
@@ -130,48 +130,48 @@ class Muon:
     biases have no such geometry and are moved by `rest`. The decay of 0.1 is that of Liu et al. (2025).
     """
 
-    rate: float
-    rest: AdamW
+    lr: float
+    adamw: AdamW
     momentum: float = 0.95
-    decay: float = 0.1
-    rounds: int = 5
-    sizing: Sizing = Sizing.MATCH_ADAMW
+    weight_decay: float = 0.1
+    ns_steps: int = 5
+    update_scale: UpdateScale = UpdateScale.MATCH_ADAMW
 
     def __post_init__(self) -> None:
-        _need("Muon", "a positive rate", self.rate, self.rate > 0)
-        _need("Muon", "a momentum of at least 0 and below 1", self.momentum, 0 <= self.momentum < 1)
-        _need("Muon", "a decay of at least 0", self.decay, self.decay >= 0)
-        _need("Muon", "between 1 and 99 rounds", self.rounds, 1 <= self.rounds < 100)
+        _require("Muon", "a positive rate", self.lr, self.lr > 0)
+        _require("Muon", "a momentum of at least 0 and below 1", self.momentum, 0 <= self.momentum < 1)
+        _require("Muon", "a decay of at least 0", self.weight_decay, self.weight_decay >= 0)
+        _require("Muon", "between 1 and 99 rounds", self.ns_steps, 1 <= self.ns_steps < 100)
 
 
-Optimiser: TypeAlias = AdamW | LAMB | StableAdamW | Adamax | Muon
+OptimizerConfig: TypeAlias = AdamW | LAMB | StableAdamW | Adamax | Muon
 
 
 @dataclass(frozen=True, slots=True)
 class WarmupSteps:
     """The rate rises from 0 in a straight line for this many steps; 0 for none. BERT: 10,000 of a million."""
 
-    count: int
+    num_steps: int
 
     def __post_init__(self) -> None:
-        _need("A warm-up", "a number of steps of at least 0", self.count, self.count >= 0)
+        _require("A warm-up", "a number of steps of at least 0", self.num_steps, self.num_steps >= 0)
 
 
 @dataclass(frozen=True, slots=True)
-class WarmupShare:
+class WarmupFraction:
     """The rate rises from 0 in a straight line over this share of the budget. BERT: 0.01."""
 
-    share: float
+    fraction: float
 
     def __post_init__(self) -> None:
-        _need("A warm-up", "a share of the budget of at least 0 and below 1", self.share, 0 <= self.share < 1)
+        _require("A warm-up", "a share of the budget of at least 0 and below 1", self.fraction, 0 <= self.fraction < 1)
 
 
-Warmup: TypeAlias = WarmupSteps | WarmupShare
+Warmup: TypeAlias = WarmupSteps | WarmupFraction
 NO_WARMUP = WarmupSteps(0)
 
 
-class Origin(StrEnum):
+class DecayFrom(StrEnum):
     """From where a straight fall is measured."""
 
     PEAK = "peak"
@@ -185,11 +185,11 @@ class Linear:
     """A straight fall to `end` (a share of the rate) when the budget is used up (BERT, RoBERTa, ELECTRA, SpanBERT)."""
 
     warmup: Warmup = NO_WARMUP
-    end: float = 0.0
-    origin: Origin = Origin.PEAK
+    end_factor: float = 0.0
+    decay_from: DecayFrom = DecayFrom.PEAK
 
     def __post_init__(self) -> None:
-        _need("Linear", "an end between 0 and 1, as a share of the rate", self.end, 0 <= self.end <= 1)
+        _require("Linear", "an end between 0 and 1, as a share of the rate", self.end_factor, 0 <= self.end_factor <= 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,21 +197,21 @@ class Cosine:
     """Half a cosine wave down to `end` (GPT-1, Transformer-XL, Megatron; Loshchilov and Hutter, 2016)."""
 
     warmup: Warmup = NO_WARMUP
-    end: float = 0.0
+    end_factor: float = 0.0
 
     def __post_init__(self) -> None:
-        _need("Cosine", "an end between 0 and 1, as a share of the rate", self.end, 0 <= self.end <= 1)
+        _require("Cosine", "an end between 0 and 1, as a share of the rate", self.end_factor, 0 <= self.end_factor <= 1)
 
 
 @dataclass(frozen=True, slots=True)
-class InverseRoot:
+class InverseSqrt:
     """Falls with the root of the steps: sqrt(warm-up / step) (Vaswani et al., 2017; ERNIE 2.0, MASS)."""
 
     warmup: Warmup
 
     def __post_init__(self) -> None:
-        long = self.warmup.count if isinstance(self.warmup, WarmupSteps) else self.warmup.share
-        _need("InverseRoot", "a warm-up, because the end of it sets the scale,", long, long > 0)
+        long = self.warmup.num_steps if isinstance(self.warmup, WarmupSteps) else self.warmup.fraction
+        _require("InverseRoot", "a warm-up, because the end of it sets the scale,", long, long > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,30 +222,30 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Slanted:
+class SlantedTriangular:
     """A steep rise from rate / ratio and a long fall back: the slanted triangle of ULMFiT (Howard and Ruder, 2018)."""
 
-    rise: float = 0.1
+    cut_frac: float = 0.1
     """The share of the budget that the rise takes (`cut_frac` in the paper)."""
     ratio: float = 32.0
     """How much smaller the lowest rate is than the highest."""
 
     def __post_init__(self) -> None:
-        _need("Slanted", "a rise between 0 and 1", self.rise, 0 < self.rise < 1)
-        _need("Slanted", "a ratio of at least 1", self.ratio, self.ratio >= 1)
+        _require("Slanted", "a rise between 0 and 1", self.cut_frac, 0 < self.cut_frac < 1)
+        _require("Slanted", "a ratio of at least 1", self.ratio, self.ratio >= 1)
 
 
-Schedule: TypeAlias = Linear | Cosine | InverseRoot | Constant | Slanted
+Schedule: TypeAlias = Linear | Cosine | InverseSqrt | Constant | SlantedTriangular
 
 
 @dataclass(frozen=True, slots=True)
-class Descent:
+class OptimConfig:
     """Everything that decides how a gradient becomes a step."""
 
-    optimiser: Optimiser
+    optimizer: OptimizerConfig
     schedule: Schedule
-    clip: float = 1.0
+    max_grad_norm: float = 1.0
     """The longest gradient, as one norm over all parameters: BERT 1, ELMo 10; 0 leaves it as it is (RoBERTa)."""
 
     def __post_init__(self) -> None:
-        _need("Clipping", "a norm of at least 0 (0 for none)", self.clip, self.clip >= 0)
+        _require("Clipping", "a norm of at least 0 (0 for none)", self.max_grad_norm, self.max_grad_norm >= 0)

@@ -13,14 +13,14 @@ import numpy.typing as npt
 from unmask.records import Ints
 
 
-def ranges(start: npt.NDArray[Any], length: npt.NDArray[Any]) -> Ints:
+def concat_ranges(start: npt.NDArray[Any], length: npt.NDArray[Any]) -> Ints:
     """`start[0], start[0] + 1, ...` for `length[0]` numbers, then the same for the next, in one flat array."""
     before = np.cumsum(length) - length
     flat: Ints = np.arange(int(length.sum())) + np.repeat(start - before, length)
     return flat
 
 
-def within(rows: Ints) -> Ints:
+def positions_in_rows(rows: Ints) -> Ints:
     """The position of each flat index inside its own row: 0, 1, 2, ... in every row."""
     flat: Ints = np.arange(rows[-1]) - np.repeat(rows[:-1], np.diff(rows))
     return flat

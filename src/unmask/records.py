@@ -24,10 +24,10 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Bits: TypeAlias = npt.NDArray[np.uint8]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Floats: TypeAlias = npt.NDArray[np.float32]
-Amounts: TypeAlias = npt.NDArray[np.float64]
+Doubles: TypeAlias = npt.NDArray[np.float64]
 
 
-class Layer(StrEnum):
+class UnitKind(StrEnum):
     """The units a text can be cut into, finest first."""
 
     TOKEN = "token"
@@ -39,7 +39,7 @@ class Layer(StrEnum):
     """What one side says in a conversation before the other does, or before it pauses. Other texts have none."""
 
 
-class Role(StrEnum):
+class Speaker(StrEnum):
     """Who speaks a turn of a conversation: the label of its mark."""
 
     QUERY = "Q"
@@ -80,7 +80,7 @@ NO_SPANS = Spans.of()
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class CharSpans:
     """Character spans of one layer, with a label for each span or for none (entity id, part of speech)."""
 
     spans: Spans
@@ -92,7 +92,7 @@ class Marks:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedInput:
     """A piece of input that was left out, why, and where it stood (`file:line`)."""
 
     reason: str
@@ -106,22 +106,22 @@ class Document:
 
     id: str
     text: str
-    marks: Mapping[Layer, Marks] = field(default_factory=lambda: MappingProxyType({}))
+    char_spans: Mapping[UnitKind, CharSpans] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
-        for layer, marks in self.marks.items():
+        for layer, marks in self.char_spans.items():
             if len(marks.spans) and marks.spans.end[-1] > len(self.text):
                 raise ValueError(f"document {self.id}: a {layer} mark ends beyond the text")
 
-    def __reduce__(self) -> tuple[type[Document], tuple[str, str, dict[Layer, Marks]]]:
-        return Document, (self.id, self.text, dict(self.marks))  # a mapping proxy cannot go to another process
+    def __reduce__(self) -> tuple[type[Document], tuple[str, str, dict[UnitKind, CharSpans]]]:
+        return Document, (self.id, self.text, dict(self.char_spans))  # a mapping proxy cannot go to another process
 
-    def with_marks(self, layer: Layer, marks: Marks) -> Document:
+    def with_char_spans(self, kind: UnitKind, char_spans: CharSpans) -> Document:
         """The same document with one layer added or replaced."""
-        return Document(self.id, self.text, MappingProxyType({**self.marks, layer: marks}))
+        return Document(self.id, self.text, MappingProxyType({**self.char_spans, kind: char_spans}))
 
 
-class Flag:
+class UnitFlag:
     """The bits of the unit byte that lies beside every token."""
 
     WORD = 1
@@ -145,7 +145,7 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitMap:
+class TokenUnits:
     """Which words, sentences, phrases and entities the tokens form: one byte a token.
 
     Words and sentences cover the whole text, so a start bit is enough. Phrases and entities leave gaps, so they also
@@ -159,43 +159,46 @@ class UnitMap:
         return len(self.bits)
 
     @staticmethod
-    def of(length: int, spans: Mapping[Layer, Spans]) -> UnitMap:
+    def of(length: int, spans: Mapping[UnitKind, Spans]) -> TokenUnits:
         """Units from token spans. Tokens outside every word become words of one token; sentences stretch to meet."""
         bits = np.zeros(length, dtype=np.uint8)
-        words = spans.get(Layer.WORD, NO_SPANS)
-        bits[~_covered(words, length)] |= Flag.WORD
-        bits[words.start] |= Flag.WORD
-        bits[spans.get(Layer.SENTENCE, NO_SPANS).start] |= Flag.BORDER
-        bits[spans.get(Layer.TURN, NO_SPANS).start] |= Flag.BORDER | Flag.TURN
-        bits[:1] |= Flag.BORDER
-        for layer, (start, inside) in _GAPPED.items():
+        words = spans.get(UnitKind.WORD, NO_SPANS)
+        bits[~_covered(words, length)] |= UnitFlag.WORD
+        bits[words.start] |= UnitFlag.WORD
+        bits[spans.get(UnitKind.SENTENCE, NO_SPANS).start] |= UnitFlag.BORDER
+        bits[spans.get(UnitKind.TURN, NO_SPANS).start] |= UnitFlag.BORDER | UnitFlag.TURN
+        bits[:1] |= UnitFlag.BORDER
+        for layer, (start, inside) in _WITH_GAPS.items():
             found = spans.get(layer, NO_SPANS)
             bits[found.start] |= np.uint8(start)
             bits[_covered(found, length)] |= np.uint8(inside)
-        return UnitMap(bits)
+        return TokenUnits(bits)
 
-    def replies(self, starts: Ints) -> UnitMap:
+    def with_replies(self, starts: Ints) -> TokenUnits:
         """The same units, where the turns that start at these tokens are spoken by the one who replies."""
         bits = self.bits.copy()
-        bits[starts] |= Flag.REPLY
-        return UnitMap(bits)
+        bits[starts] |= UnitFlag.REPLY
+        return TokenUnits(bits)
 
-    def spans(self, layer: Layer) -> Spans:
+    def spans(self, kind: UnitKind) -> Spans:
         """The token spans of one layer. A turn ends where the next one starts, or with the text."""
         length = len(self.bits)
-        if layer is Layer.TOKEN:
+        if kind is UnitKind.TOKEN:
             return Spans(np.arange(length), np.arange(1, length + 1))
-        if layer in _GAPPED:
-            start, inside = _GAPPED[layer]
+        if kind in _WITH_GAPS:
+            start, inside = _WITH_GAPS[kind]
             starts = np.flatnonzero(self.bits & start)
             stops = np.append(np.flatnonzero(((self.bits & inside) == 0) | ((self.bits & start) != 0)), length)
             return Spans(starts, stops[np.searchsorted(stops, starts, side="right")])
-        starts = np.flatnonzero(self.bits & _STARTS[layer])
+        starts = np.flatnonzero(self.bits & _STARTS[kind])
         return Spans(starts, np.append(starts[1:], length)[: len(starts)])
 
 
-_STARTS = {Layer.WORD: Flag.WORD, Layer.SENTENCE: Flag.SENTENCE, Layer.TURN: Flag.TURN}
-_GAPPED = {Layer.PHRASE: (Flag.PHRASE, Flag.IN_PHRASE), Layer.ENTITY: (Flag.ENTITY, Flag.IN_ENTITY)}
+_STARTS = {UnitKind.WORD: UnitFlag.WORD, UnitKind.SENTENCE: UnitFlag.SENTENCE, UnitKind.TURN: UnitFlag.TURN}
+_WITH_GAPS = {
+    UnitKind.PHRASE: (UnitFlag.PHRASE, UnitFlag.IN_PHRASE),
+    UnitKind.ENTITY: (UnitFlag.ENTITY, UnitFlag.IN_ENTITY),
+}
 
 
 def _covered(spans: Spans, length: int) -> Bools:
@@ -210,8 +213,8 @@ class TokenDoc:
     """A tokenised document: what shards store. `labels` holds one label for each span of a labelled layer."""
 
     ids: Ids
-    units: UnitMap
-    labels: Mapping[Layer, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    units: TokenUnits
+    labels: Mapping[UnitKind, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
         if len(self.ids) != len(self.units):
@@ -219,7 +222,7 @@ class TokenDoc:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class RowBatch:
     """Rows with their special tokens placed and nothing corrupted yet."""
 
     ids: Ids
@@ -227,14 +230,14 @@ class Example:
     """Which segment of a pair a token belongs to."""
     document: Ids
     """Which document of its row a token belongs to, counted from 0: attention may be kept inside it."""
-    fixed: Bools
+    protected: Bools
     """Positions that no corruption may touch: the special tokens."""
-    units: UnitMap
+    units: TokenUnits
     rows: Ints
     """Offsets: row i is `rows[i]:rows[i + 1]`."""
     facts: Mapping[str, Ints] = field(default_factory=lambda: MappingProxyType({}))
     """Truths about each row, such as `next` or `order`: one number a row."""
-    continues: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    continues_previous: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """Whether a row goes on where the previous row of its lane ended (memory models); empty when no row does."""
 
     def __len__(self) -> int:
@@ -267,7 +270,7 @@ class NextToken:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrite:
+class DecoderTarget:
     """Write these ids, row by row. `position` is where each of them stood in the original row."""
 
     ids: Ids
@@ -276,7 +279,7 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Continue:
+class ContinuationTarget:
     """Go on behind the source of a row: say these tokens, each at the position of the one before it."""
 
     positions: Ints
@@ -284,7 +287,7 @@ class Continue:
 
 
 @dataclass(frozen=True, slots=True)
-class Ordering:
+class PermutedTarget:
     """Say the tokens at `positions`, each seeing only what has a lower `rank`. Rank -1 is seen by everyone."""
 
     rank: Ids
@@ -293,7 +296,7 @@ class Ordering:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class RowClass:
     """Say a truth about each row: is B the next segment, were A and B swapped."""
 
     name: str
@@ -301,15 +304,15 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class RowValue:
     """Say a number about each row: how similar two sentences are, how many stars a review gives."""
 
     name: str
-    value: Amounts
+    value: Doubles
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
+class RowMultiLabel:
     """Say which of some labels a row has: several, one or none. One bit for each row and label."""
 
     name: str
@@ -317,7 +320,7 @@ class Labels:
 
 
 @dataclass(frozen=True, slots=True)
-class Tags:
+class TokenLabels:
     """Say a class at some tokens, in order: the entity that a word belongs to, its part of speech."""
 
     name: str
@@ -326,7 +329,7 @@ class Tags:
 
 
 @dataclass(frozen=True, slots=True)
-class Extract:
+class AnswerSpan:
     """Say where the answer begins and ends in each row, both ends counted in; at its first token if it has none."""
 
     name: str
@@ -335,15 +338,27 @@ class Extract:
 
 
 @dataclass(frozen=True, slots=True)
-class Among:
+class CandidateGroups:
     """Say which rows of a group are right: choices of a question, candidates of a query. `groups` are offsets."""
 
     name: str
     groups: Ints
-    value: Amounts
+    value: Doubles
 
 
-Target: TypeAlias = Cloze | NextToken | Rewrite | Continue | Ordering | Fact | Amount | Labels | Tags | Extract | Among
+Target: TypeAlias = (
+    Cloze
+    | NextToken
+    | DecoderTarget
+    | ContinuationTarget
+    | PermutedTarget
+    | RowClass
+    | RowValue
+    | RowMultiLabel
+    | TokenLabels
+    | AnswerSpan
+    | CandidateGroups
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,10 +376,10 @@ class Inputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
+class InputsAndTargets:
     """Inputs and targets of the same rows, made by one corruption from one draw."""
 
     inputs: Inputs
     targets: tuple[Target, ...]
-    states: tuple[Floats, ...] = ()
+    cached_states: tuple[Floats, ...] = ()
     """What a network at rest makes of the inputs, layer by layer, where that is known already; else nothing."""

@@ -8,18 +8,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unmask.corrupt.part import Corrupt
-from unmask.dialect import Dialect
+from unmask.corrupt.part import Corruption
+from unmask.dialect import ModelType
 from unmask.errors import RecipeError
-from unmask.examples.plan import Examples
-from unmask.examples.visits import EveryVisit, Renew
-from unmask.nets.trunk import Trunk
-from unmask.objectives.part import Ahead, Objective
-from unmask.optimising import Balance, Descent
-from unmask.records import Layer
-from unmask.tokenize.spec import Spec
-from unmask.views import ENCODER, View
-from unmask.wiring import check_borders, check_fed, check_one_head, check_order, check_read, check_sight, check_weights
+from unmask.examples.plan import InputFormat
+from unmask.examples.visits import DynamicMasking, MaskingMode
+from unmask.nets.trunk import TransformerConfig
+from unmask.objectives.part import InputRewriter, Objective
+from unmask.optimising import LossWeighting, OptimConfig
+from unmask.records import UnitKind
+from unmask.tokenize.spec import TokenizerTrainer
+from unmask.views import FULL, AttentionPattern
+from unmask.wiring import (
+    check_document_isolation,
+    check_generator,
+    check_no_leak,
+    check_shared_heads,
+    check_targets_exist,
+    check_targets_used,
+    check_weights,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,24 +35,24 @@ class Task:
     """One way of learning from text: how rows are made, what is hidden, who sees whom, what must be said."""
 
     name: str
-    examples: Examples
-    corrupt: Corrupt
-    learns: tuple[Objective, ...]
-    view: View = ENCODER
+    examples: InputFormat
+    corruption: Corruption
+    objectives: tuple[Objective, ...]
+    attention: AttentionPattern = FULL
 
     def __post_init__(self) -> None:
-        check_borders(self.name, self.examples, self.view)
-        for objective in self.learns:
-            check_fed(self.name, objective, self.examples, self.corrupt)
-            check_sight(self.name, objective, self.view)
-        check_order(self.name, self.learns)
-        check_weights(self.name, self.learns)
-        check_read(self.name, self.learns, self.corrupt)
+        check_document_isolation(self.name, self.examples, self.attention)
+        for objective in self.objectives:
+            check_targets_exist(self.name, objective, self.examples, self.corruption)
+            check_no_leak(self.name, objective, self.attention)
+        check_generator(self.name, self.objectives)
+        check_weights(self.name, self.objectives)
+        check_targets_used(self.name, self.objectives, self.corruption)
 
     @property
-    def needs(self) -> frozenset[Layer]:
+    def required_units(self) -> frozenset[UnitKind]:
         """The layers that a corpus must have been segmented into."""
-        return self.corrupt.needs
+        return self.corruption.required_units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,19 +60,23 @@ class Stage:
     """A stretch of training with one mix of tasks, one row length and one batch size."""
 
     tasks: tuple[Task, ...]
-    length: int
-    batch: int
+    max_length: int
+    batch_size: int
     """Rows in a step."""
-    shares: tuple[float, ...] = (1.0,)
+    task_weights: tuple[float, ...] = (1.0,)
     """How often each task is drawn."""
-    share: float = 1.0
+    fraction: float = 1.0
     """The part of all steps that this stage lasts."""
 
     def __post_init__(self) -> None:
-        if len(self.shares) != len(self.tasks) or min(self.shares, default=-1) < 0 or abs(sum(self.shares) - 1) > 1e-9:
+        if (
+            len(self.task_weights) != len(self.tasks)
+            or min(self.task_weights, default=-1) < 0
+            or abs(sum(self.task_weights) - 1) > 1e-9
+        ):
             raise RecipeError(
                 f"A stage needs one or more tasks and a share for each, summing to 1; found {len(self.tasks)} tasks "
-                f"and the shares {self.shares}."
+                f"and the shares {self.task_weights}."
             )
         names = [task.name for task in self.tasks]
         if len(set(names)) < len(names):
@@ -72,10 +84,10 @@ class Stage:
                 f"The tasks of a stage need names of their own, because rows, draws and records go by them; found "
                 f"{', '.join(names)}. Rename one."
             )
-        if self.length < 8 or self.batch < 1 or not 0 < self.share <= 1:
+        if self.max_length < 8 or self.batch_size < 1 or not 0 < self.fraction <= 1:
             raise RecipeError(
                 f"A stage needs rows of at least 8 tokens, a batch of at least 1 and a share of the steps between 0 "
-                f"and 1; found {self.length}, {self.batch} and {self.share}."
+                f"and 1; found {self.max_length}, {self.batch_size} and {self.fraction}."
             )
 
 
@@ -87,35 +99,35 @@ class Recipe:
     year: int
     paper: str
     title: str
-    changed: str
+    summary: str
     """What the paper changed, in a few words."""
     parent: str
     """The member that it changed; empty for the root."""
-    tokenizer: Spec
+    tokenizer: TokenizerTrainer
     stages: tuple[Stage, ...]
-    trunk: Trunk
-    descent: Descent
-    renew: Renew = EveryVisit()
-    balance: Balance = Balance.FIXED
-    dialect: Dialect = Dialect.BERT
+    network: TransformerConfig
+    optim: OptimConfig
+    masking: MaskingMode = DynamicMasking()
+    loss_weighting: LossWeighting = LossWeighting.FIXED
+    model_type: ModelType = ModelType.BERT
     """Whose names its networks are exported in."""
 
     def __post_init__(self) -> None:
-        if not self.stages or abs(sum(stage.share for stage in self.stages) - 1) > 1e-9:
-            found = ", ".join(f"{stage.share:g}" for stage in self.stages) or "no stages"
+        if not self.stages or abs(sum(stage.fraction for stage in self.stages) - 1) > 1e-9:
+            found = ", ".join(f"{stage.fraction:g}" for stage in self.stages) or "no stages"
             raise RecipeError(f"{self.name}: the stages' shares of the steps must sum to 1, found {found}.")
         for task in self.tasks:
             # A trunk with one kind of segment does not tell them apart; any other must know them all.
-            if 1 < self.trunk.segments < task.examples.segments:
+            if 1 < self.network.num_segments < task.examples.num_segments:
                 raise RecipeError(
-                    f"{self.name}: the rows of task '{task.name}' have {task.examples.segments} kinds of segment, but "
-                    f"the trunk knows {self.trunk.segments}. Set trunk.segments={task.examples.segments}."
+                    f"{self.name}: the rows of task '{task.name}' have {task.examples.num_segments} kinds of segment, but "
+                    f"the trunk knows {self.network.num_segments}. Set trunk.segments={task.examples.num_segments}."
                 )
 
-        check_one_head(self.name, [one for task in self.tasks for one in task.learns])
+        check_shared_heads(self.name, [one for task in self.tasks for one in task.objectives])
         for one in self.objectives:
-            if isinstance(one, Ahead):
-                one.check(self.trunk)
+            if isinstance(one, InputRewriter):
+                one.check(self.network)
 
     @property
     def tasks(self) -> tuple[Task, ...]:
@@ -125,27 +137,27 @@ class Recipe:
     @property
     def objectives(self) -> tuple[Objective, ...]:
         """Everything that is learned, each once; two that share a name share a head."""
-        return tuple({one.name: one for task in self.tasks for one in task.learns}.values())
+        return tuple({one.name: one for task in self.tasks for one in task.objectives}.values())
 
     @property
-    def length(self) -> int:
+    def max_length(self) -> int:
         """The longest row of any stage: how many positions a network needs."""
-        return max(stage.length for stage in self.stages)
+        return max(stage.max_length for stage in self.stages)
 
     @property
-    def needs(self) -> frozenset[Layer]:
+    def required_units(self) -> frozenset[UnitKind]:
         """The layers that a corpus must have been segmented into."""
-        return frozenset({Layer.SENTENCE}).union(*(task.needs for task in self.tasks))
+        return frozenset({UnitKind.SENTENCE}).union(*(task.required_units for task in self.tasks))
 
-    def check(self, layers: frozenset[Layer], folder: str) -> None:
+    def check_corpus(self, units: frozenset[UnitKind], folder: str) -> None:
         """Refuse a corpus that was not segmented into what this recipe reads."""
-        missing = self.needs - layers
+        missing = self.required_units - units
         if missing:
-            have = ", ".join(sorted(layers))
+            have = ", ".join(sorted(units))
             # Words and sentences are always found; phrases and entities only where they are asked for.
-            asked = ",".join(sorted(missing & {Layer.PHRASE, Layer.ENTITY}))
+            asked = ",".join(sorted(missing & {UnitKind.PHRASE, UnitKind.ENTITY}))
             wish = f"--for {self.name} --layers {asked}" if asked else f"--for {self.name}"
             raise RecipeError(
-                f"{self.name} reads {', '.join(sorted(self.needs))} units, but the corpus in {folder} was prepared "
+                f"{self.name} reads {', '.join(sorted(self.required_units))} units, but the corpus in {folder} was prepared "
                 f"with {have} only. Prepare it with: unmask prepare CORPUS {wish} --out NEW_FOLDER"
             )

@@ -33,11 +33,11 @@ from unmask.records import Bools, Ids, Ints
 ANY_DEPTH = 2**31
 """More layers than any network has: the walk stops by itself when another layer adds nothing."""
 
-_SHOWN = 24
+_MAX_RENDERED = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class RowCoordinates:
     """The coordinates of one row that rules read: one number a position."""
 
     index: Ints
@@ -50,132 +50,132 @@ class Layout:
     """When it is drawn in a factorisation order; -1 is seen by everyone."""
 
     @staticmethod
-    def of(length: int, *, prefix: int = 0, document: Sequence[int] = (), rank: Sequence[int] = ()) -> Layout:
+    def of(length: int, *, prefix: int = 0, document: Sequence[int] = (), rank: Sequence[int] = ()) -> RowCoordinates:
         """A row with a source of `prefix` tokens. Unless told: one document, and no order drawn."""
         index = np.arange(length)
         documents = np.asarray(document if len(document) else np.zeros(length), dtype=np.int32)
         ranks = np.asarray(rank if len(rank) else np.full(length, -1), dtype=np.int32)
         if not len(documents) == len(ranks) == length:
             raise ValueError(f"a row of {length} needs as many documents and ranks: {len(documents)}, {len(ranks)}")
-        return Layout(index, documents, index < prefix, ranks)
+        return RowCoordinates(index, documents, index < prefix, ranks)
 
     def __len__(self) -> int:
         return len(self.index)
 
 
-class Rule(Protocol):
+class AttentionRule(Protocol):
     """Says which positions a position may read, from coordinates alone. `a & b` and `a | b` are rules too."""
 
-    def allows(self, layout: Layout) -> Bools:
+    def allows(self, layout: RowCoordinates) -> Bools:
         """A matrix of (query, key): true where the query may read the key."""
 
-    def __and__(self, other: Rule) -> Both:
-        return Both(self, other)
+    def __and__(self, other: AttentionRule) -> And:
+        return And(self, other)
 
-    def __or__(self, other: Rule) -> Either:
-        return Either(self, other)
+    def __or__(self, other: AttentionRule) -> Or:
+        return Or(self, other)
 
 
 @dataclass(frozen=True, slots=True)
-class Both(Rule):
+class And(AttentionRule):
     """Allows what both rules allow."""
 
-    left: Rule
-    right: Rule
+    left: AttentionRule
+    right: AttentionRule
 
-    def allows(self, layout: Layout) -> Bools:
+    def allows(self, layout: RowCoordinates) -> Bools:
         """True where both are."""
         return self.left.allows(layout) & self.right.allows(layout)
 
 
 @dataclass(frozen=True, slots=True)
-class Either(Rule):
+class Or(AttentionRule):
     """Allows what at least one of two rules allows."""
 
-    left: Rule
-    right: Rule
+    left: AttentionRule
+    right: AttentionRule
 
-    def allows(self, layout: Layout) -> Bools:
+    def allows(self, layout: RowCoordinates) -> Bools:
         """True where one is."""
         return self.left.allows(layout) | self.right.allows(layout)
 
 
 @dataclass(frozen=True, slots=True)
-class Everything(Rule):
+class Full(AttentionRule):
     """Everyone sees everyone (BERT)."""
 
-    def allows(self, layout: Layout) -> Bools:
+    def allows(self, layout: RowCoordinates) -> Bools:
         """True everywhere."""
         return np.ones((len(layout), len(layout)), dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
-class Past(Rule):
+class Causal(AttentionRule):
     """A position sees itself and what stands before it (GPT)."""
 
-    def allows(self, layout: Layout) -> Bools:
+    def allows(self, layout: RowCoordinates) -> Bools:
         """True where key <= query."""
         return layout.index[None, :] <= layout.index[:, None]
 
 
 @dataclass(frozen=True, slots=True)
-class Future(Rule):
+class AntiCausal(AttentionRule):
     """A position sees itself and what stands after it (ELMo's backward direction)."""
 
-    def allows(self, layout: Layout) -> Bools:
+    def allows(self, layout: RowCoordinates) -> Bools:
         """True where key >= query."""
         return layout.index[None, :] >= layout.index[:, None]
 
 
 @dataclass(frozen=True, slots=True)
-class Prefix(Rule):
+class PrefixLM(AttentionRule):
     """The source sees the source; the target sees the source and its own past (UniLM's sequence to sequence)."""
 
-    def allows(self, layout: Layout) -> Bools:
+    def allows(self, layout: RowCoordinates) -> Bools:
         """True where the key is source, or neither is and key <= query."""
-        return layout.prefix[None, :] | (~layout.prefix[:, None] & Past().allows(layout))
+        return layout.prefix[None, :] | (~layout.prefix[:, None] & Causal().allows(layout))
 
 
 @dataclass(frozen=True, slots=True)
-class Window(Rule):
+class SlidingWindow(AttentionRule):
     """A position sees `reach` positions to either side (Longformer's sliding window of 2 x reach + 1)."""
 
-    reach: int
+    radius: int
 
     def __post_init__(self) -> None:
-        if self.reach < 0:
-            raise RecipeError(f"Window needs a reach of 0 or more, found {self.reach}; 0 sees itself alone")
+        if self.radius < 0:
+            raise RecipeError(f"Window needs a reach of 0 or more, found {self.radius}; 0 sees itself alone")
 
-    def allows(self, layout: Layout) -> Bools:
+    def allows(self, layout: RowCoordinates) -> Bools:
         """True where |query - key| <= reach."""
-        near: Bools = np.abs(layout.index[:, None] - layout.index[None, :]) <= self.reach
+        near: Bools = np.abs(layout.index[:, None] - layout.index[None, :]) <= self.radius
         return near
 
 
 @dataclass(frozen=True, slots=True)
-class SameDocument(Rule):
+class WithinDocument(AttentionRule):
     """A position sees its own document, so that texts packed into one row do not mix."""
 
-    def allows(self, layout: Layout) -> Bools:
+    def allows(self, layout: RowCoordinates) -> Bools:
         """True where query and key share a document."""
         same: Bools = layout.document[:, None] == layout.document[None, :]
         return same
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn(Rule):
+class FactorizationOrder(AttentionRule):
     """A position sees what was drawn up to itself in a factorisation order, or strictly before (XLNet)."""
 
     strict: bool
 
-    def allows(self, layout: Layout) -> Bools:
+    def allows(self, layout: RowCoordinates) -> Bools:
         """True where the key's rank is lower (or the same, unless strict), or the key is seen by everyone."""
         query, key = layout.rank[:, None], layout.rank[None, :]
         drawn: Bools = (key == -1) | ((key < query) if self.strict else (key <= query))
         return drawn
 
 
-class Start(StrEnum):
+class StreamInit(StrEnum):
     """What a stream holds before the first layer."""
 
     TOKEN = "token"
@@ -189,13 +189,13 @@ class Stream:
     """One state for each position: whom it reads, by which rule, and what it starts from."""
 
     name: str
-    rule: Rule
+    rule: AttentionRule
     reads_from: str
-    starts_from: Start = Start.TOKEN
+    starts_from: StreamInit = StreamInit.TOKEN
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class AttentionPattern:
     """The streams of a network. Every stream reads one that exists."""
 
     streams: tuple[Stream, ...]
@@ -208,7 +208,7 @@ class View:
             if stream.reads_from not in names:
                 raise RecipeError(f"stream {stream.name} reads from {stream.reads_from}, but the view has only {names}")
 
-    def at(self, name: str) -> int:
+    def index_of(self, name: str) -> int:
         """The place of a stream in the view."""
         for place, stream in enumerate(self.streams):
             if stream.name == name:
@@ -216,49 +216,54 @@ class View:
         raise RecipeError(f"the view has no stream {name}; it has {[stream.name for stream in self.streams]}")
 
 
-def single(rule: Rule) -> View:
+def single_stream(rule: AttentionRule) -> AttentionPattern:
     """A view of one stream, called main, that reads itself."""
-    return View((Stream("main", rule, "main"),))
+    return AttentionPattern((Stream("main", rule, "main"),))
 
 
-ENCODER = single(Everything())
-DOCUMENTS = single(SameDocument())
-CAUSAL = single(Past())
-PREFIX = single(Prefix())
-TWO_DIRECTIONS = View((Stream("forward", Past(), "forward"), Stream("backward", Future(), "backward")))
+FULL = single_stream(Full())
+WITHIN_DOCUMENT = single_stream(WithinDocument())
+CAUSAL = single_stream(Causal())
+PREFIX_LM = single_stream(PrefixLM())
+BIDIRECTIONAL_LM = AttentionPattern(
+    (Stream("forward", Causal(), "forward"), Stream("backward", AntiCausal(), "backward"))
+)
 """ELMo. The forward state at i says token i + 1, the backward state at i says token i - 1."""
-TWO_STREAMS = View(
-    (Stream("content", Drawn(False), "content"), Stream("query", Drawn(True), "content", Start.BLANK)),
+XLNET_STREAMS = AttentionPattern(
+    (
+        Stream("content", FactorizationOrder(False), "content"),
+        Stream("query", FactorizationOrder(True), "content", StreamInit.BLANK),
+    ),
 )
 """XLNet. The query state at i says token i: it knows where it stands and what was drawn before it, but not itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PredictionSite:
     """A prediction read from `stream` at `read_at` must not be able to reach the input token at `holds`."""
 
     stream: str
     read_at: int
-    holds: int
+    target: int
 
     def __post_init__(self) -> None:
-        if min(self.read_at, self.holds) < 0:
-            raise ValueError(f"positions count from 0: read at {self.read_at}, holds {self.holds}")
+        if min(self.read_at, self.target) < 0:
+            raise ValueError(f"positions count from 0: read at {self.read_at}, holds {self.target}")
 
 
-def following(layout: Layout, stream: str = "main") -> list[Answer]:
+def next_token_sites(layout: RowCoordinates, stream: str = "main") -> list[PredictionSite]:
     """The answers of a forward language model: position i says token i + 1, wherever that is not source."""
-    return [Answer(stream, i, i + 1) for i in range(len(layout) - 1) if not layout.prefix[i + 1]]
+    return [PredictionSite(stream, i, i + 1) for i in range(len(layout) - 1) if not layout.prefix[i + 1]]
 
 
-def preceding(layout: Layout, stream: str = "main") -> list[Answer]:
+def previous_token_sites(layout: RowCoordinates, stream: str = "main") -> list[PredictionSite]:
     """The answers of a backward language model: position i says token i - 1."""
-    return [Answer(stream, i, i - 1) for i in range(1, len(layout))]
+    return [PredictionSite(stream, i, i - 1) for i in range(1, len(layout))]
 
 
-def in_place(positions: Sequence[int], stream: str = "main") -> list[Answer]:
+def own_token_sites(positions: Sequence[int], stream: str = "main") -> list[PredictionSite]:
     """The answers of a cloze or of a drawn order: each position says its own token."""
-    return [Answer(stream, i, i) for i in positions]
+    return [PredictionSite(stream, i, i) for i in positions]
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,52 +274,58 @@ class Leak:
     each layer.
     """
 
-    answer: Answer
+    site: PredictionSite
     path: tuple[tuple[str, int], ...]
 
     def explain(self) -> str:
         """The leak as a sentence."""
-        token = self.answer.holds
+        token = self.site.target
         steps = [f"token {token} enters {self.path[0][0]} at {self.path[0][1]}"]
         for layer, (source, reader) in enumerate(zip(self.path, self.path[1:], strict=False), start=1):
             steps.append(f"in layer {layer} {reader[0]} at {reader[1]} reads {source[0]} at {source[1]}")
-        return f"{self.answer.stream} at {self.answer.read_at} must not know token {token}, but: {'; '.join(steps)}"
+        return f"{self.site.stream} at {self.site.read_at} must not know token {token}, but: {'; '.join(steps)}"
 
 
-def leaks(
-    view: View, layout: Layout, answers: Sequence[Answer], hidden: Sequence[int] = (), depth: int = ANY_DEPTH
+def find_leaks(
+    attention: AttentionPattern,
+    layout: RowCoordinates,
+    sites: Sequence[PredictionSite],
+    hidden: Sequence[int] = (),
+    depth: int = ANY_DEPTH,
 ) -> list[Leak]:
     """Every answer that its own prediction can reach within `depth` layers; `hidden` tokens never enter."""
-    may_read = [stream.rule.allows(layout) for stream in view.streams]
-    arrival = _arrivals(view, may_read, hidden, depth)
-    found = [answer for answer in answers if arrival[view.at(answer.stream), answer.read_at, answer.holds] >= 0]
-    return [Leak(answer, _path(view, may_read, arrival, answer)) for answer in found]
+    may_read = [stream.rule.allows(layout) for stream in attention.streams]
+    arrival = _arrivals(attention, may_read, hidden, depth)
+    found = [
+        answer for answer in sites if arrival[attention.index_of(answer.stream), answer.read_at, answer.target] >= 0
+    ]
+    return [Leak(answer, _path(attention, may_read, arrival, answer)) for answer in found]
 
 
-def picture(view: View, layout: Layout) -> list[str]:
+def render(attention: AttentionPattern, layout: RowCoordinates) -> list[str]:
     """Who sees whom as a small grid for each stream: a row is the position that reads, # marks what it may read.
 
     At most 24 positions are drawn, so that a line fits into 80 columns.
     """
-    count = min(len(layout), _SHOWN)
+    count = min(len(layout), _MAX_RENDERED)
     header = "    " + "".join(f"{key:3}" for key in range(count))
     lines = [] if count == len(layout) else [f"the first {count} of {len(layout)} positions"]
-    for stream in view.streams:
-        blank = ", does not start from its own token" if stream.starts_from is Start.BLANK else ""
+    for stream in attention.streams:
+        blank = ", does not start from its own token" if stream.starts_from is StreamInit.BLANK else ""
         rows = stream.rule.allows(layout)[:count, :count]
         lines += [f"{stream.name}: reads {stream.reads_from}{blank}", header]
         lines += [f"{query:4}" + "".join("  #" if seen else "  ." for seen in row) for query, row in enumerate(rows)]
     return lines
 
 
-def _arrivals(view: View, may_read: Sequence[Bools], hidden: Sequence[int], depth: int) -> Ids:
+def _arrivals(attention: AttentionPattern, may_read: Sequence[Bools], hidden: Sequence[int], depth: int) -> Ids:
     """The layer after which a token is first known, as (stream, position, token); -1 where it never is."""
     length = len(may_read[0])
     visible = np.eye(length, dtype=np.bool_)
     visible[:, list(hidden)] = False
-    known = np.stack([visible & (stream.starts_from is Start.TOKEN) for stream in view.streams])
+    known = np.stack([visible & (stream.starts_from is StreamInit.TOKEN) for stream in attention.streams])
     arrival = np.where(known, 0, -1).astype(np.int32)
-    source = [view.at(stream.reads_from) for stream in view.streams]
+    source = [attention.index_of(stream.reads_from) for stream in attention.streams]
     edges = np.stack(may_read).astype(np.float32)
     layer = 0
     while layer < depth:
@@ -328,13 +339,15 @@ def _arrivals(view: View, may_read: Sequence[Bools], hidden: Sequence[int], dept
     return arrival
 
 
-def _path(view: View, may_read: Sequence[Bools], arrival: Ids, answer: Answer) -> tuple[tuple[str, int], ...]:
+def _path(
+    attention: AttentionPattern, may_read: Sequence[Bools], arrival: Ids, site: PredictionSite
+) -> tuple[tuple[str, int], ...]:
     """Walk back from the prediction: whoever first knew the token in layer n read one who did in n - 1."""
-    at, position = view.at(answer.stream), answer.read_at
-    path = [(view.streams[at].name, position)]
-    for layer in range(int(arrival[at, position, answer.holds]) - 1, -1, -1):
-        source = view.at(view.streams[at].reads_from)
-        knew = may_read[at][position] & (arrival[source, :, answer.holds] == layer)
+    at, position = attention.index_of(site.stream), site.read_at
+    path = [(attention.streams[at].name, position)]
+    for layer in range(int(arrival[at, position, site.target]) - 1, -1, -1):
+        source = attention.index_of(attention.streams[at].reads_from)
+        knew = may_read[at][position] & (arrival[source, :, site.target] == layer)
         at, position = source, int(np.flatnonzero(knew)[0])
-        path.append((view.streams[at].name, position))
+        path.append((attention.streams[at].name, position))
     return tuple(reversed(path))

@@ -17,10 +17,10 @@ sys.path.append(str(Path(__file__).parent.parent / "laws"))
 from law_nets import CPU, LENGTH, dry, fast, run_of, trained_members, training, two_tasks, worker_for
 
 from unmask.tasks import Recipe
-from unmask.train.course import Moment
+from unmask.train.course import RunPosition
 from unmask.train.loop import train
-from unmask.train.processes import Processes, joined
-from unmask.train.step import Loaded
+from unmask.train.processes import DistContext, init_distributed
+from unmask.train.step import DeviceBatch
 
 STEPS = 6
 MICRO = 3 * LENGTH
@@ -33,10 +33,10 @@ def subjects() -> Iterator[Recipe]:
     for recipe in (*trained_members(), two_tasks()):
         yield fast(dry(recipe), 3e-3)
     first = next(iter(trained_members()))
-    yield fast(dry(replace(first, name="odd", stages=tuple(replace(one, batch=7) for one in first.stages))), 3e-3)
+    yield fast(dry(replace(first, name="odd", stages=tuple(replace(one, batch_size=7) for one in first.stages))), 3e-3)
 
 
-def do_all(folder: Path, processes: Processes) -> None:
+def do_all(folder: Path, processes: DistContext) -> None:
     """The gradients of a first step, and a short run, for every subject."""
     for recipe in subjects():
         home = folder / recipe.name
@@ -44,20 +44,20 @@ def do_all(folder: Path, processes: Processes) -> None:
         train(training(recipe, STEPS), run_of(micro=MICRO, trials=2, queue=2, save_minutes=0.001), processes, home)
 
 
-def gradients(recipe: Recipe, home: Path, processes: Processes) -> None:
+def gradients(recipe: Recipe, home: Path, processes: DistContext) -> None:
     """What a step would move the weights by."""
     made = training(recipe, STEPS)
     worker = worker_for(made, run_of(micro=MICRO), processes)
-    lesson = made.course.lesson(Moment(0, 0.0), processes.crew(MICRO))
-    sums = worker.backward(Loaded.of(lesson, CPU), processes.summed(list(lesson.asked())), 0)
-    total = processes.summed(sums.flatten().tolist())
-    if processes.leads:
+    lesson = made.source.batch(RunPosition(0, 0.0), processes.rank_split(MICRO))
+    sums = worker.backward(DeviceBatch.of(lesson, CPU), processes.all_reduce_sum(list(lesson.num_predictions())), 0)
+    total = processes.all_reduce_sum(sums.flatten().tolist())
+    if processes.is_main:
         home.mkdir(parents=True)
-        found = {name: p.grad for name, p in made.learner.named_parameters() if p.grad is not None}
+        found = {name: p.grad for name, p in made.model.named_parameters() if p.grad is not None}
         save_file({**found, "sums": torch.tensor(total)}, home / GRADIENTS)
 
 
 if __name__ == "__main__":
     where = Path(sys.argv[1])
-    with joined(CPU) as one_of_them:
+    with init_distributed(CPU) as one_of_them:
         do_all(where, one_of_them)

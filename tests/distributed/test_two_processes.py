@@ -15,8 +15,8 @@ import torch
 from safetensors.torch import load_file
 from shared_steps import CPU, GRADIENTS, STEPS, do_all, subjects
 
-from unmask.train.checkpoint import MODEL, checkpoints, read_tensors
-from unmask.train.processes import Processes
+from unmask.train.checkpoint import MODEL, list_checkpoints, read_tensors
+from unmask.train.processes import DistContext
 from unmask.train.record import RECORD, read_record
 
 SAME = 1e-5
@@ -74,7 +74,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What one process makes of the same."""
-    return once(tmp_path_factory, "one-process", lambda folder: do_all(folder, Processes(0, 1, CPU)))
+    return once(tmp_path_factory, "one-process", lambda folder: do_all(folder, DistContext(0, 1, CPU)))
 
 
 @every_subject
@@ -102,6 +102,6 @@ def test_the_curve_is_that_of_one_process(name: str, one: Path, two: Path) -> No
 
 @every_subject
 def test_the_weights_end_where_those_of_one_process_end(name: str, one: Path, two: Path) -> None:
-    alone, shared = (read_tensors(checkpoints(home / name / "checkpoints")[-1], MODEL) for home in (one, two))
+    alone, shared = (read_tensors(list_checkpoints(home / name / "checkpoints")[-1], MODEL) for home in (one, two))
     for key, weight in alone.items():
         assert torch.allclose(weight, shared[key], rtol=1e-3, atol=1e-5), key

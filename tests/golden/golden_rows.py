@@ -16,22 +16,34 @@ from pathlib import Path
 import numpy as np
 
 from unmask.codec import fingerprint
-from unmask.examples.plan import build
-from unmask.examples.visits import EveryVisit, Renew, Visits
+from unmask.examples.plan import build_rows
+from unmask.examples.visits import DynamicMasking, EpochSampler, MaskingMode
 from unmask.family import members
 from unmask.keys import Key
 from unmask.ragged import offsets
-from unmask.records import Cloze, Document, Fact, Ids, Instance, Ints, Layer, NextToken, Ordering, Rewrite, Target
-from unmask.rules import rules
+from unmask.records import (
+    Cloze,
+    DecoderTarget,
+    Document,
+    Ids,
+    InputsAndTargets,
+    Ints,
+    NextToken,
+    PermutedTarget,
+    RowClass,
+    Target,
+    UnitKind,
+)
+from unmask.rules import presets
 from unmask.shards.corpus import Corpus, Shard
 from unmask.shards.manifest import Counts, Manifest
 from unmask.tasks import Task
-from unmask.text.entities import NamedWords
-from unmask.text.phrases import Phrases
+from unmask.text.entities import WordsWithEntities
+from unmask.text.phrases import PhraseMatcher
 from unmask.text.sentences import Sentences
 from unmask.tokenize.encode import Encoder
-from unmask.tokenize.roles import sentinel_names, special_entry
-from unmask.tokenize.stand_ins import StandIns
+from unmask.tokenize.roles import added_token_entry, sentinel_names
+from unmask.tokenize.stand_ins import SimilarWords
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.wordpiece import WordPiece
 
@@ -55,7 +67,7 @@ PIECES = (
     "##ing language model predict read ##er write ##r rewrit , . ? !"
 )
 SIMILAR = ("早上 晚上", "方法 数据 文章", "喜欢 觉得", "读 写", "machine language", "word rule data")
-_PHRASES = Phrases((("语言", "模型"), ("机器", "学习"), ("language", "model"), ("Machine", "learning")))
+_PHRASES = PhraseMatcher((("语言", "模型"), ("机器", "学习"), ("language", "model"), ("Machine", "learning")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +78,7 @@ class Subject:
     title: str
     task: Task
     length: int
-    renew: Renew = EveryVisit()
+    renew: MaskingMode = DynamicMasking()
 
 
 def subjects() -> Iterator[Subject]:
@@ -76,8 +88,8 @@ def subjects() -> Iterator[Subject]:
             for task in stage.tasks:
                 file = f"{recipe.name}.{number}.{task.name}.txt"
                 title = f"{recipe.name}, stage {number}, task {task.name}"
-                yield Subject(file, title, task, stage.length, recipe.renew)
-    for rule in rules():
+                yield Subject(file, title, task, stage.max_length, recipe.masking)
+    for rule in presets():
         yield Subject(f"rule.{rule.name}.txt", f"rule {rule.name}", rule.task, 128)
 
 
@@ -90,9 +102,9 @@ def snapshot(subject: Subject, tokenizer: Tokenizer, corpus: Corpus) -> str:
     """The first visits of a task: what is shown, and what must be said."""
     key = Key.of(SEED, subject.task.name)
     plan = subject.task.examples.plan(corpus, subject.length, key)
-    row, keys = Visits(len(plan), subject.renew, key)(np.arange(VISITS))
-    example = build(corpus, plan, row, subject.task.examples.frame, corpus.vocab)
-    instance = subject.task.corrupt(example, corpus.vocab, keys)
+    row, keys = EpochSampler(len(plan), subject.renew, key)(np.arange(VISITS))
+    example = build_rows(corpus, plan, row, subject.task.examples.template, corpus.vocab)
+    instance = subject.task.corruption(example, corpus.vocab, keys)
     lines = [f"{subject.title}: rows of at most {subject.length} tokens, {len(plan)} of them, seed {SEED}"]
     for visit, number in enumerate(row.tolist()):
         lines += ["", f"visit {visit}, row {number}", *_row(instance, visit, tokenizer)]
@@ -108,38 +120,38 @@ def ground() -> tuple[Tokenizer, Corpus]:
     neighbours: list[range] = []
     for group in SIMILAR:
         first, found = len(words), group.split()
-        words += [tuple(encoder.tokens(word).ids.tolist()) for word in found]
+        words += [tuple(encoder.encode_text(word).ids.tolist()) for word in found]
         neighbours += [range(first, len(words))] * len(found)
-    vocab = replace(tokenizer.vocab, stand_ins=StandIns.of(words, neighbours))
+    vocab = replace(tokenizer.vocab, similar_words=SimilarWords.of(words, neighbours))
     ids, bits = np.concatenate([doc.ids for doc in docs]), np.concatenate([spoken(doc.units) for doc in docs])
     assert vocab.unk not in ids
     shard = Shard(ids, bits, offsets(np.array([len(doc.ids) for doc in docs])), 0)
-    manifest = Manifest("", "", tuple(Layer), {}, Counts(documents=2, tokens=len(ids)), {}, {})
+    manifest = Manifest("", "", tuple(UnitKind), {}, Counts(documents=2, tokens=len(ids)), {}, {})
     return tokenizer, Corpus(Path(), manifest, (shard,), vocab)
 
 
 def _tokenizer() -> Tokenizer:
     spec, sentinels = WordPiece(), sentinel_names(12)
-    entries = dict.fromkeys((*spec.specials, *PIECES.split(), *CHINESE, *sentinels))
+    entries = dict.fromkeys((*spec.ordered_specials, *PIECES.split(), *CHINESE, *sentinels))
     vocab = {entry: number for number, entry in enumerate(entries)}
-    content = json.loads(spec.untrained().to_str())
+    content = json.loads(spec.untrained_pipeline().to_str())
     content["model"]["vocab"] = vocab
-    special = (*spec.specials, *sentinels)
-    content["added_tokens"] = [special_entry(vocab[name], name, spec.roles) for name in special]
+    special = (*spec.ordered_specials, *sentinels)
+    content["added_tokens"] = [added_token_entry(vocab[name], name, spec.special_tokens) for name in special]
     return Tokenizer.parse(json.dumps(content))
 
 
 def _marked(text: str) -> Document:
     document = Document("a document", text)
-    for annotate in (Sentences(), NamedWords(), _PHRASES):
+    for annotate in (Sentences(), WordsWithEntities(), _PHRASES):
         document = annotate(document)
     return document
 
 
-def _row(instance: Instance, row: int, tokenizer: Tokenizer) -> Iterator[str]:
+def _row(instance: InputsAndTargets, row: int, tokenizer: Tokenizer) -> Iterator[str]:
     inputs = instance.inputs
     start, end = int(inputs.rows[row]), int(inputs.rows[row + 1])
-    yield _line("input", tokenizer.tokens(inputs.ids[start:end]))
+    yield _line("input", tokenizer.ids_to_tokens(inputs.ids[start:end]))
     for target in instance.targets:
         yield _line(*_asked(target, inputs.ids, row, (start, end), tokenizer))
 
@@ -150,19 +162,19 @@ def _asked(target: Target, shown: Ids, row: int, cut: tuple[int, int], tokenizer
     match target:
         case Cloze(positions, answers):
             here = np.flatnonzero((positions >= start) & (positions < end))
-            truth = tokenizer.tokens(answers[here])
-            seen = tokenizer.tokens(shown[positions[here]])
+            truth = tokenizer.ids_to_tokens(answers[here])
+            seen = tokenizer.ids_to_tokens(shown[positions[here]])
             return "cloze", _at(positions[here] - start, [f"{a}→{b}" for a, b in zip(seen, truth, strict=True)])
-        case Ordering(rank, positions, answers):
+        case PermutedTarget(rank, positions, answers):
             here = np.flatnonzero((positions >= start) & (positions < end))
             here = here[np.argsort(rank[positions[here]])]
-            return "in order", _at(positions[here] - start, tokenizer.tokens(answers[here]))
+            return "in order", _at(positions[here] - start, tokenizer.ids_to_tokens(answers[here]))
         case NextToken(weights):
             here = np.flatnonzero(weights[start:end])
-            return "next token", _at(here, tokenizer.tokens(shown[start + here + 1]))
-        case Rewrite(ids, rows, _):
-            return "write", tokenizer.tokens(ids[rows[row] : rows[row + 1]])
-        case Fact(name, value):
+            return "next token", _at(here, tokenizer.ids_to_tokens(shown[start + here + 1]))
+        case DecoderTarget(ids, rows, _):
+            return "write", tokenizer.ids_to_tokens(ids[rows[row] : rows[row + 1]])
+        case RowClass(name, value):
             return name, [str(value[row])]
 
 

@@ -10,24 +10,24 @@ import numpy as np
 from law_subjects import Subject, all_rows, plan_of, subjects
 from law_texts import corpus_of
 
-from unmask.ragged import ranges
+from unmask.ragged import concat_ranges
 from unmask.records import (
     Cloze,
-    Fact,
+    DecoderTarget,
     Ids,
-    Instance,
+    InputsAndTargets,
     Ints,
-    Layer,
     NextToken,
-    Ordering,
-    Rewrite,
+    PermutedTarget,
+    RowClass,
     Spans,
     Target,
     TokenDoc,
-    UnitMap,
+    TokenUnits,
+    UnitKind,
 )
 from unmask.shards.corpus import Corpus
-from unmask.tokenize.stand_ins import StandIns
+from unmask.tokenize.stand_ins import SimilarWords
 from unmask.tokenize.vocab import Vocab
 
 FIRST, WORDS = 1000, 3000
@@ -42,7 +42,7 @@ def vocabulary() -> Vocab:
     words = [tuple(row.tolist()) for length in (1, 2, 3) for row in _tokens(length)]
     near = [[number ^ 1, number ^ 2] for number in range(len(words))]
     ordinary, sentinels = np.arange(FIRST, SIZE - 200, dtype=np.int32), np.arange(SIZE - 200, SIZE, dtype=np.int32)
-    return Vocab(SIZE, 1, 2, 3, 0, 4, ordinary, sentinels, StandIns.of(words, near))
+    return Vocab(SIZE, 1, 2, 3, 0, 4, ordinary, sentinels, SimilarWords.of(words, near))
 
 
 def invented(documents: int, seed: int = 5) -> Corpus:
@@ -64,7 +64,7 @@ def word_numbers(ids: Ids, heads: Ints) -> Ints:
     return np.where(known, (length - 1) * WORDS + place // length, -1)
 
 
-def in_rows(instance: Instance) -> list[bytes]:
+def in_rows(instance: InputsAndTargets) -> list[bytes]:
     """Everything that an instance says about each row, with positions counted from the row's own beginning."""
     return [b"|".join(_row(instance, row)) for row in range(len(instance.inputs.rows) - 1)]
 
@@ -80,7 +80,7 @@ def _digest(subject: Subject, corpus: Corpus, length: int, seed: int) -> str:
     return hashlib.sha256(b"\n".join(rows)).hexdigest()
 
 
-def _row(instance: Instance, row: int) -> Iterator[bytes]:
+def _row(instance: InputsAndTargets, row: int) -> Iterator[bytes]:
     inputs = instance.inputs
     start, end = int(inputs.rows[row]), int(inputs.rows[row + 1])
     for values in (inputs.ids, inputs.segment, inputs.document, inputs.position):
@@ -96,12 +96,12 @@ def _asked(target: Target, row: int, start: int, end: int) -> Iterator[np.ndarra
             yield from (positions[here] - start, answers[here], spans.start[drawn] - start, spans.end[drawn] - start)
         case NextToken(weights):
             yield weights[start:end]
-        case Rewrite(ids, rows, position):
+        case DecoderTarget(ids, rows, position):
             yield from (ids[rows[row] : rows[row + 1]], position[rows[row] : rows[row + 1]])
-        case Ordering(rank, positions, answers):
+        case PermutedTarget(rank, positions, answers):
             here = (positions >= start) & (positions < end)
             yield from (rank[start:end], positions[here] - start, answers[here])
-        case Fact(_, value):
+        case RowClass(_, value):
             yield value[row]
 
 
@@ -115,13 +115,13 @@ def _document(rng: np.random.Generator) -> TokenDoc:
     sizes = rng.integers(4, 41, rng.integers(1, 61))
     first = np.cumsum(sizes) - sizes
     lengths = rng.integers(1, 4, sizes.sum())
-    ids = ranges(_FIRST_OF[lengths] + rng.integers(0, WORDS, len(lengths)) * lengths, lengths).astype(np.int32)
+    ids = concat_ranges(_FIRST_OF[lengths] + rng.integers(0, WORDS, len(lengths)) * lengths, lengths).astype(np.int32)
     end = np.cumsum(lengths)
     start = end - lengths
     spans = {
-        Layer.WORD: Spans(start, end),
-        Layer.PHRASE: Spans(start[first], end[first + 1]),
-        Layer.ENTITY: Spans(start[first + 2], end[first + 3]),
-        Layer.SENTENCE: Spans(start[first], end[first + sizes - 1]),
+        UnitKind.WORD: Spans(start, end),
+        UnitKind.PHRASE: Spans(start[first], end[first + 1]),
+        UnitKind.ENTITY: Spans(start[first + 2], end[first + 3]),
+        UnitKind.SENTENCE: Spans(start[first], end[first + sizes - 1]),
     }
-    return TokenDoc(ids, UnitMap.of(len(ids), spans))
+    return TokenDoc(ids, TokenUnits.of(len(ids), spans))

@@ -13,63 +13,65 @@ import torch
 from law_texts import SENTENCES, SPECS, Ground
 from torch import Tensor
 
-from unmask.examples.packed import Join, Packed
+from unmask.examples.packed import DocumentBoundary, Packed
 from unmask.family import members
-from unmask.objectives.guess import Guess
+from unmask.objectives.guess import Generator
 from unmask.objectives.mlm import MLM
-from unmask.objectives.part import Objective, Taught
-from unmask.optimising import LAMB, Descent, Linear, WarmupShare
+from unmask.objectives.part import Objective, Trainable
+from unmask.optimising import LAMB, Linear, OptimConfig, WarmupFraction
 from unmask.shards.corpus import Corpus
 from unmask.tasks import Recipe, Task
-from unmask.train.budget import Steps
-from unmask.train.course import Course, Crew, Moment
-from unmask.train.learner import Learner
-from unmask.train.lessons import Lessons, learnable
+from unmask.train.budget import StepBudget
+from unmask.train.course import BatchSource, RankSplit, RunPosition
+from unmask.train.learner import MultiHeadModel
+from unmask.train.lessons import RecipeBatches, require_trainable
 from unmask.train.loop import train
-from unmask.train.processes import Processes
+from unmask.train.processes import DistContext
 from unmask.train.record import RECORD, read_record
-from unmask.train.run import Run
-from unmask.train.step import Worker
-from unmask.train.training import Training
-from unmask.train.worker import make_worker
+from unmask.train.run import RunConfig
+from unmask.train.step import StepRunner
+from unmask.train.training import TrainingSpec
+from unmask.train.worker import build_step_runner
 
 torch.set_num_threads(1)  # these networks are tiny: threads would only wait for each other
 
 CPU = torch.device("cpu")
-ALONE = Processes(0, 1, CPU)
+ALONE = DistContext(0, 1, CPU)
 SEED, BATCH, LENGTH = 3, 8, 32
 
 
 def trained_members() -> tuple[Recipe, ...]:
     """Every member whose objectives all have heads, as a small network. The others can be walked and audited only."""
-    return tuple(small(one) for one in members() if all(isinstance(o, Taught) for o in one.objectives))
+    return tuple(small(one) for one in members() if all(isinstance(o, Trainable) for o in one.objectives))
 
 
 def two_tasks() -> Recipe:
     """A recipe of two tasks that differ in what they learn, so that a head rests in some steps."""
     recipe = next(one for one in trained_members() if len(one.objectives) > 1)
     stage = recipe.stages[0]
-    bare = Task(name="bare", examples=Packed(Join.ACROSS), corrupt=stage.tasks[0].corrupt, learns=(MLM(),))
-    both = replace(stage, tasks=(*stage.tasks, bare), shares=(0.5, 0.5), share=1.0)
+    bare = Task(
+        name="bare", examples=Packed(DocumentBoundary.ACROSS), corruption=stage.tasks[0].corruption, objectives=(MLM(),)
+    )
+    both = replace(stage, tasks=(*stage.tasks, bare), task_weights=(0.5, 0.5), fraction=1.0)
     return replace(recipe, name="two tasks", stages=(both,))
 
 
 def small(recipe: Recipe) -> Recipe:
     """The member with all that makes it what it is, but little of it: two thin layers and short rows."""
-    trunk = recipe.trunk
-    short = replace(trunk, depth=2, width=32, heads=2, inner=64, embedding=16 if trunk.embedding else 0)
-    stages = (replace(stage, length=LENGTH + 16 * n, batch=BATCH) for n, stage in enumerate(recipe.stages))
-    return replace(recipe, trunk=short, stages=tuple(stages))
+    trunk = recipe.network
+    short = replace(trunk, depth=2, width=32, heads=2, ffn_width=64, embedding_width=16 if trunk.embedding_width else 0)
+    stages = (replace(stage, max_length=LENGTH + 16 * n, batch_size=BATCH) for n, stage in enumerate(recipe.stages))
+    return replace(recipe, network=short, stages=tuple(stages))
 
 
 def dry(recipe: Recipe) -> Recipe:
     """Without dropout, whose draws depend on how a step is split."""
-    return replace(recipe, trunk=replace(recipe.trunk, dropout=0.0, attention_dropout=0.0))
+    return replace(recipe, network=replace(recipe.network, dropout=0.0, attention_dropout=0.0))
 
 
 def fast(recipe: Recipe, rate: float) -> Recipe:
     """With a rate for a small network and a short run."""
-    return replace(recipe, descent=Descent(replace(recipe.descent.optimiser, rate=rate), recipe.descent.schedule, 1.0))
+    return replace(recipe, optim=OptimConfig(replace(recipe.optim.optimizer, lr=rate), recipe.optim.schedule, 1.0))
 
 
 @cache
@@ -91,13 +93,19 @@ def few() -> Corpus:
     return ground().corpus([" ".join(SENTENCES[turn:] + SENTENCES[:turn]) for turn in range(4)])
 
 
-def training(recipe: Recipe, steps: int, seed: int = SEED, corpus: Corpus | None = None) -> Training:
+def training(recipe: Recipe, steps: int, seed: int = SEED, corpus: Corpus | None = None) -> TrainingSpec:
     """A training from the very beginning."""
     corpus = corpus or text()
-    learner = Learner(recipe.trunk, learnable(recipe.objectives), corpus.vocab.size, recipe.length, recipe.balance)
-    learner.draw(seed)
-    course = Lessons.of(recipe, corpus, seed, held_out=0.2)
-    return Training(learner=learner, course=course, descent=recipe.descent, budget=Steps(steps), seed=seed)
+    learner = MultiHeadModel(
+        recipe.network,
+        require_trainable(recipe.objectives),
+        corpus.vocab.size,
+        recipe.max_length,
+        recipe.loss_weighting,
+    )
+    learner.init_weights(seed)
+    course = RecipeBatches.of(recipe, corpus, seed, heldout_fraction=0.2)
+    return TrainingSpec(model=learner, source=course, optim=recipe.optim, budget=StepBudget(steps), seed=seed)
 
 
 def learning_by_heart(recipe: Recipe) -> Recipe:
@@ -107,34 +115,38 @@ def learning_by_heart(recipe: Recipe) -> Recipe:
     all tasks of a stage come equally often, because there is no time for one that comes rarely; a generator is as wide
     as its trunk, because a thin one learns by heart more slowly.
     """
-    main = max(recipe.stages, key=lambda stage: stage.share)
-    tasks = tuple(replace(task, learns=tuple(map(as_wide, task.learns))) for task in main.tasks)
-    main = replace(main, tasks=tasks, shares=(1 / len(main.tasks),) * len(main.tasks))
-    wide = replace(recipe.trunk, width=64, heads=4, inner=256, spread=0.1, embedding=32 * bool(recipe.trunk.embedding))
-    optimiser = replace(recipe.descent.optimiser, rate=2e-2 if isinstance(recipe.descent.optimiser, LAMB) else 3e-3)
-    descent = Descent(optimiser, Linear(WarmupShare(0.2)), clip=1.0)
-    return dry(replace(recipe, trunk=wide, stages=(replace(main, share=1.0, batch=16),), descent=descent))
+    main = max(recipe.stages, key=lambda stage: stage.fraction)
+    tasks = tuple(replace(task, objectives=tuple(map(as_wide, task.objectives))) for task in main.tasks)
+    main = replace(main, tasks=tasks, task_weights=(1 / len(main.tasks),) * len(main.tasks))
+    wide = replace(
+        recipe.network, width=64, heads=4, ffn_width=256, init_std=0.1, embedding_width=32 * bool(recipe.network.embedding_width)
+    )
+    optimiser = replace(recipe.optim.optimizer, lr=2e-2 if isinstance(recipe.optim.optimizer, LAMB) else 3e-3)
+    descent = OptimConfig(optimiser, Linear(WarmupFraction(0.2)), max_grad_norm=1.0)
+    return dry(replace(recipe, network=wide, stages=(replace(main, fraction=1.0, batch_size=16),), optim=descent))
 
 
 def as_wide(objective: Objective) -> Objective:
     """The objective; if it has a network of its own ahead of the trunk, one of the trunk's size."""
-    return replace(objective, width=1.0) if isinstance(objective, Guess) else objective
+    return replace(objective, width=1.0) if isinstance(objective, Generator) else objective
 
 
-def uneven(course: Course) -> Moment:
+def uneven(course: BatchSource) -> RunPosition:
     """A moment whose rows are not all equally long."""
-    moments = (Moment(step, 0.0) for step in range(99))
-    return next(one for one in moments if len(set(np.diff(course.lesson(one, Crew()).instances[0].inputs.rows))) > 1)
+    moments = (RunPosition(step, 0.0) for step in range(99))
+    return next(
+        one for one in moments if len(set(np.diff(course.batch(one, RankSplit()).instances[0].inputs.rows))) > 1
+    )
 
 
-def run_of(**logistics: object) -> Run:
+def run_of(**logistics: object) -> RunConfig:
     """A run on the CPU that is judged at its two ends only, unless something else is said."""
-    return Run(**{"device": CPU, "trials": 1, **logistics})
+    return RunConfig(**{"device": CPU, "trials": 1, **logistics})
 
 
-def worker_for(made: Training, run: Run, processes: Processes = ALONE) -> Worker:
+def worker_for(made: TrainingSpec, run: RunConfig, processes: DistContext = ALONE) -> StepRunner:
     """What a step of this training is done with."""
-    return make_worker(made.learner, made.descent, made.course.mixed, made.seed, run, processes)
+    return build_step_runner(made.model, made.optim, made.source.heads_vary, made.seed, run, processes)
 
 
 def curve(recipe: Recipe, steps: int, folder: Path, **logistics: object) -> list[dict[str, Any]]:
@@ -142,7 +154,7 @@ def curve(recipe: Recipe, steps: int, folder: Path, **logistics: object) -> list
     return lines_of(training(recipe, steps), folder, **logistics)
 
 
-def lines_of(made: Training, folder: Path, **logistics: object) -> list[dict[str, Any]]:
+def lines_of(made: TrainingSpec, folder: Path, **logistics: object) -> list[dict[str, Any]]:
     """What the record says of every step of this training."""
     train(made, run_of(**logistics), ALONE, folder)
     return [line for line in read_record(folder / RECORD) if line["kind"] == "step"]

@@ -7,12 +7,12 @@ from itertools import groupby
 
 import numpy as np
 
-from unmask.examples.plan import Examples, Plan, build
-from unmask.examples.visits import EveryVisit, Renew, Visits
+from unmask.examples.plan import InputFormat, RowPlan, build_rows
+from unmask.examples.visits import DynamicMasking, EpochSampler, MaskingMode
 from unmask.family import members
 from unmask.keys import Key
-from unmask.records import Example, Instance, Ints
-from unmask.rules import rules
+from unmask.records import InputsAndTargets, Ints, RowBatch
+from unmask.rules import presets
 from unmask.shards.corpus import Corpus
 from unmask.tasks import Task
 
@@ -23,42 +23,42 @@ class Subject:
 
     name: str
     task: Task
-    renew: Renew = EveryVisit()
+    renew: MaskingMode = DynamicMasking()
 
-    def timetable(self, plan: Plan, seed: int) -> Visits:
+    def timetable(self, plan: RowPlan, seed: int) -> EpochSampler:
         """When each row of a plan is read, and under which key."""
-        return Visits(len(plan), self.renew, Key.of(seed, self.task.name))
+        return EpochSampler(len(plan), self.renew, Key.of(seed, self.task.name))
 
-    def rows(self, corpus: Corpus, plan: Plan, numbers: Ints, seed: int) -> tuple[Example, Key]:
+    def rows(self, corpus: Corpus, plan: RowPlan, numbers: Ints, seed: int) -> tuple[RowBatch, Key]:
         """The rows of these visits, and the keys under which they are corrupted."""
         row, key = self.timetable(plan, seed)(numbers)
-        return build(corpus, plan, row, self.task.examples.frame, corpus.vocab), key
+        return build_rows(corpus, plan, row, self.task.examples.template, corpus.vocab), key
 
-    def batch(self, corpus: Corpus, plan: Plan, numbers: Ints, seed: int) -> Instance:
+    def batch(self, corpus: Corpus, plan: RowPlan, numbers: Ints, seed: int) -> InputsAndTargets:
         """What the task makes of the rows of these visits."""
         example, key = self.rows(corpus, plan, numbers, seed)
-        return self.task.corrupt(example, corpus.vocab, key)
+        return self.task.corruption(example, corpus.vocab, key)
 
 
 def subjects() -> tuple[Subject, ...]:
     """Members first, then rules."""
-    of_members = (Subject(f"{one.name}:{task.name}", task, one.renew) for one in members() for task in one.tasks)
-    return (*of_members, *(Subject(f"rule:{one.name}", one.task) for one in rules()))
+    of_members = (Subject(f"{one.name}:{task.name}", task, one.masking) for one in members() for task in one.tasks)
+    return (*of_members, *(Subject(f"rule:{one.name}", one.task) for one in presets()))
 
 
-def planned(corpus: Corpus, length: int, seed: int) -> list[tuple[Plan, list[Subject]]]:
+def planned(corpus: Corpus, length: int, seed: int) -> list[tuple[RowPlan, list[Subject]]]:
     """Every subject with its plan of the corpus; those that build rows alike share one. A plan may have no rows."""
     alike = groupby(sorted(subjects(), key=_builder), key=_builder)
     groups = [list(found) for _, found in alike]
     return [(plan_of(found[0].task.examples, corpus, length, seed), found) for found in groups]
 
 
-def plan_of(examples: Examples, corpus: Corpus, length: int, seed: int) -> Plan:
+def plan_of(examples: InputFormat, corpus: Corpus, length: int, seed: int) -> RowPlan:
     """The plan of all rows."""
     return examples.plan(corpus, length, Key.of(seed, "plan"))
 
 
-def all_rows(plan: Plan) -> Ints:
+def all_rows(plan: RowPlan) -> Ints:
     """The visits of one pass: every row once."""
     return np.arange(len(plan))
 

@@ -10,20 +10,20 @@ import numpy as np
 from hypothesis import strategies as st
 
 from unmask.ragged import offsets
-from unmask.records import Bits, Document, Flag, Layer, TokenDoc, UnitMap
+from unmask.records import Bits, Document, TokenDoc, TokenUnits, UnitFlag, UnitKind
 from unmask.shards.corpus import Corpus, Shard
 from unmask.shards.manifest import Counts, Manifest
-from unmask.text.clean import Cleaning
-from unmask.text.entities import NamedWords
-from unmask.text.phrases import Phrases
+from unmask.text.clean import Cleaner
+from unmask.text.entities import WordsWithEntities
+from unmask.text.phrases import PhraseMatcher
 from unmask.text.sentences import Sentences
 from unmask.tokenize.bpe import ByteBPE
 from unmask.tokenize.chars import Characters
 from unmask.tokenize.encode import Encoder
-from unmask.tokenize.spec import Spec
-from unmask.tokenize.stand_ins import StandIns
+from unmask.tokenize.spec import TokenizerTrainer
+from unmask.tokenize.stand_ins import SimilarWords
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tokenize.train import train
+from unmask.tokenize.train import train_tokenizer
 from unmask.tokenize.unigram import Unigram
 from unmask.tokenize.vocab import Vocab
 from unmask.tokenize.wordpiece import WordPiece
@@ -38,17 +38,17 @@ SENTENCES = (
 )
 """What the small vocabularies are trained on."""
 _ANNOTATORS = (
-    Sentences(longest=60),
-    NamedWords(),
-    Phrases((("机器", "学习"), ("语言", "模型"), ("machine", "learning"), ("New", "York"))),
+    Sentences(max_chars=60),
+    WordsWithEntities(),
+    PhraseMatcher((("机器", "学习"), ("语言", "模型"), ("machine", "learning"), ("New", "York"))),
 )
 _SIMILAR = ("今天", "明天", "下午", "上午", "北京", "上海", "花", "书", "reader", "writer", "words", "pages")
 _SENTINELS = 24
-SPECS: dict[str, Spec] = {
-    "wordpiece": WordPiece(size=400, min_count=1, sentinels=_SENTINELS),
-    "byte-bpe": ByteBPE(size=400, sentinels=_SENTINELS),
-    "unigram": Unigram(size=300, coverage=1.0, sentinels=_SENTINELS),
-    "characters": Characters(size=400, min_count=1, sentinels=_SENTINELS),
+SPECS: dict[str, TokenizerTrainer] = {
+    "wordpiece": WordPiece(size=400, min_count=1, num_sentinels=_SENTINELS),
+    "byte-bpe": ByteBPE(size=400, num_sentinels=_SENTINELS),
+    "unigram": Unigram(size=300, coverage=1.0, num_sentinels=_SENTINELS),
+    "characters": Characters(size=400, min_count=1, num_sentinels=_SENTINELS),
 }
 
 SCRIPTS = {
@@ -77,7 +77,7 @@ def _joined(pieces: Sequence[tuple[str, str]]) -> str:
 
 def annotated(text: str) -> list[Document]:
     """The cleaned text with every layer of units; nothing where cleaning drops it."""
-    cleaned = Cleaning()(Document("a text", text)).result
+    cleaned = Cleaner()(Document("a text", text)).result
     if not isinstance(cleaned, Document):
         return []
     for annotate in _ANNOTATORS:
@@ -94,13 +94,13 @@ class Ground:
     vocab: Vocab
 
     @staticmethod
-    def of(spec: Spec) -> Ground:
+    def of(spec: TokenizerTrainer) -> Ground:
         """A vocabulary trained on the sentences above, with a few similar words."""
-        tokenizer = train(spec, SENTENCES)
+        tokenizer = train_tokenizer(spec, SENTENCES)
         encoder = Encoder(tokenizer)
-        words = list(dict.fromkeys(tuple(encoder.tokens(word).ids.tolist()) for word in _SIMILAR))
-        table = StandIns.of(words, [range(len(words))] * len(words))
-        return Ground(tokenizer, encoder, replace(tokenizer.vocab, stand_ins=table))
+        words = list(dict.fromkeys(tuple(encoder.encode_text(word).ids.tolist()) for word in _SIMILAR))
+        table = SimilarWords.of(words, [range(len(words))] * len(words))
+        return Ground(tokenizer, encoder, replace(tokenizer.vocab, similar_words=table))
 
     def corpus(self, written: Sequence[str]) -> Corpus:
         """A corpus in two shards: two plain documents, so that pairs always find a partner, and those written."""
@@ -110,18 +110,18 @@ class Ground:
         return corpus_of([docs[:middle], docs[middle:]], self.vocab)
 
 
-def spoken(units: UnitMap) -> Bits:
+def spoken(units: TokenUnits) -> Bits:
     """The unit bytes of a document as if it were a conversation: sentence by sentence, or the two halves of one.
 
     Only the bits of turns are added, so whoever does not read conversations reads what was there before.
     """
-    starts = units.spans(Layer.SENTENCE).start
-    words = units.spans(Layer.WORD).start
+    starts = units.spans(UnitKind.SENTENCE).start
+    words = units.spans(UnitKind.WORD).start
     if len(starts) == 1 and len(words) > 1:
         starts = np.append(starts, words[len(words) // 2])
     bits = units.bits.copy()
-    bits[starts] |= np.uint8(Flag.TURN)
-    bits[starts[1::2]] |= np.uint8(Flag.REPLY)
+    bits[starts] |= np.uint8(UnitFlag.TURN)
+    bits[starts[1::2]] |= np.uint8(UnitFlag.REPLY)
     return bits
 
 
@@ -134,4 +134,4 @@ def corpus_of(parts: Sequence[Sequence[TokenDoc]], vocab: Vocab) -> Corpus:
         shards.append(Shard(ids, bits, borders, base))
         base += len(ids)
     counts = Counts(documents=sum(map(len, parts)), tokens=base)
-    return Corpus(Path("in memory"), Manifest("", "", tuple(Layer), {}, counts, {}, {}), tuple(shards), vocab)
+    return Corpus(Path("in memory"), Manifest("", "", tuple(UnitKind), {}, counts, {}, {}), tuple(shards), vocab)

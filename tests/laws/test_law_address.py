@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from law_corpus import digests, in_rows, invented
 from law_subjects import Subject, plan_of, subjects
 
-from unmask.corrupt.nothing import Nothing
-from unmask.examples.plan import Plan, build
-from unmask.examples.visits import Copies, EveryVisit, Renew, Visits
+from unmask.corrupt.nothing import NoCorruption
+from unmask.examples.plan import RowPlan, build_rows
+from unmask.examples.visits import DynamicMasking, EpochSampler, MaskingMode, StaticMasking
 from unmask.keys import Key
 from unmask.records import Ints
 from unmask.shards.corpus import Corpus
@@ -27,7 +27,7 @@ LENGTH, SEED = 64, 11
 BATCH, STEPS = 8, 6
 every_subject = pytest.mark.parametrize("subject", subjects(), ids=lambda subject: subject.name)
 drawing_subject = pytest.mark.parametrize(
-    "subject", [one for one in subjects() if one.task.corrupt != Nothing()], ids=lambda subject: subject.name
+    "subject", [one for one in subjects() if one.task.corruption != NoCorruption()], ids=lambda subject: subject.name
 )
 
 
@@ -37,17 +37,17 @@ def ground() -> Corpus:
 
 
 @cache
-def reference(subject: Subject) -> tuple[Plan, list[bytes]]:
+def reference(subject: Subject) -> tuple[RowPlan, list[bytes]]:
     """What each visit of the first steps sees, computed in one batch. The last of them lie in the second pass."""
     plan = plan_of(subject.task.examples, ground(), LENGTH, SEED)
     return plan, seen(subject, plan, first_visits(plan))
 
 
-def first_visits(plan: Plan) -> Ints:
+def first_visits(plan: RowPlan) -> Ints:
     return np.arange(len(plan) - BATCH * STEPS // 2, len(plan) + BATCH * STEPS // 2)
 
 
-def seen(subject: Subject, plan: Plan, numbers: Ints) -> list[bytes]:
+def seen(subject: Subject, plan: RowPlan, numbers: Ints) -> list[bytes]:
     return in_rows(subject.batch(ground(), plan, numbers, SEED))
 
 
@@ -84,9 +84,9 @@ def test_a_resumed_run_sees_what_an_undisturbed_one_would(subject: Subject, step
     assert list(chain(*(seen(subject, plan, batch) for batch in batches))) == whole[step * BATCH :]
 
 
-@pytest.mark.parametrize("renew", [EveryVisit(), Copies(3)], ids=repr)
-def test_visits_from_a_step_on_are_the_tail_of_all_visits(renew: Renew) -> None:
-    visits = Visits(7, renew, Key.of(SEED, "task"))
+@pytest.mark.parametrize("renew", [DynamicMasking(), StaticMasking(3)], ids=repr)
+def test_visits_from_a_step_on_are_the_tail_of_all_visits(renew: MaskingMode) -> None:
+    visits = EpochSampler(7, renew, Key.of(SEED, "task"))
     rows, key = visits(np.arange(40))
     for step in range(40):
         later, keys = visits(np.arange(step, 40))
@@ -105,25 +105,25 @@ def test_another_process_with_another_hash_seed_computes_the_same_rows() -> None
 
 @drawing_subject
 def test_static_masking_repeats_its_copies_and_dynamic_masking_never_repeats(subject: Subject) -> None:
-    assert distinct_draws(subject, Copies(10), visits=40) == 10
-    assert distinct_draws(subject, EveryVisit(), visits=40) == 40
+    assert distinct_draws(subject, StaticMasking(10), visits=40) == 10
+    assert distinct_draws(subject, DynamicMasking(), visits=40) == 40
 
 
 @drawing_subject
 def test_a_member_draws_as_often_as_its_own_recipe_says(subject: Subject) -> None:
-    expected = min(subject.renew.count, 40) if isinstance(subject.renew, Copies) else 40
+    expected = min(subject.renew.num_copies, 40) if isinstance(subject.renew, StaticMasking) else 40
     assert distinct_draws(subject, subject.renew, visits=40) == expected
 
 
-def distinct_draws(subject: Subject, renew: Renew, visits: int) -> int:
+def distinct_draws(subject: Subject, renew: MaskingMode, visits: int) -> int:
     """How many different instances one row gives over so many visits; a long row, so that chance repeats nothing."""
     corpus = ground()
     plan = plan_of(subject.task.examples, corpus, 512, SEED)
     row = int(np.argmax(np.add.reduceat(plan.length, plan.rows[:-1])))
     timetable = Subject(subject.name, subject.task, renew).timetable(plan, SEED)
-    key = timetable.at(np.full(visits, row), np.arange(visits))
-    example = build(corpus, plan, np.full(visits, row), subject.task.examples.frame, corpus.vocab)
-    return len(set(in_rows(subject.task.corrupt(example, corpus.vocab, key))))
+    key = timetable.key_of(np.full(visits, row), np.arange(visits))
+    example = build_rows(corpus, plan, np.full(visits, row), subject.task.examples.template, corpus.vocab)
+    return len(set(in_rows(subject.task.corruption(example, corpus.vocab, key))))
 
 
 def _stretch(rank: int, world: int) -> tuple[int, int]:

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from law_subjects import Subject, all_rows, plan_of, subjects
 from law_texts import SPECS, Ground, texts
 
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.select import OneOf, Select, Tokens, Units
-from unmask.corrupt.sentinels import Sentinels
-from unmask.records import Cloze, Example, Flag, Instance, Layer, Ordering, Rewrite
+from unmask.corrupt.mask_out import MaskTokens
+from unmask.corrupt.select import OneOfSelectors, RandomTokens, Selector, WholeUnits
+from unmask.corrupt.sentinels import SpanCorruption
+from unmask.records import Cloze, DecoderTarget, InputsAndTargets, PermutedTarget, RowBatch, UnitFlag, UnitKind
 from unmask.tokenize.vocab import Vocab
 
 SUBJECTS = subjects()
-CLOZES = [subject for subject in SUBJECTS if isinstance(subject.task.corrupt, MaskOut)]
+CLOZES = [subject for subject in SUBJECTS if isinstance(subject.task.corruption, MaskTokens)]
 Span = tuple[int, int]
 holds = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 rows = given(texts(), st.sampled_from(list(SPECS)), st.sampled_from((8, 15, 40, 128)), st.integers(0, 2**32))
@@ -27,11 +27,11 @@ rows = given(texts(), st.sampled_from(list(SPECS)), st.sampled_from((8, 15, 40, 
 
 def made(
     subject: Subject, ground: Ground, written: tuple[str, ...], length: int, seed: int
-) -> tuple[Example, Instance]:
+) -> tuple[RowBatch, InputsAndTargets]:
     corpus = ground.corpus(written)
     plan = plan_of(subject.task.examples, corpus, length, seed)
     example, key = subject.rows(corpus, plan, all_rows(plan), seed)
-    return example, subject.task.corrupt(example, corpus.vocab, key)
+    return example, subject.task.corruption(example, corpus.vocab, key)
 
 
 @pytest.mark.parametrize("subject", CLOZES, ids=lambda subject: subject.name)
@@ -44,7 +44,7 @@ def test_a_selection_keeps_to_its_budget_and_to_borders(subject: Subject, ground
         assert isinstance(cloze, Cloze)
         spans = list(zip(cloze.spans.start.tolist(), cloze.spans.end.tolist(), strict=True))
         assert cloze.positions.tolist() == [at for start, end in spans for at in range(start, end)]
-        assert not example.fixed[cloze.positions].any()
+        assert not example.protected[cloze.positions].any()
         for first, behind in zip(example.rows[:-1].tolist(), example.rows[1:].tolist(), strict=True):
             drawn = [span for span in spans if first <= span[0] < behind]
             assert all(end <= behind for _, end in drawn)
@@ -63,7 +63,7 @@ def test_special_tokens_stay_and_nothing_but_text_stands_in_for_text(
     def law(written: tuple[str, ...], kind: str, length: int, seed: int) -> None:
         vocab = grounds[kind].vocab
         example, instance = made(subject, grounds[kind], written, length, seed)
-        markers = vocab.sentinels.tolist() if isinstance(subject.task.corrupt, Sentinels) else ()
+        markers = vocab.sentinels.tolist() if isinstance(subject.task.corruption, SpanCorruption) else ()
         allowed = {vocab.mask, vocab.unk, vocab.cls, vocab.sep, *vocab.ordinary.tolist(), *markers}
         for row in range(len(example)):
             before = example.ids[example.rows[row] : example.rows[row + 1]].tolist()
@@ -78,65 +78,65 @@ def test_special_tokens_stay_and_nothing_but_text_stands_in_for_text(
     law()
 
 
-def _asks_something(instance: Instance, example: Example) -> None:
+def _asks_something(instance: InputsAndTargets, example: RowBatch) -> None:
     """Every row that has text has a question, and no question is about a special token."""
     match instance.targets[0]:
-        case Cloze(positions, _, _) | Ordering(_, positions, _):
+        case Cloze(positions, _, _) | PermutedTarget(_, positions, _):
             counts = np.histogram(positions, example.rows)[0]
             assert (counts > 0).all()
-            assert not example.fixed[positions].any()
-        case Rewrite(_, target_rows, _):
+            assert not example.protected[positions].any()
+        case DecoderTarget(_, target_rows, _):
             assert (np.diff(target_rows) > 0).all()
 
 
-def _keeps(select: Select, example: Example, first: int, behind: int, drawn: list[Span]) -> bool:
+def _keeps(select: Selector, example: RowBatch, first: int, behind: int, drawn: list[Span]) -> bool:
     """Whether the spans of one row are what this selection may choose."""
     size = behind - first
     chosen = sum(end - start for start, end in drawn)
-    free = int((~example.fixed[first:behind]).sum())
-    if isinstance(select, Tokens):
-        budget = min(select.most, max(1, round(select.rate * size)))
+    free = int((~example.protected[first:behind]).sum())
+    if isinstance(select, RandomTokens):
+        budget = min(select.max_predictions, max(1, round(select.rate * size)))
         return chosen == min(budget, free) and all(end - start == 1 for start, end in drawn)
-    assert isinstance(select, Units)
+    assert isinstance(select, WholeUnits)
     units = list(_units(example, select.layer, first, behind))
     runs = [[unit for unit in units if start <= unit[0] and unit[1] <= end] for start, end in drawn]
     whole = all(run and (run[0][0], run[-1][1]) == span for run, span in zip(runs, drawn, strict=True))
-    if len(select.run) == 1:
+    if len(select.run_lengths) == 1:
         budget = max(1, round(select.rate * size))
         smallest = min(end - start for start, end in units)
         fits = chosen <= budget or (len(drawn) == 1 and chosen == smallest)
         return whole and fits and all(len(run) == 1 for run in runs)
     apart = all(left[1] < right[0] for left, right in pairwise(drawn))
     exceeds = chosen - max(end - start for start, end in drawn) >= select.rate * size
-    inside = select.inside is not Layer.SENTENCE or not any(_crosses(example, span) for span in drawn)
-    return whole and apart and inside and not exceeds and all(len(run) <= len(select.run) for run in runs)
+    inside = select.inside is not UnitKind.SENTENCE or not any(_crosses(example, span) for span in drawn)
+    return whole and apart and inside and not exceeds and all(len(run) <= len(select.run_lengths) for run in runs)
 
 
-def _units(example: Example, layer: Layer, first: int, behind: int) -> Iterator[Span]:
+def _units(example: RowBatch, layer: UnitKind, first: int, behind: int) -> Iterator[Span]:
     """The units of one row by a readable loop: those of the layer, and the words outside of it."""
-    own = {Layer.WORD: 0, Layer.PHRASE: Flag.IN_PHRASE, Layer.ENTITY: Flag.IN_ENTITY}[layer]
-    begins = {Layer.WORD: Flag.WORD, Layer.PHRASE: Flag.PHRASE, Layer.ENTITY: Flag.ENTITY}[layer]
+    own = {UnitKind.WORD: 0, UnitKind.PHRASE: UnitFlag.IN_PHRASE, UnitKind.ENTITY: UnitFlag.IN_ENTITY}[layer]
+    begins = {UnitKind.WORD: UnitFlag.WORD, UnitKind.PHRASE: UnitFlag.PHRASE, UnitKind.ENTITY: UnitFlag.ENTITY}[layer]
     bits, start = example.units.bits.tolist(), first
     for at in range(first + 1, behind + 1):
-        opens = at == behind or bits[at] & begins or (bits[at] & Flag.WORD and not bits[at] & own)
+        opens = at == behind or bits[at] & begins or (bits[at] & UnitFlag.WORD and not bits[at] & own)
         if opens:
-            assert at == behind or bits[at] & Flag.WORD, "a unit begins inside a word"
-            if not example.fixed[start]:
+            assert at == behind or bits[at] & UnitFlag.WORD, "a unit begins inside a word"
+            if not example.protected[start]:
                 yield start, at
             start = at
 
 
-def _crosses(example: Example, span: Span) -> bool:
-    return bool((example.units.bits[span[0] + 1 : span[1]] & Flag.SENTENCE).any())
+def _crosses(example: RowBatch, span: Span) -> bool:
+    return bool((example.units.bits[span[0] + 1 : span[1]] & UnitFlag.SENTENCE).any())
 
 
-def _selection(subject: Subject) -> Select:
-    assert isinstance(subject.task.corrupt, MaskOut)
-    return subject.task.corrupt.select
+def _selection(subject: Subject) -> Selector:
+    assert isinstance(subject.task.corruption, MaskTokens)
+    return subject.task.corruption.select
 
 
-def _alternatives(select: Select) -> tuple[Select, ...]:
-    return select.selections if isinstance(select, OneOf) else (select,)
+def _alternatives(select: Selector) -> tuple[Selector, ...]:
+    return select.selectors if isinstance(select, OneOfSelectors) else (select,)
 
 
 def _specials(ids: list[int], vocab: Vocab) -> list[int]:

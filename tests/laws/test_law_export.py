@@ -17,20 +17,20 @@ from law_nets import trained_members
 from law_texts import SPECS, Ground
 
 from unmask.codec import encode
-from unmask.dialect import Dialect
-from unmask.export.architecture import Architecture, Purpose
-from unmask.export.dialects import dialect_for, fitting
-from unmask.export.learned import generator_of, model_of
-from unmask.export.read import load
-from unmask.export.start import fill_learner
-from unmask.export.write import UNSHARED, export
-from unmask.nets.model import Model
+from unmask.dialect import ModelType
+from unmask.export.architecture import Architecture, HFTask
+from unmask.export.dialects import best_architecture, model_type_for
+from unmask.export.learned import generator_from_state, model_from_state
+from unmask.export.read import load_hf_model
+from unmask.export.start import load_matching_weights
+from unmask.export.write import UNSHARED, export_hf
+from unmask.nets.model import EncoderWithHeads
 from unmask.nets.trunk import Sharing
 from unmask.tasks import Recipe
 from unmask.tokenize.bpe import ByteBPE
 from unmask.tokenize.unigram import Unigram
-from unmask.train.learner import Learner
-from unmask.train.lessons import learnable
+from unmask.train.learner import MultiHeadModel
+from unmask.train.lessons import require_trainable
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 NEAR = 1e-5
@@ -51,11 +51,13 @@ def ground_for(recipe: Recipe) -> Ground:
     return Ground.of(SPECS["wordpiece"])
 
 
-def learner_of(recipe: Recipe) -> Learner:
-    return Learner(recipe.trunk, learnable(recipe.objectives), ground_for(recipe).vocab.size, POSITIONS)
+def learner_of(recipe: Recipe) -> MultiHeadModel:
+    return MultiHeadModel(
+        recipe.network, require_trainable(recipe.objectives), ground_for(recipe).vocab.size, POSITIONS
+    )
 
 
-def drawn(recipe: Recipe) -> Learner:
+def drawn(recipe: Recipe) -> MultiHeadModel:
     """A learner whose every number was drawn, so that no name can be mistaken for another unnoticed."""
     learner, generator = learner_of(recipe), torch.Generator().manual_seed(7)
     with torch.no_grad():
@@ -65,13 +67,13 @@ def drawn(recipe: Recipe) -> Learner:
     return learner
 
 
-def exported(model: Model, recipe: Recipe, folder: Path) -> tuple[Architecture, Model]:
+def exported(model: EncoderWithHeads, recipe: Recipe, folder: Path) -> tuple[Architecture, EncoderWithHeads]:
     """Write a network in the dialect of its recipe, hold the proof to the law, and read it back."""
-    architecture = fitting(model, dialect_for(model.shape, recipe.dialect))
-    proof = export(model, ground_for(recipe).tokenizer, folder, architecture)
-    assert max(proof.hidden, proof.logits) < NEAR
-    assert proof.tokens > 100
-    back, tokenizer = load(folder)
+    architecture = best_architecture(model, model_type_for(model.config, recipe.model_type))
+    proof = export_hf(model, ground_for(recipe).tokenizer, folder, architecture)
+    assert max(proof.max_hidden_difference, proof.max_logits_difference) < NEAR
+    assert proof.num_tokens > 100
+    back, tokenizer = load_hf_model(folder)
     assert tokenizer.vocab.size == ground_for(recipe).vocab.size
     return architecture, back
 
@@ -79,13 +81,13 @@ def exported(model: Model, recipe: Recipe, folder: Path) -> tuple[Architecture, 
 @pytest.mark.parametrize("recipe", trained_members(), ids=lambda recipe: recipe.name)
 def test_a_member_comes_back_from_an_export_as_it_was(recipe: Recipe, tmp_path: Path) -> None:
     learner = drawn(recipe)
-    model = model_of(learner.weights(), recipe.trunk, ground_for(recipe).vocab.size, POSITIONS)
+    model = model_from_state(learner.named_weights(), recipe.network, ground_for(recipe).vocab.size, POSITIONS)
     architecture, back = exported(model, recipe, tmp_path / "out")
-    assert architecture.dialect is recipe.dialect
+    assert architecture.model_type is recipe.model_type
     again = learner_of(recipe)
-    behind = fill_learner(again, back)
+    behind = load_matching_weights(again, back)
     assert set(behind) == BEHIND & learner.heads.keys()
-    kept = {name: weight for name, weight in learner.weights().items() if name.split(".")[1] not in behind}
+    kept = {name: weight for name, weight in learner.named_weights().items() if name.split(".")[1] not in behind}
     assert len(kept) > 20
     for name, weight in kept.items():
         assert torch.equal(weight, again.get_parameter(name)), name
@@ -97,15 +99,15 @@ def test_a_generator_is_a_network_of_its_own(recipe: Recipe, tmp_path: Path) -> 
     sizes = ground_for(recipe).vocab.size, POSITIONS
     said = encode(recipe)
     assert isinstance(said, dict)
-    generator = generator_of(learner.weights(), said, recipe.trunk, *sizes)
+    generator = generator_from_state(learner.named_weights(), said, recipe.network, *sizes)
     assert (generator is not None) == ("guess" in learner.heads)
     if generator is None:
         return
     architecture, back = exported(generator, recipe, tmp_path / "out")
-    assert architecture.purpose is Purpose.MASKED_LM
+    assert architecture.task is HFTask.MASKED_LM
     again = learner_of(recipe)
-    assert fill_learner(again, model_of(learner.weights(), recipe.trunk, *sizes), back) == ()
-    for name, weight in learner.weights().items():
+    assert load_matching_weights(again, model_from_state(learner.named_weights(), recipe.network, *sizes), back) == ()
+    for name, weight in learner.named_weights().items():
         assert torch.equal(weight, again.get_parameter(name)), name
 
 
@@ -113,15 +115,15 @@ def test_a_generator_is_a_network_of_its_own(recipe: Recipe, tmp_path: Path) -> 
 @pytest.mark.parametrize("recipe", trained_members(), ids=lambda recipe: recipe.name)
 def test_sharing_that_has_no_name_is_written_out(recipe: Recipe, sharing: Sharing, tmp_path: Path) -> None:
     """The numbers are the same, the layers are apart, and whoever reads the card knows."""
-    recipe = replace(recipe, trunk=replace(recipe.trunk, sharing=sharing))
-    model = model_of(drawn(recipe).weights(), recipe.trunk, ground_for(recipe).vocab.size, POSITIONS)
+    recipe = replace(recipe, network=replace(recipe.network, sharing=sharing))
+    model = model_from_state(drawn(recipe).named_weights(), recipe.network, ground_for(recipe).vocab.size, POSITIONS)
     architecture, back = exported(model, recipe, tmp_path / "out")
-    assert back.shape.sharing is Sharing.NONE
+    assert back.config.sharing is Sharing.NONE
     for name, tensor in back.state_dict().items():
         assert torch.equal(tensor, model.state_dict()[name]), name
     assert UNSHARED.split("{}")[0] in (tmp_path / "out" / "README.md").read_text()
-    assert architecture.dialect is recipe.dialect
+    assert architecture.model_type is recipe.model_type
 
 
 def test_every_dialect_has_a_member() -> None:
-    assert {recipe.dialect for recipe in trained_members()} == {*Dialect}
+    assert {recipe.model_type for recipe in trained_members()} == {*ModelType}

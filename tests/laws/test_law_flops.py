@@ -9,14 +9,14 @@ from law_nets import run_of, text, trained_members, training, two_tasks, worker_
 from torch.utils.flop_counter import FlopCounterMode
 
 from unmask.errors import RecipeError
-from unmask.lab.flops import Load, Meter, load_of
-from unmask.nets.attention import Attention, Lowering
-from unmask.objectives.every import Every
+from unmask.lab.flops import FlopsMeter, Workload, workload_of
+from unmask.nets.attention import AttentionBackend, SelfAttention
+from unmask.objectives.every import AllTokensMLM
 from unmask.objectives.mlm import MLM
-from unmask.objectives.replaced import Replaced, Where
+from unmask.objectives.replaced import RTD, JudgedTokens
 from unmask.tasks import Recipe
-from unmask.train.course import ALONE, Lesson, Moment
-from unmask.train.step import Loaded
+from unmask.train.course import SINGLE_PROCESS, RunPosition, StepBatch
+from unmask.train.step import DeviceBatch
 
 SUBJECTS = (*trained_members(), two_tasks())
 
@@ -26,42 +26,44 @@ def after_guess() -> list[Recipe]:
     recipe = next(one for one in SUBJECTS if any(objective.name == "guess" for objective in one.objectives))
     stage = recipe.stages[0]
     (task,) = stage.tasks
-    others = (Every(), MLM(), Replaced(where=Where.CHOSEN))
-    tasks = (replace(task, learns=(task.learns[0], other)) for other in others)
-    return [replace(recipe, stages=(replace(stage, tasks=(one,), share=1.0),)) for one in tasks]
+    others = (AllTokensMLM(), MLM(), RTD(judged_tokens=JudgedTokens.CHOSEN))
+    tasks = (replace(task, objectives=(task.objectives[0], other)) for other in others)
+    return [replace(recipe, stages=(replace(stage, tasks=(one,), fraction=1.0),)) for one in tasks]
 
 
-def whole(lesson: Lesson) -> Load:
+def whole(lesson: StepBatch) -> Workload:
     (instance,) = lesson.instances
-    return load_of(instance, lesson.objectives, lesson.apart)
+    return workload_of(instance, lesson.objectives, lesson.isolate_documents)
 
 
 @pytest.mark.parametrize("recipe", [*SUBJECTS, *after_guess()], ids=lambda recipe: recipe.name)
 def test_a_step_costs_what_torch_counts(recipe):
     made = training(recipe, 20)
-    for module in made.learner.modules():
-        if isinstance(module, Attention):
-            module.lowering = Lowering.EACH  # written out as products, which torch counts on every device
-    meter = Meter.of(made.course, text().vocab.size)
+    for module in made.model.modules():
+        if isinstance(module, SelfAttention):
+            module.backend = AttentionBackend.LOOP  # written out as products, which torch counts on every device
+    meter = FlopsMeter.of(made.source, text().vocab.size)
     worker = worker_for(made, run_of(sparing=False))  # budgets count the network, with its last block at all places
     for step in range(3):
-        lesson = made.course.lesson(Moment(step, step / 3), ALONE)
+        lesson = made.source.batch(RunPosition(step, step / 3), SINGLE_PROCESS)
         with FlopCounterMode(display=False) as counter:
-            worker.backward(Loaded.of(lesson, worker.run.device), [max(one, 1) for one in lesson.asked()], step)
+            worker.backward(
+                DeviceBatch.of(lesson, worker.config.device), [max(one, 1) for one in lesson.num_predictions()], step
+            )
         assert counter.get_total_flops() == meter.step(whole(lesson))
 
 
 @pytest.mark.parametrize("recipe", SUBJECTS, ids=lambda recipe: recipe.name)
 def test_a_record_tells_nearly_what_its_steps_cost(recipe):
-    course = training(recipe, 20).course
-    meter = Meter.of(course, text().vocab.size)
+    course = training(recipe, 20).source
+    meter = FlopsMeter.of(course, text().vocab.size)
     tokens, true, lines = 0, 0.0, []
     for step in range(20):
-        lesson = course.lesson(Moment(step, step / 20), ALONE)
+        lesson = course.batch(RunPosition(step, step / 20), SINGLE_PROCESS)
         load = whole(lesson)
         tokens, true = tokens + load.tokens, true + meter.step(load)
-        line = {"kind": "step", "step": step + 1, "tokens": tokens, "seconds": float(step), "count": load.asked}
-        lines.append({**line, "place": lesson.place, "length": lesson.length})
+        line = {"kind": "step", "step": step + 1, "tokens": tokens, "seconds": float(step), "count": load.predictions}
+        lines.append({**line, "place": lesson.task_name, "length": lesson.max_length})
     told = list(meter.spent(lines))
     assert [one.step for one in told] == list(range(1, 21))
     assert told[-1].flops == pytest.approx(true, rel=0.02)
@@ -75,19 +77,19 @@ def test_an_objective_that_does_not_say_what_it_costs_is_refused():
         """A cloze that learns and is asked as any other, and has no word on its cost."""
 
         usual: MLM = MLM()
-        name, reads, facts, weight = "own", MLM.reads, MLM.facts, 1.0
+        name, reads, facts, weight = "own", MLM.target_type, MLM.facts, 1.0
 
         def asks(self, sample):
-            return self.usual.asks(sample)
+            return self.usual.prediction_sites(sample)
 
         def head(self, trunk, token):
-            return self.usual.head(trunk, token)
+            return self.usual.build_head(trunk, token)
 
         def asked(self, instance):
-            return self.usual.asked(instance)
+            return self.usual.num_predictions(instance)
 
-    recipe = next(one for one in SUBJECTS if not one.stages[0].tasks[0].examples.gives)
+    recipe = next(one for one in SUBJECTS if not one.stages[0].tasks[0].examples.row_facts)
     stage = recipe.stages[0]
-    own = replace(recipe, stages=(replace(stage, tasks=(replace(stage.tasks[0], learns=(Own(),)),), share=1.0),))
+    own = replace(recipe, stages=(replace(stage, tasks=(replace(stage.tasks[0], objectives=(Own(),)),), fraction=1.0),))
     with pytest.raises(RecipeError, match=r"Own does not say what it costs.*Give it a method `cost`"):
-        Meter.of(training(own, 1).course, text().vocab.size)
+        FlopsMeter.of(training(own, 1).source, text().vocab.size)

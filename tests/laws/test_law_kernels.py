@@ -27,15 +27,15 @@ from law_nets import (
 from torch import Tensor
 
 from unmask.nets.adapters import add_adapters
-from unmask.nets.block import Branch, FeedForward
-from unmask.nets.fused import Open, use_kernels
-from unmask.nets.layout import Borders
-from unmask.nets.transformer import Tokens
+from unmask.nets.block import FeedForward, ResidualBranch
+from unmask.nets.fused import LinearDeferredBias, use_kernels
+from unmask.nets.layout import PackedSequences
+from unmask.nets.transformer import TokenInputs
 from unmask.nets.trunk import Norm, Positions
 from unmask.tasks import Recipe
-from unmask.train.course import Crew
+from unmask.train.course import RankSplit
 from unmask.train.run import Precision
-from unmask.train.step import Loaded
+from unmask.train.step import DeviceBatch
 from unmask.tune.policies.lora import Lora
 
 MEMBERS = [dry(recipe) for recipe in trained_members()]
@@ -53,9 +53,9 @@ def gradients(
     """The sums of a step and its gradients."""
     made = training(recipe, 1)
     worker = worker_for(made, run_of(fused=fused, precision=precision))
-    loaded = Loaded.of(made.course.lesson(uneven(made.course), Crew()), torch.device("cpu"), evened=True)
-    sums = worker.backward(loaded, loaded.lesson.asked(), 0)
-    return sums, {name: p.grad for name, p in made.learner.named_parameters() if p.grad is not None}
+    loaded = DeviceBatch.of(made.source.batch(uneven(made.source), RankSplit()), torch.device("cpu"), bucket=True)
+    sums = worker.backward(loaded, loaded.step_batch.num_predictions(), 0)
+    return sums, {name: p.grad for name, p in made.model.named_parameters() if p.grad is not None}
 
 
 @pytest.mark.parametrize("recipe", [one for one in MEMBERS if one.name in ("bert", "albert", "electra", "spanbert")])
@@ -66,11 +66,11 @@ def test_states_are_halves_between_products(recipe: Recipe) -> None:
     assert {gradient.dtype for gradient in mine.values()} == {torch.float32}
     flat, true = (torch.cat([some[name].flatten() for name in theirs]) for some in (mine, theirs))
     assert torch.cosine_similarity(flat, true, dim=0) > 0.99
-    learner = training(recipe, 1).learner
+    learner = training(recipe, 1).model
     use_kernels(learner)
     with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
         tokens = torch.arange(4)
-        states = learner.trunk(Tokens(tokens, tokens, tokens % 2, Borders.of([0, 4])))
+        states = learner.network(TokenInputs(tokens, tokens, tokens % 2, PackedSequences.of([0, 4])))
     assert {layer.dtype for layer in states.layers} == {torch.bfloat16}
 
 
@@ -87,9 +87,9 @@ def test_loss_and_gradients_are_those_of_the_plain_code(recipe: Recipe) -> None:
 
 def test_what_no_kernel_covers_goes_its_plain_way() -> None:
     """A norm before each branch; positions that are waves."""
-    trunk = MEMBERS[0].trunk
-    check(replace(MEMBERS[0], trunk=replace(trunk, norm=Norm.PRE)))
-    check(replace(MEMBERS[0], trunk=replace(trunk, positions=Positions.SINUSOIDAL)))
+    trunk = MEMBERS[0].network
+    check(replace(MEMBERS[0], network=replace(trunk, norm=Norm.PRE)))
+    check(replace(MEMBERS[0], network=replace(trunk, positions=Positions.SINUSOIDAL)))
 
 
 @pytest.mark.parametrize("name", ["bert", "electra"])
@@ -109,28 +109,28 @@ def test_a_run_with_dropout_is_another_draw_of_the_same_law(name: str, tmp_path:
 def test_adapters_take_their_branch_back() -> None:
     """A sum with an adapter in it is no longer that of the work alone, whichever came first."""
     for order in ("kernels first", "adapters first"):
-        learner = training(MEMBERS[0], 1).learner
+        learner = training(MEMBERS[0], 1).model
         if order == "kernels first":
             use_kernels(learner)
-        add_adapters(learner.trunk, 4, seed=1)
+        add_adapters(learner.network, 4, seed=1)
         if order == "adapters first":
             use_kernels(learner)
-        branches = [part for part in learner.modules() if isinstance(part, Branch)]
+        branches = [part for part in learner.modules() if isinstance(part, ResidualBranch)]
         assert branches
         assert not any(branch.fused for branch in branches)
-        assert not any(isinstance(part, Open) for part in learner.modules())
+        assert not any(isinstance(part, LinearDeferredBias) for part in learner.modules())
 
 
 def test_a_layer_with_something_beside_it_is_not_passed_over() -> None:
     """Updates of low rank wrap every linear layer of a block; kernels would read the weights inside them alone."""
     pytest.importorskip("peft")
-    learner = training(MEMBERS[0], 1).learner
+    learner = training(MEMBERS[0], 1).model
     use_kernels(learner)
-    Lora(rank=2).equip(learner, seed=1)
+    Lora(rank=2).add_modules(learner, seed=1)
     use_kernels(learner)
-    assert not any(part.fused for part in learner.modules() if isinstance(part, Branch))
+    assert not any(part.fused for part in learner.modules() if isinstance(part, ResidualBranch))
     feed = next(part for part in learner.modules() if isinstance(part, FeedForward))
-    x_TD = torch.randn(5, learner.trunk.trunk.width)
+    x_TD = torch.randn(5, learner.network.config.width)
     before = feed(x_TD)
     with torch.no_grad():
         for name, parameter in feed.up.named_parameters():
@@ -140,10 +140,10 @@ def test_a_layer_with_something_beside_it_is_not_passed_over() -> None:
 
 
 def test_names_of_parameters_do_not_change() -> None:
-    learner = training(MEMBERS[0], 1).learner
+    learner = training(MEMBERS[0], 1).model
     names = list(learner.state_dict())
     use_kernels(learner)
     assert list(learner.state_dict()) == names
-    assert any(isinstance(part, Open) for part in learner.modules())
+    assert any(isinstance(part, LinearDeferredBias) for part in learner.modules())
     use_kernels(learner, False)
-    assert not any(isinstance(part, Open) for part in learner.modules())
+    assert not any(isinstance(part, LinearDeferredBias) for part in learner.modules())

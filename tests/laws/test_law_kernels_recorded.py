@@ -24,10 +24,10 @@ from law_nets import (
 from torch import Tensor
 
 from unmask.tasks import Recipe
-from unmask.train.course import Crew
-from unmask.train.optim import set_rate
+from unmask.train.course import RankSplit
+from unmask.train.optim import set_lr
 from unmask.train.run import Precision
-from unmask.train.step import Loaded, Worker
+from unmask.train.step import DeviceBatch, StepRunner
 
 DEVICE = torch.device(interpreted.DEVICE, 0)
 ON_GPU = DEVICE.type == "cuda"
@@ -41,22 +41,22 @@ NEAR = 0.02
 RATE = 1e-3
 
 
-def made_for(recipe: Recipe, **logistics: object) -> tuple[Worker, Loaded]:
+def made_for(recipe: Recipe, **logistics: object) -> tuple[StepRunner, DeviceBatch]:
     """A worker whose rate is 0, and a lesson."""
     made = training(recipe, 1)
     worker = worker_for(made, run_of(device=DEVICE, queue=1, **logistics))
-    set_rate(worker.optimizer, 0.0)
-    return worker, Loaded.of(made.course.lesson(uneven(made.course), Crew()), DEVICE, evened=True)
+    set_lr(worker.optimizer, 0.0)
+    return worker, DeviceBatch.of(made.source.batch(uneven(made.source), RankSplit()), DEVICE, bucket=True)
 
 
 def told(recipe: Recipe, **logistics: object) -> Tensor:
     """The norm of the gradient and the losses of some steps over the same lesson."""
     worker, loaded = made_for(recipe, **logistics)
-    counts, said = loaded.lesson.asked(), 1 + len(loaded.lesson.objectives)
-    found = [worker.take(loaded, counts, step).read() for step in range(STEPS)]
-    if logistics.get("graphs") and loaded.evened:
-        assert worker.repeats is not None
-        assert len(worker.repeats.recordings) == 1
+    counts, said = loaded.step_batch.num_predictions(), 1 + len(loaded.step_batch.objectives)
+    found = [worker.run(loaded, counts, step).read() for step in range(STEPS)]
+    if logistics.get("graphs") and loaded.is_bucketed:
+        assert worker.graph_cache is not None
+        assert len(worker.graph_cache.recordings) == 1
     return torch.tensor([one[:said] for one in found])
 
 
@@ -65,7 +65,7 @@ def test_a_step_that_is_repeated_has_the_draws_that_it_would_have_had(recipe: Re
     ways = {"precision": Precision.BFLOAT16, "fused": True}
     recorded, plainly = (told(recipe, graphs=graphs, **ways) for graphs in (True, False))
     torch.testing.assert_close(recorded, plainly, rtol=2e-3, atol=2e-3)
-    if recipe.trunk.dropout:
+    if recipe.network.dropout:
         assert len({tuple(row) for row in recorded.tolist()}) == STEPS, "every step has draws of its own"
 
 
@@ -73,18 +73,18 @@ def electra() -> Recipe:
     """With a generator of the trunk's size, whose heads our own attention can read, and a rate to learn at."""
     (recipe,) = (one for one in MEMBERS if one.name == "electra")
     stages = tuple(
-        replace(stage, tasks=tuple(replace(task, learns=tuple(map(as_wide, task.learns))) for task in stage.tasks))
+        replace(stage, tasks=tuple(replace(task, objectives=tuple(map(as_wide, task.objectives))) for task in stage.tasks))
         for stage in recipe.stages
     )
     return fast(replace(recipe, stages=stages), RATE)
 
 
-def worker_of(aside: bool) -> tuple[Worker, Loaded]:
+def worker_of(aside: bool) -> tuple[StepRunner, DeviceBatch]:
     ways = {"precision": Precision.BFLOAT16, "fused": True, "graphs": True, "queue": 1}
     made = training(electra(), 1)
     worker = worker_for(made, run_of(device=DEVICE, aside=aside, **ways))
-    assert bool(worker.learner.aside.streams) is aside
-    return worker, Loaded.of(made.course.lesson(uneven(made.course), Crew()), DEVICE, evened=True)
+    assert bool(worker.model.generator_stream.streams) is aside
+    return worker, DeviceBatch.of(made.source.batch(uneven(made.source), RankSplit()), DEVICE, bucket=True)
 
 
 @on_gpu
@@ -93,8 +93,8 @@ def test_a_generator_beside_the_trunk_has_the_same_gradients() -> None:
     found = []
     for aside in (True, False):
         worker, loaded = worker_of(aside)
-        worker.backward(loaded, loaded.lesson.asked(), 0)
-        found.append({name: p.grad for name, p in worker.learner.named_parameters() if p.grad is not None})
+        worker.backward(loaded, loaded.step_batch.num_predictions(), 0)
+        found.append({name: p.grad for name, p in worker.model.named_parameters() if p.grad is not None})
     assert any(name.startswith("heads.guess.network.layers") for name in found[0])
     assert_same_gradients(*found, 1e-4)
 
@@ -105,11 +105,11 @@ def test_a_generator_beside_the_trunk_learns_the_same() -> None:
     found = []
     for aside in (True, False):
         worker, loaded = worker_of(aside)
-        set_rate(worker.optimizer, 1.0)
-        before = {name: weight.clone() for name, weight in worker.learner.weights().items()}
+        set_lr(worker.optimizer, 1.0)
+        before = {name: weight.clone() for name, weight in worker.model.named_weights().items()}
         for step in range(STEPS):
-            worker.take(loaded, loaded.lesson.asked(), step).read()
-        found.append({name: weight - before[name] for name, weight in worker.learner.weights().items()})
+            worker.run(loaded, loaded.step_batch.num_predictions(), step).read()
+        found.append({name: weight - before[name] for name, weight in worker.model.named_weights().items()})
     for name, moved in found[1].items():
         assert (found[0][name] - moved).abs().mean() < 0.1 * RATE, name
     layers = [moved for name, moved in found[0].items() if name.startswith("heads.guess.network.layers")]
@@ -132,7 +132,7 @@ def test_kernels_of_attention_are_taken_where_there_is_dropout(recipe: Recipe) -
 
     taken = []
     launch = kernels_attention._Work.launch
-    kept = replace(recipe, trunk=replace(recipe.trunk, attention_dropout=0.1))
+    kept = replace(recipe, network=replace(recipe.network, attention_dropout=0.1))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels_attention._Work, "launch", lambda self, *args: (taken.append(1), launch(self, *args)))
         assert told(kept, graphs=False, fused=True, precision=Precision.BFLOAT16).isfinite().all()

@@ -12,26 +12,26 @@ from hypothesis import strategies as st
 from law_subjects import all_rows, plan_of, planned, subjects
 from law_texts import SPECS, Ground, texts
 
-from unmask.corrupt.part import Corrupt
+from unmask.corrupt.part import Corruption
 from unmask.examples.dialogues import Dialogues
-from unmask.examples.lanes import Lanes
-from unmask.examples.packed import Join, Packed
-from unmask.examples.pairs import Grain, Negative, Pairs
-from unmask.examples.plan import Examples, build
-from unmask.examples.sentences import Single
+from unmask.examples.lanes import ContiguousStreams
+from unmask.examples.packed import DocumentBoundary, Packed
+from unmask.examples.pairs import Negative, SegmentGrain, SegmentPairs
+from unmask.examples.plan import InputFormat, build_rows
+from unmask.examples.sentences import SingleSentences
 from unmask.keys import Key
-from unmask.records import Example
+from unmask.records import RowBatch
 from unmask.tokenize.vocab import Vocab
 
 CASES = 10_000
 """A case is one row under one rule; so many are asked of every kind of vocabulary."""
-BUILDERS: tuple[Examples, ...] = (
-    Packed(Join.ACROSS),
-    Packed(Join.BORDERS),
-    Pairs(Negative.BOTH),
-    Pairs(Negative.RANDOM, Grain.SENTENCE),
-    Single(),
-    Lanes(1),
+BUILDERS: tuple[InputFormat, ...] = (
+    Packed(DocumentBoundary.ACROSS),
+    Packed(DocumentBoundary.BORDERS),
+    SegmentPairs(Negative.BOTH),
+    SegmentPairs(Negative.RANDOM, SegmentGrain.SENTENCE),
+    SingleSentences(),
+    ContiguousStreams(1),
     Dialogues(),
 )
 """Rows of every other kind: several documents, several segments, no special tokens at all."""
@@ -48,7 +48,7 @@ def test_corruption_loses_nothing_that_its_targets_do_not_hold(kind: str, ground
         for plan, found in planned(corpus, length, seed):
             for subject in found if len(plan) else ():
                 example, key = subject.rows(corpus, plan, all_rows(plan), seed)
-                cases[subject.name] += restored(subject.task.corrupt, example, corpus.vocab, key)
+                cases[subject.name] += restored(subject.task.corruption, example, corpus.vocab, key)
 
     law()
     assert cases.total() >= CASES
@@ -57,7 +57,7 @@ def test_corruption_loses_nothing_that_its_targets_do_not_hold(kind: str, ground
 
 @pytest.mark.parametrize("builder", BUILDERS, ids=repr)
 def test_it_does_so_on_rows_of_any_kind_and_with_hardly_a_sentinel(
-    builder: Examples, grounds: dict[str, Ground]
+    builder: InputFormat, grounds: dict[str, Ground]
 ) -> None:
     cases = Counter[str]()
 
@@ -65,20 +65,20 @@ def test_it_does_so_on_rows_of_any_kind_and_with_hardly_a_sentinel(
     @given(texts(), st.sampled_from(list(SPECS)), st.sampled_from((8, 24, 128)), st.integers(2, 4), st.integers(0, 99))
     def law(written: tuple[str, ...], kind: str, length: int, sentinels: int, seed: int) -> None:
         corpus = grounds[kind].corpus(written)
-        if isinstance(builder, Lanes) and corpus.manifest.counts.tokens < length:
+        if isinstance(builder, ContiguousStreams) and corpus.manifest.counts.tokens < length:
             return
         vocab = replace(corpus.vocab, sentinels=corpus.vocab.sentinels[:sentinels])
         plan = plan_of(builder, corpus, length, seed)
-        example = build(corpus, plan, all_rows(plan), builder.frame, vocab)
-        key = Key.of(seed, "draw").fold(all_rows(plan))
+        example = build_rows(corpus, plan, all_rows(plan), builder.template, vocab)
+        key = Key.of(seed, "draw").fold_in(all_rows(plan))
         for subject in subjects():
-            cases[subject.name] += restored(subject.task.corrupt, example, vocab, key)
+            cases[subject.name] += restored(subject.task.corruption, example, vocab, key)
 
     law()
     assert cases.total() >= CASES / 10
 
 
-def restored(corrupt: Corrupt, example: Example, vocab: Vocab, key: Key) -> int:
+def restored(corrupt: Corruption, example: RowBatch, vocab: Vocab, key: Key) -> int:
     """Hold rows to the law; returns how many there were."""
     before = example.ids.copy()
     ids, rows = corrupt.restore(corrupt(example, vocab, key), vocab)

@@ -12,9 +12,9 @@ from law_nets import ALONE, fast, run_of, trained_members, training, two_tasks
 
 from unmask.optimising import LAMB, AdamW, Muon, StableAdamW
 from unmask.tasks import Recipe
-from unmask.train.checkpoint import MODEL, OPTIMISER, checkpoints, read_state
+from unmask.train.checkpoint import MODEL, OPTIMIZER, list_checkpoints, read_state
 from unmask.train.loop import train
-from unmask.train.record import RECORD, Line, read_record
+from unmask.train.record import RECORD, LogLine, read_record
 
 STEPS = 20
 CHECKPOINTS = {"trials": 10, "keep": 3}
@@ -23,9 +23,9 @@ CHECKPOINTS = {"trials": 10, "keep": 3}
 
 def halves(recipe: Recipe) -> Recipe:
     """With dropout, and stages of equal parts, so that the middle of the run of most is a change of stage."""
-    stages = tuple(replace(stage, share=1 / len(recipe.stages)) for stage in recipe.stages)
-    trunk = replace(recipe.trunk, dropout=0.1, attention_dropout=0.1)
-    return fast(replace(recipe, stages=stages, trunk=trunk), 1e-3)
+    stages = tuple(replace(stage, fraction=1 / len(recipe.stages)) for stage in recipe.stages)
+    trunk = replace(recipe.network, dropout=0.1, attention_dropout=0.1)
+    return fast(replace(recipe, stages=stages, network=trunk), 1e-3)
 
 
 MEMBERS = [halves(recipe) for recipe in (*trained_members(), two_tasks())]
@@ -42,7 +42,7 @@ class StopAt:
     def __init__(self, step: int) -> None:
         self.step = step
 
-    def __call__(self, line: Line) -> None:
+    def __call__(self, line: LogLine) -> None:
         if line["kind"] == "step" and line["step"] == self.step:
             raise Stopped
 
@@ -60,9 +60,9 @@ def stop(recipe: Recipe, folder: Path, at: int, queue: int = 0, graphs: bool = F
 
 def end(folder: Path) -> dict[str, bytes]:
     """The weights and the memory of the optimiser, byte by byte."""
-    last = checkpoints(folder / "checkpoints")[-1]
+    last = list_checkpoints(folder / "checkpoints")[-1]
     assert last.name == f"step-{STEPS:09d}"
-    return {name: (last / name).read_bytes() for name in (MODEL, OPTIMISER)}
+    return {name: (last / name).read_bytes() for name in (MODEL, OPTIMIZER)}
 
 
 def told(folder: Path) -> list[dict[str, Any]]:
@@ -92,7 +92,7 @@ def test_stopped_and_resumed_is_bit_for_bit_undisturbed(recipe: Recipe, tmp_path
 def test_every_optimiser_goes_on_across_a_change_of_stage(
     optimiser: AdamW | LAMB | StableAdamW | Muon, tmp_path: Path
 ) -> None:
-    recipe = replace(TWO_STAGES, descent=replace(TWO_STAGES.descent, optimiser=optimiser))
+    recipe = replace(TWO_STAGES, optim=replace(TWO_STAGES.optim, optimizer=optimiser))
     go(recipe, tmp_path / "straight")
     stop(recipe, tmp_path / "stopped", 10)
     go(recipe, tmp_path / "stopped")
@@ -116,7 +116,7 @@ def test_steps_that_wait_in_a_queue_are_done_again(tmp_path: Path) -> None:
 )
 def test_steps_that_are_recorded_go_on_as_if_never_stopped(optimiser: AdamW | LAMB | Muon, tmp_path: Path) -> None:
     """A resumed run has recorded nothing yet, and rates that lie on the device are those of the schedule again."""
-    recipe = replace(TWO_STAGES, descent=replace(TWO_STAGES.descent, optimiser=optimiser))
+    recipe = replace(TWO_STAGES, optim=replace(TWO_STAGES.optim, optimizer=optimiser))
     go(recipe, tmp_path / "straight", graphs=True, queue=2)
     for step in (1, 9, 10, 11, 15):
         stop(recipe, tmp_path / "stopped", step, graphs=True, queue=2)
@@ -128,7 +128,7 @@ def test_steps_that_are_recorded_go_on_as_if_never_stopped(optimiser: AdamW | LA
 def test_an_older_checkpoint_leads_to_the_same_end(tmp_path: Path) -> None:
     go(TWO_STAGES, tmp_path / "straight")
     stop(TWO_STAGES, tmp_path / "older", 13)
-    kept = checkpoints(tmp_path / "older" / "checkpoints")
+    kept = list_checkpoints(tmp_path / "older" / "checkpoints")
     assert [read_state(path).progress.step for path in kept] == [8, 10, 12]
     for path in kept[1:]:
         shutil.rmtree(path)

@@ -14,19 +14,19 @@ import pytest
 from law_corpus import word_numbers
 from law_subjects import Subject, plan_of, subjects
 
-from unmask.corrupt.delete import Delete
-from unmask.corrupt.fragment import Fragment
-from unmask.corrupt.infill import Infill
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.noise import Noise
-from unmask.corrupt.order import Order
-from unmask.corrupt.part import Corrupt
-from unmask.corrupt.replace import Per, Replace
-from unmask.corrupt.select import OneOf, Select, Tokens, Units
-from unmask.corrupt.sentinels import Sentinels
+from unmask.corrupt.delete import TokenDeletion
+from unmask.corrupt.fragment import MassFragment
+from unmask.corrupt.infill import TextInfilling
+from unmask.corrupt.mask_out import MaskTokens
+from unmask.corrupt.noise import NoiseSequence
+from unmask.corrupt.order import PermutationOrder
+from unmask.corrupt.part import Corruption
+from unmask.corrupt.replace import Replace, ReplaceBy
+from unmask.corrupt.select import OneOfSelectors, RandomTokens, Selector, WholeUnits
+from unmask.corrupt.sentinels import SpanCorruption
 from unmask.keys import Key
 from unmask.ragged import row_sums
-from unmask.records import Bools, Cloze, Example, Flag, Instance, Ints, Ordering, Rewrite
+from unmask.records import Bools, Cloze, DecoderTarget, InputsAndTargets, Ints, PermutedTarget, RowBatch, UnitFlag
 from unmask.shards.corpus import Corpus
 from unmask.tokenize.vocab import Vocab
 
@@ -40,21 +40,21 @@ NEAR = 2 / 2999
 class Drawn:
     """Rows, what a corruption made of them, and the key it drew from."""
 
-    part: Corrupt
-    example: Example
-    instance: Instance
+    part: Corruption
+    example: RowBatch
+    instance: InputsAndTargets
     vocab: Vocab
     key: Key
 
     @property
     def free(self) -> Ints:
         """How many tokens of each row may be touched."""
-        return row_sums(~self.example.fixed, self.example.rows)
+        return row_sums(~self.example.protected, self.example.rows)
 
     def survives(self) -> Bools:
         """Which tokens are still shown: the same draw on rows whose tokens are their own positions."""
         numbered = np.arange(len(self.example.ids), dtype=np.int32) + np.int32(self.vocab.size)
-        twin = replace(self.example, ids=np.where(self.example.fixed, self.example.ids, numbered))
+        twin = replace(self.example, ids=np.where(self.example.protected, self.example.ids, numbered))
         return np.isin(numbered, self.part(twin, self.vocab, self.key).inputs.ids)
 
 
@@ -67,35 +67,35 @@ def numbers_in(part: object) -> bool:
     return isinstance(part, float)
 
 
-DECLARING = [subject for subject in subjects() if numbers_in(subject.task.corrupt)]
+DECLARING = [subject for subject in subjects() if numbers_in(subject.task.corruption)]
 
 
 @pytest.mark.parametrize("subject", DECLARING, ids=lambda subject: subject.name)
 def test_what_a_part_declares_is_what_comes_out(subject: Subject, corpus: Corpus) -> None:
     plan = plan_of(subject.task.examples, corpus, LENGTH, SEED)
     example, key = subject.rows(corpus, plan, np.arange(VISITS), SEED)
-    part = subject.task.corrupt
+    part = subject.task.corruption
     hold(part, Drawn(part, example, part(example, corpus.vocab, key), corpus.vocab, key))
 
 
-def hold(part: Corrupt, drawn: Drawn) -> None:
+def hold(part: Corruption, drawn: Drawn) -> None:
     """Hold a part to its own numbers. A kind of part that is not known here must say what it promises."""
     match part:
-        case MaskOut(select, show):
+        case MaskTokens(select, show):
             hold_rate(select, drawn)
             hold_runs(select, drawn)
             hold_shown(show, drawn)
-        case Sentinels():
+        case SpanCorruption():
             hold_sentinels(part, drawn)
-        case Infill():
+        case TextInfilling():
             hold_infill(part, drawn)
-        case Delete():
+        case TokenDeletion():
             hold_delete(part, drawn)
-        case Fragment():
+        case MassFragment():
             hold_fragment(part, drawn)
-        case Order():
+        case PermutationOrder():
             hold_order(part, drawn)
-        case Noise(steps) if sum(map(numbers_in, steps)) == 1:
+        case NoiseSequence(steps) if sum(map(numbers_in, steps)) == 1:
             hold(next(step for step in steps if numbers_in(step)), drawn)  # moving a text changes no number
         case _:
             pytest.fail(f"{type(part).__name__} declares numbers; say in this file what they promise")
@@ -107,31 +107,31 @@ def agree(found: int, total: int, share: float, slack: float = 0.0) -> None:
     assert abs(found / total - share) <= SIGMAS * sqrt(share * (1 - share) / total) + slack
 
 
-def hold_rate(select: Select, drawn: Drawn) -> None:
+def hold_rate(select: Selector, drawn: Drawn) -> None:
     """The declared share of all tokens is chosen, within half a point."""
     assert abs(len(cloze_of(drawn).positions) / len(drawn.example.ids) - select.rate) < 0.005
 
 
-def hold_runs(select: Select, drawn: Drawn) -> None:
+def hold_runs(select: Selector, drawn: Drawn) -> None:
     """How many words a selection takes follows the declared law: every share within a point, the mean within 0.05."""
-    assert not isinstance(select, OneOf), "say here what the shares of a mixture promise"
+    assert not isinstance(select, OneOfSelectors), "say here what the shares of a mixture promise"
     example, spans = drawn.example, cloze_of(drawn).spans
-    if isinstance(select, Tokens):
+    if isinstance(select, RandomTokens):
         assert (spans.lengths == 1).all()
         return
-    assert isinstance(select, Units)
-    if len(select.run) == 1:
+    assert isinstance(select, WholeUnits)
+    if len(select.run_lengths) == 1:
         return  # a phrase or an entity has as many words as it has
-    before = np.append(0, np.cumsum((example.units.bits & Flag.WORD) != 0))
+    before = np.append(0, np.cumsum((example.units.bits & UnitFlag.WORD) != 0))
     # A row whose budget cannot hold the longest run draws shorter ones.
-    roomy = (select.rate * example.lengths > 3 * len(select.run))[row_of(example, spans.start)]
-    counts = np.bincount((before[spans.end] - before[spans.start])[roomy], minlength=len(select.run) + 1)[1:]
-    assert len(counts) == len(select.run)
-    for count, share in zip(counts.tolist(), select.run, strict=True):
+    roomy = (select.rate * example.lengths > 3 * len(select.run_lengths))[row_of(example, spans.start)]
+    counts = np.bincount((before[spans.end] - before[spans.start])[roomy], minlength=len(select.run_lengths) + 1)[1:]
+    assert len(counts) == len(select.run_lengths)
+    for count, share in zip(counts.tolist(), select.run_lengths, strict=True):
         agree(count, int(counts.sum()), share)
         assert abs(count / counts.sum() - share) < 0.01
     number = np.arange(1, len(counts) + 1)
-    assert abs(counts @ number / counts.sum() - np.asarray(select.run) @ number) < 0.05
+    assert abs(counts @ number / counts.sum() - np.asarray(select.run_lengths) @ number) < 0.05
 
 
 def hold_shown(show: Replace, drawn: Drawn) -> None:
@@ -156,34 +156,37 @@ def hold_shown(show: Replace, drawn: Drawn) -> None:
     assert np.isin(shown[np.repeat(noisy, np.diff(heads, append=len(shown)))], vocab.ordinary).all()
 
 
-def group_heads(per: Per, example: Example, cloze: Cloze) -> Ints:
+def group_heads(per: ReplaceBy, example: RowBatch, cloze: Cloze) -> Ints:
     """Where, in the list of chosen positions, each group that draws once begins."""
     opens = np.isin(cloze.positions, cloze.spans.start)
-    if per is Per.TOKEN:
+    if per is ReplaceBy.TOKEN:
         opens[:] = True
-    if per is Per.WORD:
-        opens |= (example.units.bits[cloze.positions] & Flag.WORD) != 0
+    if per is ReplaceBy.WORD:
+        opens |= (example.units.bits[cloze.positions] & UnitFlag.WORD) != 0
     return np.flatnonzero(opens)
 
 
-def hold_sentinels(part: Sentinels, drawn: Drawn) -> None:
+def hold_sentinels(part: SpanCorruption, drawn: Drawn) -> None:
     """The rounded rate of each row is removed, in a `mean`-th as many spans."""
     target, free = rewrite_of(drawn), drawn.free
-    removed = free - row_sums(drawn.survives() & ~drawn.example.fixed, drawn.example.rows)
+    removed = free - row_sums(drawn.survives() & ~drawn.example.protected, drawn.example.rows)
     assert removed.tolist() == np.clip(np.rint(part.rate * free), 1, np.maximum(free - 1, 1)).tolist()
     spans = row_sums(np.isin(target.ids, drawn.vocab.sentinels), target.rows) - 1
-    assert (np.abs(spans - removed / part.mean) < 1).all()
-    assert abs(removed.sum() / spans.sum() - part.mean) < 0.05
+    assert (np.abs(spans - removed / part.mean_span_length) < 1).all()
+    assert abs(removed.sum() / spans.sum() - part.mean_span_length) < 0.05
 
 
-def hold_infill(part: Infill, drawn: Drawn) -> None:
+def hold_infill(part: TextInfilling, drawn: Drawn) -> None:
     """The rate of the words is hidden, rounded up, behind as many masks as Poisson lengths need to cover it."""
     example = drawn.example
-    words = ((example.units.bits & Flag.WORD) != 0) & ~example.fixed
+    words = ((example.units.bits & UnitFlag.WORD) != 0) & ~example.protected
     count = row_sums(words, example.rows)
     hidden = count - row_sums(words & drawn.survives(), example.rows)
     assert hidden.tolist() == np.ceil(part.rate * count - 1e-9).tolist()
-    masks, expected = int((drawn.instance.inputs.ids == drawn.vocab.mask).sum()), draws_to_cover(hidden, part.mean)
+    masks, expected = (
+        int((drawn.instance.inputs.ids == drawn.vocab.mask).sum()),
+        draws_to_cover(hidden, part.mean_span_length),
+    )
     assert expected > 10_000
     assert abs(masks / expected - 1) < SIGMAS / sqrt(expected)
 
@@ -198,17 +201,17 @@ def draws_to_cover(budgets: Ints, mean: float) -> float:
     return float(needed[budgets].sum())
 
 
-def hold_delete(part: Delete, drawn: Drawn) -> None:
+def hold_delete(part: TokenDeletion, drawn: Drawn) -> None:
     """The rounded rate of each row is gone; the last token stays."""
     gone = np.clip(np.maximum(np.rint(part.rate * drawn.free), 1), 0, drawn.free - 1)
     assert (drawn.example.lengths - np.diff(drawn.instance.inputs.rows)).tolist() == gone.tolist()
 
 
-def hold_fragment(part: Fragment, drawn: Drawn) -> None:
+def hold_fragment(part: MassFragment, drawn: Drawn) -> None:
     """One piece of the declared share, at the declared places, shown as declared."""
     target, free, vocab = rewrite_of(drawn), drawn.free, drawn.vocab
     size = np.diff(target.rows)
-    assert size.tolist() == np.maximum(np.rint(part.share * free), 1).tolist()
+    assert size.tolist() == np.maximum(np.rint(part.fraction * free), 1).tolist()
     shown = drawn.instance.inputs.ids[target.position + np.repeat(drawn.example.rows[:-1], size)]
     masked, kept = int((shown == vocab.mask).sum()), int((shown == target.ids).sum())
     agree(masked, len(shown), part.mask)
@@ -216,18 +219,18 @@ def hold_fragment(part: Fragment, drawn: Drawn) -> None:
     agree(len(shown) - masked - kept, len(shown), part.random, 1 / len(vocab.ordinary))
     some = free > size
     room, start = (free - size)[some], target.position[target.rows[:-1]][some] - 1
-    front, back, anywhere = part.place
+    front, back, anywhere = part.place_probabilities
     luck = anywhere * float((1 / (room + 1)).mean())
     agree((start == 0).sum(), len(room), front + luck)
     agree((start == room).sum(), len(room), back + luck)
 
 
-def hold_order(part: Order, drawn: Drawn) -> None:
+def hold_order(part: PermutationOrder, drawn: Drawn) -> None:
     """The declared share of every row is asked for, and its ranks are a fair order of 0, 1, 2, ..."""
     target, example = drawn.instance.targets[0], drawn.example
-    assert isinstance(target, Ordering)
+    assert isinstance(target, PermutedTarget)
     asked = row_sums(target.rank >= 0, example.rows)
-    assert asked.tolist() == np.clip(np.rint(part.share * drawn.free), 1, drawn.free).tolist()
+    assert asked.tolist() == np.clip(np.rint(part.target_fraction * drawn.free), 1, drawn.free).tolist()
     row, rank = row_of(example, target.positions), target.rank[target.positions]
     together = np.flatnonzero(row[1:] == row[:-1])
     agree((rank[together] < rank[together + 1]).sum(), len(together), 0.5)
@@ -241,11 +244,11 @@ def cloze_of(drawn: Drawn) -> Cloze:
     return target
 
 
-def rewrite_of(drawn: Drawn) -> Rewrite:
+def rewrite_of(drawn: Drawn) -> DecoderTarget:
     target = drawn.instance.targets[0]
-    assert isinstance(target, Rewrite)
+    assert isinstance(target, DecoderTarget)
     return target
 
 
-def row_of(example: Example, positions: Ints) -> Ints:
+def row_of(example: RowBatch, positions: Ints) -> Ints:
     return np.searchsorted(example.rows, positions, side="right") - 1

@@ -13,8 +13,8 @@ from torch import Tensor
 from unmask.nets.block import FeedForward
 from unmask.nets.trunk import Activation, Norm
 from unmask.tasks import Recipe
-from unmask.train.course import Crew
-from unmask.train.step import Loaded
+from unmask.train.course import RankSplit
+from unmask.train.step import DeviceBatch
 
 MEMBERS = [dry(recipe) for recipe in trained_members()]
 every_member = pytest.mark.parametrize("recipe", MEMBERS, ids=lambda recipe: recipe.name)
@@ -27,12 +27,12 @@ def gradients(recipe: Recipe, sparing: bool, evened: bool) -> tuple[Tensor, Mapp
     made = training(recipe, 1)
     worker = worker_for(made, run_of(sparing=sparing))
     rows: list[int] = []
-    for part in made.learner.modules():
+    for part in made.model.modules():
         if isinstance(part, FeedForward):
             part.register_forward_pre_hook(lambda _, given: rows.append(len(given[0])))
-    loaded = Loaded.of(made.course.lesson(uneven(made.course), Crew()), torch.device("cpu"), evened)
-    sums = worker.backward(loaded, loaded.lesson.asked(), 0)
-    return sums, {name: p.grad for name, p in made.learner.named_parameters() if p.grad is not None}, sum(rows)
+    loaded = DeviceBatch.of(made.source.batch(uneven(made.source), RankSplit()), torch.device("cpu"), evened)
+    sums = worker.backward(loaded, loaded.step_batch.num_predictions(), 0)
+    return sums, {name: p.grad for name, p in made.model.named_parameters() if p.grad is not None}, sum(rows)
 
 
 def check(recipe: Recipe, evened: bool) -> None:
@@ -48,6 +48,6 @@ def test_loss_and_gradients_are_those_of_all_places(recipe: Recipe, evened: bool
     check(recipe, evened)
 
 
-@pytest.mark.parametrize("change", [{"norm": Norm.PRE}, {"activation": Activation.GATED}], ids=["pre-norm", "gated"])
+@pytest.mark.parametrize("change", [{"norm": Norm.PRE}, {"activation": Activation.GEGLU}], ids=["pre-norm", "gated"])
 def test_so_it_is_for_trunks_of_other_kinds(change: Mapping[str, object]) -> None:
-    check(replace(MEMBERS[0], trunk=replace(MEMBERS[0].trunk, **change)), False)
+    check(replace(MEMBERS[0], network=replace(MEMBERS[0].network, **change)), False)

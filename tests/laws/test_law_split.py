@@ -29,11 +29,11 @@ from law_nets import (
 from torch import Tensor
 
 from unmask.tasks import Recipe
-from unmask.train.course import Crew, Moment
-from unmask.train.loading import Loader
-from unmask.train.processes import Processes
-from unmask.train.run import Precision, Run
-from unmask.train.step import Loaded
+from unmask.train.course import RankSplit, RunPosition
+from unmask.train.loading import Prefetcher
+from unmask.train.processes import DistContext
+from unmask.train.run import Precision, RunConfig
+from unmask.train.step import DeviceBatch
 
 MEMBERS = [fast(dry(recipe), 3e-3) for recipe in trained_members()]
 every_member = pytest.mark.parametrize("recipe", MEMBERS, ids=lambda recipe: recipe.name)
@@ -50,9 +50,11 @@ def gradients(recipe: Recipe, micro: int) -> tuple[Tensor, Mapping[str, Tensor]]
     """The sums of a step and its gradients, if at most `micro` tokens are computed at once."""
     made = training(recipe, STEPS)
     worker = worker_for(made, run_of(micro=micro))
-    loaded = Loaded.of(made.course.lesson(uneven(made.course), Crew(micro=micro)), torch.device("cpu"))
-    sums = worker.backward(loaded, loaded.lesson.asked(), 0)
-    return sums, {name: p.grad for name, p in made.learner.named_parameters() if p.grad is not None}
+    loaded = DeviceBatch.of(
+        made.source.batch(uneven(made.source), RankSplit(microbatch_tokens=micro)), torch.device("cpu")
+    )
+    sums = worker.backward(loaded, loaded.step_batch.num_predictions(), 0)
+    return sums, {name: p.grad for name, p in made.model.named_parameters() if p.grad is not None}
 
 
 @every_member
@@ -69,10 +71,10 @@ def test_loss_and_gradients_do_not_depend_on_micro_batches(recipe: Recipe, rows:
 @every_member
 def test_what_is_counted_beforehand_is_what_a_head_counts(recipe: Recipe) -> None:
     made = training(recipe, STEPS)
-    lesson = made.course.lesson(Moment(0, 0.0), Crew(micro=3 * LENGTH))
-    terms = [made.learner(batch, lesson.objectives) for batch in Loaded.of(lesson, torch.device("cpu")).batches]
+    lesson = made.source.batch(RunPosition(0, 0.0), RankSplit(microbatch_tokens=3 * LENGTH))
+    terms = [made.model(batch, lesson.objectives) for batch in DeviceBatch.of(lesson, torch.device("cpu")).batches]
     assert len(terms) == 3
-    assert lesson.asked() == tuple(sum(term.count for term in column) for column in zip(*terms, strict=True))
+    assert lesson.num_predictions() == tuple(sum(term.count for term in column) for column in zip(*terms, strict=True))
 
 
 @every_member
@@ -120,7 +122,7 @@ def test_recorded_steps_draw_what_plain_steps_of_the_same_shapes_draw(
     """Dropout is on: a repetition has the draws of its own step, not those of the step that was recorded."""
     if device != "cpu" and not torch.cuda.is_available():
         pytest.skip("needs a CUDA device")
-    wet = replace(recipe, trunk=replace(recipe.trunk, dropout=0.1, attention_dropout=0.1))
+    wet = replace(recipe, network=replace(recipe.network, dropout=0.1, attention_dropout=0.1))
     where = torch.device(device)
     plain = curve(wet, STEPS, tmp_path / "plain", device=where, even=True)
     recorded = curve(wet, STEPS, tmp_path / "recorded", device=where, graphs=True, queue=2)
@@ -161,15 +163,15 @@ def test_a_compiled_network_follows_the_same_curve(tmp_path: Path, even: bool) -
 def test_no_queued_step_waits_for_the_device(recipe: Recipe) -> None:
     device = torch.device("cuda", 0)
     made = training(recipe, STEPS)
-    run = Run(device=device, precision=Precision.BFLOAT16, queue=2)
-    worker = worker_for(made, run, Processes(0, 1, device))
-    with Loader.open(made.course, Crew(), run) as loader:
+    run = RunConfig(device=device, precision=Precision.BFLOAT16, max_in_flight=2)
+    worker = worker_for(made, run, DistContext(0, 1, device))
+    with Prefetcher.open(made.source, RankSplit(), run) as loader:
         for step in range(3):
-            if step and worker.queue:
+            if step and worker.max_in_flight:
                 torch.cuda.set_sync_debug_mode("error")
             try:
-                loaded, _ = loader.ask(Moment(step, 0.0)).take()
-                said = worker.move(worker.backward(loaded, loaded.lesson.asked(), step))
+                loaded, _ = loader.request(RunPosition(step, 0.0)).wait()
+                said = worker.apply_gradients(worker.backward(loaded, loaded.step_batch.num_predictions(), step))
             finally:
                 torch.cuda.set_sync_debug_mode("default")
             assert all(map(math.isfinite, said.read()))
@@ -188,11 +190,11 @@ def test_dropout_is_drawn_from_the_address_of_a_step(tmp_path: Path) -> None:
     recipe = trained_members()[0]
     made = training(recipe, STEPS)
     worker = worker_for(made, run_of())
-    loaded = Loaded.of(made.course.lesson(Moment(0, 0.0), Crew()), torch.device("cpu"))
+    loaded = DeviceBatch.of(made.source.batch(RunPosition(0, 0.0), RankSplit()), torch.device("cpu"))
     found = []
     for step in (0, 0, 1):
         torch.rand(7)
-        found.append(worker.backward(loaded, loaded.lesson.asked(), step)[0])
+        found.append(worker.backward(loaded, loaded.step_batch.num_predictions(), step)[0])
     assert torch.equal(found[0], found[1])
     assert not torch.equal(found[0], found[2])
-    assert worker.processes is ALONE
+    assert worker.dist is ALONE

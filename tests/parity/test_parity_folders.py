@@ -9,24 +9,24 @@ import transformers
 from parity_nets import EVERY_SIZE, POSITIONS, SHAPES, TINY, VOCABULARY, asked, drawn, drawn_for, pad_of
 from safetensors.torch import load_file, save_file
 
-from unmask.dialect import Dialect
+from unmask.dialect import ModelType
 from unmask.errors import InputError
 from unmask.export import proof
-from unmask.export.architecture import FOR_A_TASK, Architecture, Purpose
-from unmask.export.card import About
-from unmask.export.grow import extend_rows
-from unmask.export.read import load
+from unmask.export.architecture import DOWNSTREAM_TASKS, Architecture, HFTask
+from unmask.export.card import ModelInfo
+from unmask.export.grow import resize_embeddings
+from unmask.export.read import load_hf_model
 from unmask.export.settings import write_config
 from unmask.export.tokenizer_files import with_template
-from unmask.export.write import export, their_weights
-from unmask.nets.model import Model
-from unmask.nets.transformer import draw_weights
-from unmask.nets.trunk import Trunk
+from unmask.export.write import export_hf, to_hf_state_dict
+from unmask.nets.model import EncoderWithHeads
+from unmask.nets.transformer import init_weights
+from unmask.nets.trunk import TransformerConfig
 from unmask.tokenize.bpe import ByteBPE
 from unmask.tokenize.chars import Characters
-from unmask.tokenize.extend import extend
+from unmask.tokenize.extend import extend_tokenizer
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tokenize.train import train
+from unmask.tokenize.train import train_tokenizer
 from unmask.tokenize.unigram import Unigram
 from unmask.tokenize.wordpiece import WordPiece
 
@@ -36,7 +36,7 @@ TEXTS = (
     "The quick brown fox jumps over the lazy dog; naïve cafés don't mind.",
     "They read 20 pages a day, and the dog reads none.",
 ) * 3
-SMALL = Trunk(depth=2, width=32, heads=4, inner=64)
+SMALL = TransformerConfig(depth=2, width=32, heads=4, ffn_width=64)
 SPECS = {
     "uncased": WordPiece(200, min_count=1),
     "cased": WordPiece(200, min_count=1, lowercase=False, strip_accents=False),
@@ -47,7 +47,7 @@ SPECS = {
 
 
 PRE_TRAINING, MASKED_LM, ENCODER = (
-    Architecture(Dialect.BERT, purpose) for purpose in (Purpose.PRE_TRAINING, Purpose.MASKED_LM, Purpose.ENCODER)
+    Architecture(ModelType.BERT, purpose) for purpose in (HFTask.PRE_TRAINING, HFTask.MASKED_LM, HFTask.ENCODER)
 )
 
 
@@ -55,8 +55,8 @@ PRE_TRAINING, MASKED_LM, ENCODER = (
 def padding_with(pad):
     """A tokenizer whose id of padding is the given one; RoBERTa counts positions from there."""
     if pad < 2:
-        return train(SPECS["bytes" if pad else "uncased"], TEXTS)
-    content = train(SPECS["uncased"], TEXTS).content()
+        return train_tokenizer(SPECS["bytes" if pad else "uncased"], TEXTS)
+    content = train_tokenizer(SPECS["uncased"], TEXTS).content()
     vocab = content["model"]["vocab"]
     names = {number: name for name, number in vocab.items()}
     vocab["[PAD]"], vocab[names[pad]] = pad, vocab["[PAD]"]
@@ -72,23 +72,23 @@ def tokenizer():
 
 
 def small(vocabulary):
-    model = Model(SMALL, vocabulary, POSITIONS)
-    draw_weights(model, 0.1, torch.Generator().manual_seed(3))
+    model = EncoderWithHeads(SMALL, vocabulary, POSITIONS)
+    init_weights(model, 0.1, torch.Generator().manual_seed(3))
     return model
 
 
 @pytest.mark.parametrize(("architecture", "size"), EVERY_SIZE, ids=str)
 def test_import_after_export_is_the_identity(architecture, size, tmp_path):
     model = drawn_for(architecture, size)
-    tokenizer = padding_with(pad_of(model.shape))
-    shown = export(model, tokenizer, tmp_path / "out", architecture)
-    assert max(shown.hidden, shown.logits) < 1e-5
-    assert shown.tokens > POSITIONS
-    back, same = load(tmp_path / "out")
-    assert back.shape == model.shape
-    expected = with_template(tokenizer, model.shape.segments, architecture.purpose in FOR_A_TASK)
+    tokenizer = padding_with(pad_of(model.config))
+    shown = export_hf(model, tokenizer, tmp_path / "out", architecture)
+    assert max(shown.max_hidden_difference, shown.max_logits_difference) < 1e-5
+    assert shown.num_tokens > POSITIONS
+    back, same = load_hf_model(tmp_path / "out")
+    assert back.config == model.config
+    expected = with_template(tokenizer, model.config.num_segments, architecture.purpose in DOWNSTREAM_TASKS)
     assert same.digest == expected.digest
-    silent = architecture.purpose is Purpose.ENCODER
+    silent = architecture.purpose is HFTask.ENCODER
     for name, tensor in back.state_dict().items():
         if silent and name.startswith("row.classify"):
             assert not tensor.any()
@@ -106,9 +106,9 @@ def test_what_transformers_wrote_is_read_and_written_back_bit_for_bit(architectu
     other = made(config)
     other.save_pretrained(tmp_path)
     tokenizer.save(tmp_path / "tokenizer.json")
-    model, _ = load(tmp_path)
-    assert model.shape == shape
-    written = their_weights(model, architecture)
+    model, _ = load_hf_model(tmp_path)
+    assert model.config == shape
+    written = to_hf_state_dict(model, architecture)
     known = {name: parameter.detach() for name, parameter in other.named_parameters()}
     assert written.keys() == known.keys() == load_file(tmp_path / "model.safetensors").keys()
     assert all(torch.equal(written[name], known[name]) for name in known)
@@ -116,7 +116,7 @@ def test_what_transformers_wrote_is_read_and_written_back_bit_for_bit(architectu
 
 def test_a_sharded_folder_with_the_names_of_2018_is_the_same_network(tokenizer, tmp_path):
     model = drawn(TINY)
-    export(model, tokenizer, tmp_path / "out", PRE_TRAINING)
+    export_hf(model, tokenizer, tmp_path / "out", PRE_TRAINING)
     state = load_file(tmp_path / "out" / "model.safetensors")
     old = {name.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta"): state[name] for name in state}
     old["bert.embeddings.position_ids"] = torch.arange(POSITIONS)[None]
@@ -130,15 +130,15 @@ def test_a_sharded_folder_with_the_names_of_2018_is_the_same_network(tokenizer, 
     # Google's own folder is named for the masked language model and holds the head for rows all the same.
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     (tmp_path / "out" / "config.json").write_text(json.dumps(config | {"architectures": ["BertForMaskedLM"]}))
-    back, _ = load(tmp_path / "out")
+    back, _ = load_hf_model(tmp_path / "out")
     assert all(torch.equal(tensor, model.state_dict()[name]) for name, tensor in back.state_dict().items())
 
 
 @pytest.mark.parametrize("spec", sorted(SPECS))
 def test_every_kind_of_tokenizer_cuts_alike_on_both_sides(spec, tmp_path):
-    tokenizer = train(SPECS[spec], TEXTS)
+    tokenizer = train_tokenizer(SPECS[spec], TEXTS)
     model = small(tokenizer.vocab.size)
-    export(model, tokenizer, tmp_path / "out", MASKED_LM, lines=TEXTS[:3])
+    export_hf(model, tokenizer, tmp_path / "out", MASKED_LM, lines=TEXTS[:3])
     named = json.loads((tmp_path / "out" / "tokenizer_config.json").read_text())["tokenizer_class"]
     known = {"uncased": "BertTokenizerFast", "cased": "BertTokenizerFast", "bytes": "RobertaTokenizerFast"}
     assert named == known.get(spec, "PreTrainedTokenizerFast")
@@ -151,33 +151,33 @@ def test_every_kind_of_tokenizer_cuts_alike_on_both_sides(spec, tmp_path):
 
 def test_an_extended_vocabulary_is_exported_with_its_new_rows(tokenizer, tmp_path):
     model = small(tokenizer.vocab.size)
-    longer = extend(tokenizer, ["语言模型", "covid-19", "dogfish"])
-    larger = extend_rows(model, longer.pieces)
+    longer = extend_tokenizer(tokenizer, ["语言模型", "covid-19", "dogfish"])
+    larger = resize_embeddings(model, longer.old_pieces)
     text = ("语言模型 reads of Covid-19 and a dogfish.",)
-    export(larger, longer.tokenizer, tmp_path / "out", PRE_TRAINING, lines=text)
+    export_hf(larger, longer.tokenizer, tmp_path / "out", PRE_TRAINING, lines=text)
     other = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
-    assert set(longer.pieces) <= set(other(text[0])["input_ids"])
+    assert set(longer.old_pieces) <= set(other(text[0])["input_ids"])
 
 
 def test_a_difference_refuses_the_export_and_leaves_nothing(tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr(proof, "TOLERANCE", 0.0)
     with pytest.raises(InputError, match="reads other numbers"):
-        export(drawn(TINY), tokenizer, tmp_path / "out", PRE_TRAINING)
+        export_hf(drawn(TINY), tokenizer, tmp_path / "out", PRE_TRAINING)
     assert not list(tmp_path.iterdir())
 
 
 def test_other_tokens_refuse_the_export_and_leave_nothing(tokenizer, tmp_path, monkeypatch):
-    cased = train(SPECS["cased"], TEXTS)
+    cased = train_tokenizer(SPECS["cased"], TEXTS)
     broken = {"tokenizer_class": "BertTokenizerFast", "do_lower_case": True}
     monkeypatch.setattr("unmask.export.write.tokenizer_config", lambda *_: broken)
     with pytest.raises(InputError, match="other tokens"):
-        export(small(cased.vocab.size), cased, tmp_path / "out", MASKED_LM, lines=TEXTS[:2])
+        export_hf(small(cased.vocab.size), cased, tmp_path / "out", MASKED_LM, lines=TEXTS[:2])
     assert not list(tmp_path.iterdir())
 
 
 def test_the_card_says_what_is_known_and_how_to_load(tokenizer, tmp_path):
-    about = About("my-bert", "bert, tiny", "arXiv:1810.04805", "ab12", {"documents": 1234, "tokens": 5678})
-    export(small(VOCABULARY), tokenizer, tmp_path / "out", PRE_TRAINING, about)
+    about = ModelInfo("my-bert", "bert, tiny", "arXiv:1810.04805", "ab12", {"documents": 1234, "tokens": 5678})
+    export_hf(small(VOCABULARY), tokenizer, tmp_path / "out", PRE_TRAINING, about)
     card = (tmp_path / "out" / "README.md").read_text()
     network = transformers.BertForPreTraining.from_pretrained(tmp_path / "out")
     for said in ("# my-bert", "arXiv:1810.04805", "`ab12`", "documents: 1,234", "license: unknown", "FOLDER"):
@@ -188,13 +188,13 @@ def test_the_card_says_what_is_known_and_how_to_load(tokenizer, tmp_path):
 def test_the_settings_of_the_other_library_come_back(tokenizer, tmp_path):
     logging = transformers.utils.logging
     before = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    export(small(VOCABULARY), tokenizer, tmp_path / "out", ENCODER)
+    export_hf(small(VOCABULARY), tokenizer, tmp_path / "out", ENCODER)
     assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
 
 
 def test_a_loaded_network_reads_a_ragged_batch_as_the_original_does(tokenizer, tmp_path):
     model, question = drawn(TINY).eval(), asked()
-    export(model, tokenizer, tmp_path / "out", PRE_TRAINING)
-    back, _ = load(tmp_path / "out")
+    export_hf(model, tokenizer, tmp_path / "out", PRE_TRAINING)
+    back, _ = load_hf_model(tmp_path / "out")
     with torch.no_grad():
-        assert torch.equal(back.trunk(question.tokens).last_TD, model.trunk(question.tokens).last_TD)
+        assert torch.equal(back.encoder(question.tokens).last_TD, model.encoder(question.tokens).last_TD)

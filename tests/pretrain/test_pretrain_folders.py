@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from pretrain_runs import Server, end_of, free_port, litter, prepared, steps_of, wait_for_lines, wait_for_step, words
 
-from unmask.train.checkpoint import MODEL, OPTIMISER, STATE, checkpoints, read_state
-from unmask.train.folder import hold
+from unmask.train.checkpoint import MODEL, OPTIMIZER, STATE, list_checkpoints, read_state
+from unmask.train.folder import lock_run
 from unmask.train.record import RECORD, read_record
 
 
@@ -130,7 +130,7 @@ def test_a_run_that_nobody_can_read_is_refused(server: Server, data: Path, finis
 
 def test_one_process_at_a_time(server: Server, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    with hold(out):
+    with lock_run(out):
         ended = server.run(*words(data, out))
         assert ended.code == 2
         assert f"Another process is training in {out} right now." in sentence(ended.said)
@@ -141,7 +141,7 @@ def test_one_process_at_a_time(server: Server, data: Path, tmp_path: Path) -> No
     assert ended.code == 2
     assert "Another process is training in" in sentence(ended.said)
     child.kill()
-    with hold(out):
+    with lock_run(out):
         assert steps_of(out) == list(range(1, len(steps_of(out)) + 1))
 
 
@@ -163,10 +163,10 @@ def begun(server: Server, data: Path, out: Path) -> list[Path]:
     wait_for_step(out, 4)
     child.kill()
     assert child.wait() < 0
-    return checkpoints(out / "checkpoints")
+    return list_checkpoints(out / "checkpoints")
 
 
-@pytest.mark.parametrize("name", [MODEL, OPTIMISER, STATE])
+@pytest.mark.parametrize("name", [MODEL, OPTIMIZER, STATE])
 def test_a_flipped_byte_is_noticed_and_an_older_checkpoint_goes_on(
     name: str, server: Server, data: Path, finished: Path, tmp_path: Path
 ) -> None:
@@ -192,10 +192,10 @@ def test_a_missing_file_is_damage_too(server: Server, data: Path, tmp_path: Path
     found = begun(server, data, out)
     for path in found[:-1]:
         shutil.rmtree(path)
-    (found[-1] / OPTIMISER).unlink()
+    (found[-1] / OPTIMIZER).unlink()
     ended = server.run(*words(data, out))
     assert ended.code == 2
-    assert f"The checkpoint {found[-1]} is damaged: {OPTIMISER}" in sentence(ended.said)
+    assert f"The checkpoint {found[-1]} is damaged: {OPTIMIZER}" in sentence(ended.said)
     assert "Remove that folder and start the same command to begin again." in sentence(ended.said)
 
 
@@ -215,7 +215,7 @@ def test_a_full_disk(spare: int, small_disk: Path, server: Server, data: Path, f
     assert ended.code == 2, ended.said
     assert f"The disk under {small_disk}" in sentence(ended.said)
     assert "start the same command again to go on" in sentence(ended.said)
-    for path in checkpoints(out / "checkpoints"):
+    for path in list_checkpoints(out / "checkpoints"):
         assert read_state(path).progress.step
     (small_disk / "ballast").unlink()
     ended = server.run(*line)
@@ -278,5 +278,5 @@ def test_two_processes_stop_together(data: Path, tmp_path: Path) -> None:
     os.kill(int(ranks[-1]), signal.SIGINT)
     _, said = started.communicate(timeout=60)
     assert "the same command goes on" in said
-    assert steps_of(out)[-1] == read_state(checkpoints(out / "checkpoints")[-1]).progress.step
+    assert steps_of(out)[-1] == read_state(list_checkpoints(out / "checkpoints")[-1]).progress.step
     assert litter(out) == []

@@ -17,10 +17,10 @@ import pytest
 from pretrain_runs import Child as Forked
 from pretrain_runs import Server, end_of, litter, steps_of, wait_for_lines, wait_for_step, words
 
-from unmask.cli.children import Child, Children
-from unmask.keys import Key, Lane, uniform
-from unmask.train.checkpoint import checkpoints, read_state
-from unmask.train.stopping import WORD
+from unmask.cli.children import Job, JobRunner
+from unmask.keys import DrawPurpose, Key, uniform
+from unmask.train.checkpoint import list_checkpoints, read_state
+from unmask.train.stopping import MESSAGE
 
 KILLS = int(os.environ.get("UNMASK_KILLS", "20"))
 STEPS = 24
@@ -64,7 +64,7 @@ def test_killed_at_random_moments(server: Server, data: Path, undisturbed: dict[
     kills = attempts = 0
     out = tmp_path / "0"
     while kills < KILLS:
-        moment = float(uniform(Key.of(11, "kill", attempts).draws(Lane.PLACE, 1))[0])
+        moment = float(uniform(Key.of(11, "kill", attempts).bits(DrawPurpose.PLACE, 1))[0])
         attempts += 1
         child = server.start(*line(data, out))
         if sleep_or_end(child, moment * whole / 2):
@@ -144,10 +144,10 @@ def test_interrupted_by_the_user(server: Server, data: Path, undisturbed: dict[s
     wait_for_lines(out, 3)
     os.kill(child.number, signal.SIGINT)
     assert child.wait() == 130
-    assert WORD in child.said()
+    assert MESSAGE in child.said()
     assert "the same command goes on" in child.said()
     assert "Traceback" not in child.said()
-    assert steps_of(out)[-1] == read_state(checkpoints(out / "checkpoints")[-1]).progress.step
+    assert steps_of(out)[-1] == read_state(list_checkpoints(out / "checkpoints")[-1]).progress.step
     assert server.run(*line(data, out)).code == 0
     check_end(out, undisturbed)
 
@@ -163,7 +163,7 @@ def test_interrupted_with_who_reads_what_it_says(data: Path, undisturbed: dict[s
     pipe.wait(timeout=60)
     while (out / ".lock").exists():
         time.sleep(0.05)
-    assert steps_of(out)[-1] == read_state(checkpoints(out / "checkpoints")[-1]).progress.step
+    assert steps_of(out)[-1] == read_state(list_checkpoints(out / "checkpoints")[-1]).progress.step
     process = real(*line(data, out))
     _, said = process.communicate(timeout=120)
     assert process.returncode == 0, said.decode()
@@ -178,8 +178,8 @@ def test_whoever_started_it_is_interrupted(data: Path, tmp_path: Path) -> None:
         if (out / "record.jsonl").exists() and 3 in steps_of(out):
             raise KeyboardInterrupt
 
-    child = Child(tuple(words(data, out, "--trials", 1, steps=99_999)), out)
+    child = Job(tuple(words(data, out, "--trials", 1, steps=99_999)), out)
     with pytest.raises(KeyboardInterrupt):
-        Children(1, watch).work([child])
-    assert steps_of(out)[-1] == read_state(checkpoints(out / "checkpoints")[-1]).progress.step
-    assert "the same command goes on" in child.log.read_text(encoding="utf-8")
+        JobRunner(1, watch).run([child])
+    assert steps_of(out)[-1] == read_state(list_checkpoints(out / "checkpoints")[-1]).progress.step
+    assert "the same command goes on" in child.log_path.read_text(encoding="utf-8")

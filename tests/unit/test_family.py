@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import unmask.recipes
-from unmask.codec import describe, difference, override
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.select import Units
+from unmask.codec import difference, override, to_tree
+from unmask.corrupt.mask_out import MaskTokens
+from unmask.corrupt.select import WholeUnits
 from unmask.errors import RecipeError
 from unmask.family import member, members, sizes
 
@@ -93,11 +93,11 @@ def test_every_member_names_its_paper_and_what_it_changed() -> None:
     for recipe in members():
         assert recipe.paper
         assert recipe.title
-        assert 0 < len(recipe.changed) <= 80
+        assert 0 < len(recipe.summary) <= 80
 
 
 def test_no_two_members_are_the_same_science() -> None:
-    science = [(recipe.tokenizer, recipe.stages, recipe.renew) for recipe in members()]
+    science = [(recipe.tokenizer, recipe.stages, recipe.masking) for recipe in members()]
     assert len(set(science)) == len(science)
 
 
@@ -120,7 +120,7 @@ def test_a_users_own_recipe_may_define_a_part_of_its_own(tmp_path: Path) -> None
     path.write_text(OWN_PART, encoding="utf-8")
     recipe = member(f"{path}:halved")
     changed = override(recipe, "stages.0.tasks.0.corrupt.select.rate", "0.5")
-    assert "rate: 0.5" in "\n".join(describe(changed))
+    assert "rate: 0.5" in "\n".join(to_tree(changed))
 
 
 BROKEN = """
@@ -232,9 +232,9 @@ def test_what_roberta_changed_is_what_the_difference_says() -> None:
 def test_what_whole_word_masking_changed_is_the_selection() -> None:
     paths = {path for path, _, _ in difference(member("bert"), member("wwm")) if "tasks" in path}
     assert paths == {"stages.0.tasks.0.corrupt.select", "stages.1.tasks.0.corrupt.select"}
-    corrupt = member("wwm").tasks[0].corrupt
-    assert isinstance(corrupt, MaskOut)
-    assert isinstance(corrupt.select, Units)
+    corrupt = member("wwm").tasks[0].corruption
+    assert isinstance(corrupt, MaskTokens)
+    assert isinstance(corrupt.select, WholeUnits)
 
 
 def test_a_member_does_not_differ_from_itself() -> None:
@@ -259,10 +259,10 @@ def fixed():
 
 
 def test_a_member_comes_in_sizes() -> None:
-    assert member("bert", "tiny").trunk.width == 128
+    assert member("bert", "tiny").network.width == 128
     assert member("bert", "tiny").stages == member("bert").stages
     assert list(sizes("albert")) == [*sizes("bert"), "xlarge", "xxlarge"]
-    assert member("roberta", "large").descent != member("roberta").descent, "the paper gave each size a rate of its own"
+    assert member("roberta", "large").optim != member("roberta").optim, "the paper gave each size a rate of its own"
 
 
 @pytest.mark.parametrize(
@@ -288,4 +288,4 @@ def test_a_size_that_is_not_there_is_refused_with_a_sentence(name: str, size: st
 
 def test_a_users_file_may_name_sizes_of_its_own(mine: Path) -> None:
     (mine.parent / "sized.py").write_text(SIZED, encoding="utf-8")
-    assert member(f"{mine.parent}/sized.py:mine", "atom").trunk.width == 8
+    assert member(f"{mine.parent}/sized.py:mine", "atom").network.width == 8

@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 
 from unmask.errors import RecipeError
-from unmask.examples.visits import Copies
+from unmask.examples.visits import StaticMasking
 from unmask.family import member
-from unmask.feed import Feed, padded
-from unmask.records import Cloze, Layer
+from unmask.feed import TaskBatches, to_padded
+from unmask.records import Cloze, UnitKind
 
 sys.path.append(str(Path(__file__).parent / "examples"))
 from small_corpus import VOCAB, make_corpus
 
 CORPUS = make_corpus([[9, 7, 12, 8, 11]] * 60, shards=2)
-FEED = Feed.plan_for(member("wwm").tasks[0], CORPUS, 64, Copies(10), seed=3)
+FEED = TaskBatches.for_task(member("wwm").tasks[0], CORPUS, 64, StaticMasking(10), seed=3)
 
 
 def test_a_step_does_not_need_the_steps_before_it():
-    whole = FEED.at(np.arange(40, 48))
+    whole = FEED.batch_at(np.arange(40, 48))
     again = FEED(step=5, rows=8)
     assert (whole.inputs.ids == again.inputs.ids).all()
     assert not np.array_equal(FEED(step=6, rows=8).inputs.ids, again.inputs.ids)
@@ -37,13 +37,13 @@ def test_processes_share_a_step_without_talking():
 
 
 def test_another_seed_is_another_order_and_other_masks():
-    other = Feed.plan_for(FEED.task, CORPUS, 64, Copies(10), seed=4)
+    other = TaskBatches.for_task(FEED.task, CORPUS, 64, StaticMasking(10), seed=4)
     assert not np.array_equal(other(0, 8).inputs.ids, FEED(0, 8).inputs.ids)
 
 
 def test_padded_arrays_hold_the_same_rows_and_answers():
     instance = FEED(0, 8)
-    arrays = padded(instance, VOCAB.pad)
+    arrays = to_padded(instance, VOCAB.pad)
     assert arrays["input_ids"].shape == arrays["labels"].shape == (8, np.diff(instance.inputs.rows).max())
     real = arrays["attention_mask"] == 1
     assert (arrays["input_ids"][real] == instance.inputs.ids).all()
@@ -58,6 +58,6 @@ def test_padded_arrays_hold_the_same_rows_and_answers():
 def test_a_corpus_without_words_is_refused():
     from dataclasses import replace
 
-    bare = replace(CORPUS, manifest=replace(CORPUS.manifest, layers=(Layer.SENTENCE,)))
+    bare = replace(CORPUS, manifest=replace(CORPUS.manifest, layers=(UnitKind.SENTENCE,)))
     with pytest.raises(RecipeError, match="wwm reads"):
-        Feed.of(member("wwm"), bare, seed=0)
+        TaskBatches.of(member("wwm"), bare, seed=0)

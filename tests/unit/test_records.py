@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from unmask.records import (
     NO_SPANS,
+    CharSpans,
     Cloze,
     Document,
-    Example,
-    Flag,
-    Layer,
-    Marks,
+    RowBatch,
     Spans,
     TokenDoc,
-    UnitMap,
+    TokenUnits,
+    UnitFlag,
+    UnitKind,
 )
 
 Pairs = list[tuple[int, int]]
@@ -39,26 +39,26 @@ def spans_within(draw: st.DrawFn, length: int) -> Pairs:
 
 
 @st.composite
-def texts(draw: st.DrawFn) -> tuple[int, dict[Layer, Pairs]]:
+def texts(draw: st.DrawFn) -> tuple[int, dict[UnitKind, Pairs]]:
     length = draw(st.integers(0, 20))
-    layers = draw(st.sets(st.sampled_from([layer for layer in Layer if layer is not Layer.TOKEN])))
+    layers = draw(st.sets(st.sampled_from([layer for layer in UnitKind if layer is not UnitKind.TOKEN])))
     return length, {layer: draw(spans_within(length)) for layer in layers}
 
 
-def made(length: int, given: Mapping[Layer, Pairs]) -> UnitMap:
-    return UnitMap.of(length, {layer: Spans.of(*found) for layer, found in given.items()})
+def made(length: int, given: Mapping[UnitKind, Pairs]) -> TokenUnits:
+    return TokenUnits.of(length, {layer: Spans.of(*found) for layer, found in given.items()})
 
 
-def read_loop(length: int, given: Mapping[Layer, Pairs], layer: Layer) -> Pairs:
+def read_loop(length: int, given: Mapping[UnitKind, Pairs], layer: UnitKind) -> Pairs:
     """What a unit map must answer, token by token: the oracle."""
-    if layer is Layer.TOKEN:
+    if layer is UnitKind.TOKEN:
         return [(i, i + 1) for i in range(length)]
-    if layer in (Layer.PHRASE, Layer.ENTITY):
+    if layer in (UnitKind.PHRASE, UnitKind.ENTITY):
         return list(given.get(layer, []))
-    turns = {start for start, _ in given.get(Layer.TURN, [])}
-    starts = turns if layer is Layer.TURN else {0} | turns | {start for start, _ in given.get(Layer.SENTENCE, [])}
-    if layer is Layer.WORD:
-        words = given.get(Layer.WORD, [])
+    turns = {start for start, _ in given.get(UnitKind.TURN, [])}
+    starts = turns if layer is UnitKind.TURN else {0} | turns | {start for start, _ in given.get(UnitKind.SENTENCE, [])}
+    if layer is UnitKind.WORD:
+        words = given.get(UnitKind.WORD, [])
         starts |= {start for start, _ in words}
         starts |= {i for i in range(length) if not any(start <= i < end for start, end in words)}
     order = [start for start in sorted(starts) if start < length]
@@ -66,52 +66,65 @@ def read_loop(length: int, given: Mapping[Layer, Pairs], layer: Layer) -> Pairs:
 
 
 @given(texts())
-def test_units_come_back_as_a_loop_reads_them(text: tuple[int, dict[Layer, Pairs]]) -> None:
+def test_units_come_back_as_a_loop_reads_them(text: tuple[int, dict[UnitKind, Pairs]]) -> None:
     length, given_spans = text
     units = made(length, given_spans)
     assert len(units) == length
-    for layer in Layer:
+    for layer in UnitKind:
         assert pairs(units.spans(layer)) == read_loop(length, given_spans, layer), layer
 
 
 @given(texts())
-def test_units_read_and_made_again_are_the_same_bytes(text: tuple[int, dict[Layer, Pairs]]) -> None:
+def test_units_read_and_made_again_are_the_same_bytes(text: tuple[int, dict[UnitKind, Pairs]]) -> None:
     units = made(*text)
-    again = UnitMap.of(len(units), {layer: units.spans(layer) for layer in Layer})
+    again = TokenUnits.of(len(units), {layer: units.spans(layer) for layer in UnitKind})
     assert again.bits.tobytes() == units.bits.tobytes()
 
 
 @given(texts())
 def test_words_and_sentences_cover_everything_and_no_word_crosses_a_sentence(
-    text: tuple[int, dict[Layer, Pairs]],
+    text: tuple[int, dict[UnitKind, Pairs]],
 ) -> None:
     units = made(*text)
-    for layer in (Layer.WORD, Layer.SENTENCE):
+    for layer in (UnitKind.WORD, UnitKind.SENTENCE):
         assert units.spans(layer).lengths.sum() == len(units)
-    sentence_starts = units.spans(Layer.SENTENCE).start
-    assert np.isin(sentence_starts, units.spans(Layer.WORD).start).all()
+    sentence_starts = units.spans(UnitKind.SENTENCE).start
+    assert np.isin(sentence_starts, units.spans(UnitKind.WORD).start).all()
 
 
 def test_units_that_touch_stay_apart() -> None:
-    units = made(5, {Layer.PHRASE: [(0, 2), (2, 4)], Layer.ENTITY: [(3, 4), (4, 5)]})
-    assert pairs(units.spans(Layer.PHRASE)) == [(0, 2), (2, 4)]
-    assert pairs(units.spans(Layer.ENTITY)) == [(3, 4), (4, 5)]
+    units = made(5, {UnitKind.PHRASE: [(0, 2), (2, 4)], UnitKind.ENTITY: [(3, 4), (4, 5)]})
+    assert pairs(units.spans(UnitKind.PHRASE)) == [(0, 2), (2, 4)]
+    assert pairs(units.spans(UnitKind.ENTITY)) == [(3, 4), (4, 5)]
 
 
 def test_the_unit_byte_never_changes() -> None:
     units = made(
-        4, {Layer.WORD: [(0, 2)], Layer.PHRASE: [(0, 3)], Layer.ENTITY: [(1, 2)], Layer.SENTENCE: [(0, 3), (3, 4)]}
+        4,
+        {
+            UnitKind.WORD: [(0, 2)],
+            UnitKind.PHRASE: [(0, 3)],
+            UnitKind.ENTITY: [(1, 2)],
+            UnitKind.SENTENCE: [(0, 3), (3, 4)],
+        },
     )
     assert units.bits.dtype == np.uint8
     assert units.bits.tolist() == [1 + 2 + 4 + 8, 8 + 16 + 32, 1 + 8, 1 + 2]
-    assert [Flag.WORD, Flag.SENTENCE, Flag.PHRASE, Flag.IN_PHRASE, Flag.ENTITY, Flag.IN_ENTITY] == [1, 2, 4, 8, 16, 32]
-    assert [Flag.TURN, Flag.REPLY] == [64, 128]
+    assert [
+        UnitFlag.WORD,
+        UnitFlag.SENTENCE,
+        UnitFlag.PHRASE,
+        UnitFlag.IN_PHRASE,
+        UnitFlag.ENTITY,
+        UnitFlag.IN_ENTITY,
+    ] == [1, 2, 4, 8, 16, 32]
+    assert [UnitFlag.TURN, UnitFlag.REPLY] == [64, 128]
 
 
 def test_a_turn_is_a_sentence_and_knows_who_speaks() -> None:
-    units = made(5, {Layer.TURN: [(0, 3), (3, 5)]}).replies(np.array([3]))
+    units = made(5, {UnitKind.TURN: [(0, 3), (3, 5)]}).with_replies(np.array([3]))
     assert units.bits.tolist() == [1 + 2 + 64, 1, 1, 1 + 2 + 64 + 128, 1]
-    assert pairs(units.spans(Layer.SENTENCE)) == pairs(units.spans(Layer.TURN)) == [(0, 3), (3, 5)]
+    assert pairs(units.spans(UnitKind.SENTENCE)) == pairs(units.spans(UnitKind.TURN)) == [(0, 3), (3, 5)]
 
 
 @given(st.lists(st.tuples(st.integers(-2, 12), st.integers(-2, 12)), max_size=5))
@@ -157,22 +170,25 @@ def test_spans_know_their_number_and_lengths_and_cannot_be_replaced() -> None:
 
 
 def test_a_document_takes_marks_inside_its_text_only() -> None:
-    words = Marks(Spans.of((0, 2), (2, 4)))
-    document = Document("d", "今天天气").with_marks(Layer.WORD, words)
-    assert document.marks == {Layer.WORD: words}
-    assert document.with_marks(Layer.ENTITY, Marks(Spans.of((1, 2)), ("x",))).marks.keys() == {Layer.WORD, Layer.ENTITY}
+    words = CharSpans(Spans.of((0, 2), (2, 4)))
+    document = Document("d", "今天天气").with_char_spans(UnitKind.WORD, words)
+    assert document.char_spans == {UnitKind.WORD: words}
+    assert document.with_char_spans(UnitKind.ENTITY, CharSpans(Spans.of((1, 2)), ("x",))).char_spans.keys() == {
+        UnitKind.WORD,
+        UnitKind.ENTITY,
+    }
     with pytest.raises(ValueError, match="document d: a word mark ends beyond the text"):
-        Document("d", "今天天").with_marks(Layer.WORD, words)
+        Document("d", "今天天").with_char_spans(UnitKind.WORD, words)
 
 
 def test_marks_have_a_label_each_or_none() -> None:
     with pytest.raises(ValueError, match="1 labels for 2 marks"):
-        Marks(Spans.of((0, 1), (1, 2)), ("person",))
+        CharSpans(Spans.of((0, 1), (1, 2)), ("person",))
 
 
 def test_a_tokenised_document_has_a_unit_byte_for_every_token() -> None:
     with pytest.raises(ValueError, match="3 tokens but 2 unit bytes"):
-        TokenDoc(np.arange(3, dtype=np.int32), UnitMap.of(2, {}))
+        TokenDoc(np.arange(3, dtype=np.int32), TokenUnits.of(2, {}))
 
 
 @pytest.mark.parametrize("answers", [0, 1])
@@ -184,12 +200,12 @@ def test_a_cloze_asks_something_and_has_every_answer(answers: int) -> None:
 
 def test_an_example_counts_rows_and_not_tokens() -> None:
     zeros = np.zeros(5, dtype=np.int32)
-    example = Example(
+    example = RowBatch(
         ids=zeros,
         segment=zeros.astype(np.uint8),
         document=zeros,
-        fixed=zeros.astype(np.bool_),
-        units=UnitMap.of(5, {}),
+        protected=zeros.astype(np.bool_),
+        units=TokenUnits.of(5, {}),
         rows=np.array([0, 2, 5]),
     )
     assert len(example) == 2

@@ -5,18 +5,18 @@ import pytest
 
 from unmask.codec import decode, encode, override
 from unmask.errors import RecipeError
-from unmask.records import Cloze, NextToken, Ordering, Rewrite
-from unmask.rules import bare_rule, rule, rules
+from unmask.records import Cloze, DecoderTarget, NextToken, PermutedTarget
+from unmask.rules import find_preset, preset, presets
 from unmask.tasks import Task
-from unmask.views import CAUSAL, TWO_STREAMS
+from unmask.views import CAUSAL, XLNET_STREAMS
 
-NAMES = [found.name for found in rules()]
+NAMES = [found.name for found in presets()]
 
 
 def test_names_are_unique_and_each_finds_its_own_task():
     assert len(set(NAMES)) == len(NAMES)
-    for found in rules():
-        assert rule(found.name) == found.task
+    for found in presets():
+        assert preset(found.name) == found.task
         assert found.task.name == found.name
 
 
@@ -24,39 +24,44 @@ def test_every_rule_that_the_family_needs_is_there():
     clozes = {"token", "word", "ngram", "ngram-inverse", "span", "phrase", "entity", "similar"}
     rewritings = {"t5", "bart", "infill", "delete", "permute", "rotate", "mass"}
     assert set(NAMES) == clozes | rewritings | {"xlnet", "gpt"}
-    kinds = {**dict.fromkeys(clozes, Cloze), **dict.fromkeys(rewritings, Rewrite), "xlnet": Ordering, "gpt": NextToken}
-    assert {name: rule(name).corrupt.makes[0] for name in NAMES} == kinds
+    kinds = {
+        **dict.fromkeys(clozes, Cloze),
+        **dict.fromkeys(rewritings, DecoderTarget),
+        "xlnet": PermutedTarget,
+        "gpt": NextToken,
+    }
+    assert {name: preset(name).corruption.target_types[0] for name in NAMES} == kinds
 
 
 def test_an_unknown_name_is_refused_with_what_exists():
     with pytest.raises(RecipeError, match=r"no rule 'spam'.*token, word, ngram"):
-        rule("spam")
+        preset("spam")
 
 
 def test_numbers_are_those_of_the_papers():
-    span = rule("span").corrupt.select
+    span = preset("span").corruption.select
     assert np.dot(span.run, np.arange(1, 11)) == pytest.approx(3.797, abs=1e-3)
-    assert rule("ngram").corrupt.select.run == (0.4, 0.3, 0.2, 0.1)
-    assert rule("ngram-inverse").corrupt.select.run == pytest.approx((6 / 11, 3 / 11, 2 / 11))
-    similar = rule("similar").corrupt.replace
+    assert preset("ngram").corruption.select.run == (0.4, 0.3, 0.2, 0.1)
+    assert preset("ngram-inverse").corruption.select.run == pytest.approx((6 / 11, 3 / 11, 2 / 11))
+    similar = preset("similar").corruption.replace
     assert (similar.similar, similar.random, similar.keep, similar.mask) == (0.8, 0.1, 0.1, 0.0)
-    assert {rule(name).corrupt.select.rate for name in ("token", "word", "span", "phrase", "entity")} == {0.15}
-    assert rule("gpt").view == CAUSAL
-    assert rule("xlnet").view == TWO_STREAMS
+    assert {preset(name).corruption.select.rate for name in ("token", "word", "span", "phrase", "entity")} == {0.15}
+    assert preset("gpt").attention == CAUSAL
+    assert preset("xlnet").attention == XLNET_STREAMS
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_rule_is_data(name):
-    assert decode(encode(rule(name)), Task) == rule(name)
+    assert decode(encode(preset(name)), Task) == preset(name)
 
 
 def test_a_rule_can_be_changed_by_name():
-    assert override(rule("token"), "corrupt.select.rate", "0.3").corrupt.select.rate == 0.3
+    assert override(preset("token"), "corrupt.select.rate", "0.3").corruption.select.rate == 0.3
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_rule_introduces_itself_on_one_line(name):
-    found = bare_rule(name)
-    assert found.says
-    assert found.term
-    assert len(f"{found.name:14}{found.says}  {found.paper.split(',')[0]}") <= 80
+    found = find_preset(name)
+    assert found.description
+    assert found.chinese_name
+    assert len(f"{found.name:14}{found.description}  {found.paper.split(',')[0]}") <= 80

@@ -5,24 +5,24 @@ from __future__ import annotations
 import pytest
 
 from unmask.codec import override
-from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.mask_out import MaskTokens
 from unmask.errors import RecipeError
-from unmask.examples.pairs import Pairs
+from unmask.examples.pairs import SegmentPairs
 from unmask.family import member
-from unmask.objectives.every import Every
-from unmask.objectives.guess import Guess
+from unmask.objectives.every import AllTokensMLM
+from unmask.objectives.guess import Generator
 from unmask.objectives.mlm import MLM
 from unmask.objectives.pair import NSP
 from unmask.objectives.part import Objective
-from unmask.objectives.replaced import Replaced
+from unmask.objectives.replaced import RTD
 from unmask.tasks import Task
 
 
 def task(*learns: Objective) -> Task:
-    return Task(name="detect", examples=Pairs(), corrupt=MaskOut(), learns=learns)
+    return Task(name="detect", examples=SegmentPairs(), corruption=MaskTokens(), objectives=learns)
 
 
-@pytest.mark.parametrize("behind", [Replaced(), Every()])
+@pytest.mark.parametrize("behind", [RTD(), AllTokensMLM()])
 def test_what_was_never_written_cannot_be_judged(behind: Objective) -> None:
     name = type(behind).__name__
     with pytest.raises(RecipeError, match=rf"Task 'detect': {name} asks about tokens that a Guess .* Learn a Guess"):
@@ -31,12 +31,12 @@ def test_what_was_never_written_cannot_be_judged(behind: Objective) -> None:
 
 def test_what_nobody_reads_is_not_written() -> None:
     with pytest.raises(RecipeError, match=r"Task 'detect': Guess writes what the trunk is shown.*but it is alone"):
-        task(Guess())
+        task(Generator())
 
 
 def test_one_alone_writes() -> None:
     with pytest.raises(RecipeError, match=r"the only one to write.*but there are 2"):
-        task(Guess(), Guess(width=0.5), Replaced())
+        task(Generator(), Generator(width=0.5), RTD())
 
 
 def test_a_generator_that_is_the_trunk_has_its_size() -> None:
@@ -45,6 +45,8 @@ def test_a_generator_that_is_the_trunk_has_its_size() -> None:
         override(electra, "stages.0.tasks.0.learns.0.tie", "all")
 
 
-@pytest.mark.parametrize("learns", [(Guess(), Replaced()), (Guess(), MLM(), NSP), (Replaced(), Guess(), Every())])
+@pytest.mark.parametrize(
+    "learns", [(Generator(), RTD()), (Generator(), MLM(), NSP), (RTD(), Generator(), AllTokensMLM())]
+)
 def test_what_is_written_and_read_is_accepted(learns: tuple[Objective, ...]) -> None:
-    assert task(*learns).learns == learns
+    assert task(*learns).objectives == learns

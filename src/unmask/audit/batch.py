@@ -11,128 +11,140 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unmask.corrupt.part import Corrupt
-from unmask.examples.plan import Examples, Plan, build
-from unmask.examples.visits import Renew, Visits
+from unmask.corrupt.part import Corruption
+from unmask.examples.plan import InputFormat, RowPlan, build_rows
+from unmask.examples.visits import EpochSampler, MaskingMode
 from unmask.keys import Key
-from unmask.ragged import ranges
-from unmask.records import Bools, Cloze, Example, Flag, Ids, Instance, Ints, Layer, Ordering, Rewrite, Spans
+from unmask.ragged import concat_ranges
+from unmask.records import (
+    Bools,
+    Cloze,
+    DecoderTarget,
+    Ids,
+    InputsAndTargets,
+    Ints,
+    PermutedTarget,
+    RowBatch,
+    Spans,
+    UnitFlag,
+    UnitKind,
+)
 from unmask.shards.corpus import Corpus
 from unmask.tokenize.vocab import Vocab
 
-ROWS = 256
+BATCH_ROWS = 256
 """Rows in a batch: enough for numpy to be fast, few enough to stay in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class AuditBatch:
     """Some rows, before and after."""
 
-    example: Example
-    instance: Instance
+    example: RowBatch
+    instance: InputsAndTargets
     vocab: Vocab
     key: Key
-    documents: Ints
+    num_documents: Ints
     """From how many documents of the corpus each row was made."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AuditedTokens:
     """The tokens that must be said where they stood: their positions, the truth, and what is shown instead."""
 
     positions: Ints
-    answers: Ids
-    shown: Ids
+    targets: Ids
+    inputs: Ids
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class AuditSource:
     """The planned rows of a task over a corpus: any visit can be read."""
 
     corpus: Corpus
-    examples: Examples
-    plan: Plan
-    visits: Visits
+    examples: InputFormat
+    plan: RowPlan
+    visits: EpochSampler
 
     @staticmethod
-    def of(corpus: Corpus, examples: Examples, length: int, renew: Renew, key: Key) -> Source:
+    def of(corpus: Corpus, examples: InputFormat, length: int, renew: MaskingMode, key: Key) -> AuditSource:
         """Plan the rows."""
         plan = examples.plan(corpus, length, key)
-        return Source(corpus, examples, plan, Visits(max(len(plan), 1), renew, key))
+        return AuditSource(corpus, examples, plan, EpochSampler(max(len(plan), 1), renew, key))
 
-    def batches(self, corrupt: Corrupt, rows: int) -> Iterator[Batch]:
+    def batches(self, corrupt: Corruption, rows: int) -> Iterator[AuditBatch]:
         """The first visits of the first pass, `ROWS` at a time; all rows, if there are fewer than asked for."""
         total = min(rows, len(self.plan))
-        for first in range(0, total, ROWS):
-            row, key = self.visits(np.arange(first, min(first + ROWS, total)))
+        for first in range(0, total, BATCH_ROWS):
+            row, key = self.visits(np.arange(first, min(first + BATCH_ROWS, total)))
             yield self.batch(corrupt, row, key)
 
-    def batch(self, corrupt: Corrupt, row: Ints, key: Key) -> Batch:
+    def batch(self, corrupt: Corruption, row: Ints, key: Key) -> AuditBatch:
         """Build these rows and corrupt each under its key."""
-        example = build(self.corpus, self.plan, row, self.examples.frame, self.corpus.vocab)
+        example = build_rows(self.corpus, self.plan, row, self.examples.template, self.corpus.vocab)
         instance = corrupt(example, self.corpus.vocab, key)
-        return Batch(example, instance, self.corpus.vocab, key, _documents(self.corpus, self.plan, row))
+        return AuditBatch(example, instance, self.corpus.vocab, key, _documents_per_row(self.corpus, self.plan, row))
 
 
-def asked(batch: Batch) -> Asked:
+def audited_tokens(batch: AuditBatch) -> AuditedTokens:
     """What the first target asks for. A `Rewrite` must keep the positions, as a fragment does."""
     example, target = batch.example, batch.instance.targets[0]
-    if isinstance(target, Cloze | Ordering):
-        return Asked(target.positions, target.answers, batch.instance.inputs.ids[target.positions])
-    assert isinstance(target, Rewrite)
+    if isinstance(target, Cloze | PermutedTarget):
+        return AuditedTokens(target.positions, target.answers, batch.instance.inputs.ids[target.positions])
+    assert isinstance(target, DecoderTarget)
     positions = target.position + np.repeat(example.rows[:-1], np.diff(target.rows))
-    return Asked(positions, target.ids, batch.instance.inputs.ids[positions])
+    return AuditedTokens(positions, target.ids, batch.instance.inputs.ids[positions])
 
 
-def drawn_spans(batch: Batch) -> Spans:
+def cloze_spans(batch: AuditBatch) -> Spans:
     """The selections of a cloze as they were drawn."""
     cloze = batch.instance.targets[0]
     assert isinstance(cloze, Cloze)
     return cloze.spans
 
 
-def row_of(example: Example, positions: Ints) -> Ints:
+def row_of(example: RowBatch, positions: Ints) -> Ints:
     """The row in which each position lies."""
     rows: Ints = np.searchsorted(example.rows, positions, side="right") - 1
     return rows
 
 
-def count_in_rows(example: Example, positions: Ints) -> Ints:
+def count_in_rows(example: RowBatch, positions: Ints) -> Ints:
     """How many of the positions lie in each row."""
     return np.bincount(row_of(example, positions), minlength=len(example)).astype(np.int64)
 
 
-def mark(size: int, positions: Ints | Ids) -> Bools:
+def to_mask(size: int, positions: Ints | Ids) -> Bools:
     """A flag for every number below `size`: whether it is one of these."""
     marked = np.zeros(size, dtype=np.bool_)
     marked[positions] = True
     return marked
 
 
-def begins(example: Example, layer: Layer) -> Bools:
+def unit_starts(example: RowBatch, unit_kind: UnitKind) -> Bools:
     """Where a unit of a layer begins, words counting where a phrase or entity layer leaves a gap.
 
     Read from the unit bytes alone, not by the code that selects: an audit must not share the mistakes it looks for.
     """
     bits = example.units.bits
-    own, inside = _FLAGS[layer]
-    starts: Bools = ((bits & own) != 0) | (((bits & Flag.WORD) != 0) & ((bits & inside) == 0))
+    own, inside = _FLAGS[unit_kind]
+    starts: Bools = ((bits & own) != 0) | (((bits & UnitFlag.WORD) != 0) & ((bits & inside) == 0))
     starts[example.rows[:-1][example.lengths > 0]] = True
     return starts
 
 
 _FLAGS = {
-    Layer.WORD: (Flag.WORD, 0),
-    Layer.PHRASE: (Flag.PHRASE, Flag.IN_PHRASE),
-    Layer.ENTITY: (Flag.ENTITY, Flag.IN_ENTITY),
+    UnitKind.WORD: (UnitFlag.WORD, 0),
+    UnitKind.PHRASE: (UnitFlag.PHRASE, UnitFlag.IN_PHRASE),
+    UnitKind.ENTITY: (UnitFlag.ENTITY, UnitFlag.IN_ENTITY),
 }
 
 
-def _documents(corpus: Corpus, plan: Plan, row: Ints) -> Ints:
+def _documents_per_row(corpus: Corpus, plan: RowPlan, row: Ints) -> Ints:
     """How many different documents each row takes its text from; a piece may run over several."""
     starts = np.concatenate([shard.base + shard.documents[:-1] for shard in corpus.shards])
     count = plan.rows[row + 1] - plan.rows[row]
-    piece = ranges(plan.rows[row], count)
+    piece = concat_ranges(plan.rows[row], count)
     first = np.searchsorted(starts, plan.start[piece], side="right")
     last = np.searchsorted(starts, plan.start[piece] + plan.length[piece] - 1, side="right")
     fresh = last - first + 1

@@ -19,9 +19,9 @@ Numbers: TypeAlias = npt.NDArray[np.float64]
 
 SIGMAS = 4.0
 """How many standard errors of the sample a share may be off. Chance alone exceeds it once in 16,000 findings."""
-WIDEST_SHARE = 0.1
+MAX_SHARE_TOLERANCE = 0.1
 """A tolerance above ten points, or above a quarter of a mean, lets nearly anything pass: the sample proves nothing."""
-WIDEST_MEAN = 0.25
+MAX_MEAN_TOLERANCE = 0.25
 
 
 class Verdict(StrEnum):
@@ -35,7 +35,7 @@ class Verdict(StrEnum):
     """The number is inside its tolerance, but so would almost any other be."""
 
 
-class Unit(StrEnum):
+class FindingUnit(StrEnum):
     """How a number is read."""
 
     SHARE = "share"
@@ -44,7 +44,7 @@ class Unit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class Expected:
     """The rule gives a value, and a measured one may be off by the tolerance."""
 
     value: float
@@ -52,7 +52,7 @@ class Within:
 
 
 @dataclass(frozen=True, slots=True)
-class Above:
+class AtLeast:
     """The rule gives a limit that a measured value must exceed, less a tolerance."""
 
     value: float
@@ -60,7 +60,7 @@ class Above:
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class Unspecified:
     """The rule does not say."""
 
 
@@ -70,8 +70,8 @@ class Finding:
 
     name: str
     measured: float
-    rule: Within | Above | Open
-    unit: Unit
+    rule: Expected | AtLeast | Unspecified
+    unit: FindingUnit
     advice: str = ""
     """What to do if the rule is broken, where that is known."""
 
@@ -79,22 +79,22 @@ class Finding:
     def verdict(self) -> Verdict:
         """Follows from the number and the rule; a rounding error of the sums does not break a rule."""
         match self.rule:
-            case Open():
+            case Unspecified():
                 return Verdict.REPORTED
-            case Above(value, tolerance):
+            case AtLeast(value, tolerance):
                 kept = self.measured > value - tolerance
-            case Within(value, tolerance):
+            case Expected(value, tolerance):
                 kept = abs(self.measured - value) <= tolerance + 1e-9
         if not kept:
             return Verdict.BROKEN
-        return Verdict.TOO_FEW if self.vague else Verdict.HOLDS
+        return Verdict.TOO_FEW if self.is_vague else Verdict.HOLDS
 
     @property
-    def vague(self) -> bool:
+    def is_vague(self) -> bool:
         """Whether the tolerance is too wide for a number inside it to say anything."""
-        if isinstance(self.rule, Open) or self.unit is Unit.COUNT:
+        if isinstance(self.rule, Unspecified) or self.unit is FindingUnit.COUNT:
             return False
-        widest = WIDEST_SHARE if self.unit is Unit.SHARE else WIDEST_MEAN * self.rule.value
+        widest = MAX_SHARE_TOLERANCE if self.unit is FindingUnit.SHARE else MAX_MEAN_TOLERANCE * self.rule.value
         return self.rule.tolerance > widest
 
 
@@ -106,7 +106,7 @@ class Histogram:
     first: int
     """The length that the first share belongs to."""
     shares: tuple[float, ...]
-    law: tuple[float, ...]
+    expected_shares: tuple[float, ...]
     count: int
     """How many lengths were counted."""
 
@@ -139,7 +139,7 @@ class Findings:
         return tuple(finding for finding in self if finding.verdict is Verdict.BROKEN)
 
     @property
-    def unjudged(self) -> tuple[Finding, ...]:
+    def undecided(self) -> tuple[Finding, ...]:
         """The findings that came of too few rows to be held against their rule."""
         return tuple(finding for finding in self if finding.verdict is Verdict.TOO_FEW)
 
@@ -149,7 +149,7 @@ class Findings:
         return not self.broken
 
 
-def wanted(name: str, share: float) -> str:
+def labelled_by_target(name: str, share: float) -> str:
     """A name that also says which share the rule asks for, where the text decides how much of it is possible."""
     return f"{name} ({100 * share:.4g} % wanted)"
 
@@ -159,22 +159,22 @@ def plural(word: str) -> str:
     return f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
 
 
-def never(name: str, count: float) -> Finding:
+def violation(name: str, count: float) -> Finding:
     """Something that must not happen, and how often it did."""
-    return Finding(name, float(count), Within(0.0), Unit.COUNT)
+    return Finding(name, float(count), Expected(0.0), FindingUnit.COUNT)
 
 
-def told(name: str, value: float, unit: Unit) -> Finding:
+def informational(name: str, value: float, unit: FindingUnit) -> Finding:
     """A number that the rule leaves open."""
-    return Finding(name, float(value), Open(), unit)
+    return Finding(name, float(value), Unspecified(), unit)
 
 
-def share(name: str, hits: float, total: float, expected: float, draws: float) -> Finding:
+def share_finding(name: str, hits: float, total: float, expected: float, draws: float) -> Finding:
     """A share that came about by so many independent draws, against its probability."""
-    return Finding(name, ratio(hits, total), Within(expected, chance(expected, draws)), Unit.SHARE)
+    return Finding(name, ratio(hits, total), Expected(expected, sampling_tolerance(expected, draws)), FindingUnit.SHARE)
 
 
-def chance(p: float, draws: float) -> float:
+def sampling_tolerance(p: float, draws: float) -> float:
     """How far a share may be off by chance; the second term covers small samples (Bernstein's inequality)."""
     draws = max(draws, 1.0)
     return SIGMAS * sqrt(max(p * (1 - p), 0.0) / draws) + SIGMAS**2 / (3 * draws)

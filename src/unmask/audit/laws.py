@@ -14,41 +14,41 @@ from unmask.audit.finding import Numbers
 from unmask.records import Ints
 
 
-def cut_lengths(totals: Ints, parts: Ints, longest: int) -> Numbers:
+def expected_cut_lengths(totals: Ints, parts: Ints, max_length: int) -> Numbers:
     """Each total cut into its number of parts, every cut equally likely: the expected number of parts of each length.
 
     Of the C(n - 1, k - 1) ways to cut n tokens into k parts, C(n - l - 1, k - 2) give the first part l tokens, and all
     parts are alike. The last number counts everything from `longest` up.
     """
-    expected = np.zeros(longest + 1)
+    expected = np.zeros(max_length + 1)
     pairs, times = np.unique(np.stack([totals, parts], axis=1), axis=0, return_counts=True)
     for (n, k), rows in zip(pairs.tolist(), times.tolist(), strict=True):
         if n < 1:
             continue
-        law = np.zeros(max(n, longest) + 1)
+        law = np.zeros(max(n, max_length) + 1)
         if k == 1:
             law[n] = 1.0
         else:
             law[1 : n - k + 2] = [comb(n - length - 1, k - 2) / comb(n - 1, k - 1) for length in range(1, n - k + 2)]
-        expected[:-1] += rows * k * law[:longest]
-        expected[-1] += rows * k * law[longest:].sum()
+        expected[:-1] += rows * k * law[:max_length]
+        expected[-1] += rows * k * law[max_length:].sum()
     return expected
 
 
-def poisson(mean: float, longest: int) -> Numbers:
+def poisson_probabilities(mean: float, max_length: int) -> Numbers:
     """The probability of each length from 0 to `longest` - 1, and of `longest` or more."""
-    law = np.array([exp(-mean) * mean**n / factorial(n) for n in range(longest)])
+    law = np.array([exp(-mean) * mean**n / factorial(n) for n in range(max_length)])
     return np.append(law, 1.0 - law.sum())
 
 
-def covering_lengths(budgets: Ints, mean: float, longest: int) -> Numbers:
+def expected_covering_lengths(budgets: Ints, mean: float, max_length: int) -> Numbers:
     """Poisson lengths drawn until they cover a budget, the last one trimmed: the expected number of each length.
 
     With `E(b)` the expected counts for a budget b and `p` the law, the first draw either covers b (and is trimmed to
     it) or leaves b - l: E(b) = first(b) + sum over l of p(l) E(b - l), where the term l = 0 is E(b) itself.
     """
     most = int(budgets.max(initial=0))
-    law = poisson(mean, most + 1)[: most + 1]
+    law = poisson_probabilities(mean, most + 1)[: most + 1]
     table = np.zeros((most + 1, most + 1))
     for budget in range(1, most + 1):
         first = np.where(np.arange(most + 1) < budget, law, 0.0)
@@ -56,5 +56,5 @@ def covering_lengths(budgets: Ints, mean: float, longest: int) -> Numbers:
         rest = law[1:budget] @ table[budget - 1 : 0 : -1] if budget > 1 else 0.0
         table[budget] = (first + rest) / (1.0 - law[0])
     counts = np.bincount(budgets, minlength=most + 1) @ table
-    wide = np.append(counts, np.zeros(longest + 1))
-    return np.append(wide[:longest], wide[longest:].sum())
+    wide = np.append(counts, np.zeros(max_length + 1))
+    return np.append(wide[:max_length], wide[max_length:].sum())

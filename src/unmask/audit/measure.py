@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol, TypeAlias
 
-from unmask.audit.batch import Batch
+from unmask.audit.batch import AuditBatch
 from unmask.audit.finding import Finding, Histogram, Numbers
 
-Said: TypeAlias = Iterator[Finding | Histogram]
+MeasureOutput: TypeAlias = Iterator[Finding | Histogram]
 
 
 class Measure(Protocol):
     """One question about a rule. A frozen dataclass that holds the part it is asked about."""
 
-    def count(self, batch: Batch) -> Numbers:
+    def count(self, batch: AuditBatch) -> Numbers:
         """What this batch adds: always the same number of numbers, in the same order."""
 
-    def judge(self, total: Numbers) -> Said:
+    def to_findings(self, total: Numbers) -> MeasureOutput:
         """The findings that the sums of all batches lead to."""

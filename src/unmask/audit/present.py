@@ -8,9 +8,19 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from unmask.audit.finding import Above, Finding, Findings, Histogram, Open, Section, Unit, Verdict, plural
+from unmask.audit.finding import (
+    AtLeast,
+    Finding,
+    Findings,
+    FindingUnit,
+    Histogram,
+    Section,
+    Unspecified,
+    Verdict,
+    plural,
+)
 
-BAR = 48
+BAR_WIDTH = 48
 """The columns of the longest bar."""
 
 
@@ -58,59 +68,66 @@ class AuditData(TypedDict):
     sections: list[SectionData]
 
 
-def number(value: float, unit: Unit) -> str:
+def format_number(value: float, unit: FindingUnit) -> str:
     """A number as a person reads it: `15.03 %`, `3.80`, `2,000`."""
     match unit:
-        case Unit.SHARE:
+        case FindingUnit.SHARE:
             return f"{100 * value:.2f} %"
-        case Unit.MEAN:
+        case FindingUnit.MEAN:
             return f"{value:.2f}"
-        case Unit.COUNT:
+        case FindingUnit.COUNT:
             return f"{value:,.0f}"
 
 
-def expected(finding: Finding) -> str:
+def format_expected(finding: Finding) -> str:
     """What the rule says: a value, with the tolerance if there is one; a dash where it leaves the number open."""
     rule = finding.rule
-    if isinstance(rule, Open):
+    if isinstance(rule, Unspecified):
         return "-"
-    if isinstance(rule, Above):
-        return f"> {number(max(rule.value - rule.tolerance, 0.0), finding.unit)}"
+    if isinstance(rule, AtLeast):
+        return f"> {format_number(max(rule.value - rule.tolerance, 0.0), finding.unit)}"
     if not rule.tolerance:
-        return number(rule.value, finding.unit)
-    return f"{number(rule.value, finding.unit)} ±{_tolerance(rule.tolerance, finding)}"
+        return format_number(rule.value, finding.unit)
+    return f"{format_number(rule.value, finding.unit)} ±{_tolerance(rule.tolerance, finding)}"
 
 
-def bars(histogram: Histogram) -> list[str]:
+def histogram_lines(histogram: Histogram) -> list[str]:
     """One line for each length: the length, its share, the share of the law, and a bar with the law marked on it."""
-    top = max(*histogram.shares, *histogram.law, 1e-9)
-    last = max((i for i in range(len(histogram.law)) if histogram.shares[i] or histogram.law[i] > 1e-4), default=0)
+    top = max(*histogram.shares, *histogram.expected_shares, 1e-9)
+    last = max(
+        (
+            i
+            for i in range(len(histogram.expected_shares))
+            if histogram.shares[i] or histogram.expected_shares[i] > 1e-4
+        ),
+        default=0,
+    )
     return [
-        f"{histogram.first + i:>6} {100 * histogram.shares[i]:>7.2f} % {100 * histogram.law[i]:>7.2f} %  "
-        + _bar(histogram.shares[i] / top, histogram.law[i] / top)
+        f"{histogram.first + i:>6} {100 * histogram.shares[i]:>7.2f} % {100 * histogram.expected_shares[i]:>7.2f} %  "
+        + _bar(histogram.shares[i] / top, histogram.expected_shares[i] / top)
         for i in range(last + 1)
     ]
 
 
 def heading(section: Section) -> str:
     """What was audited, in one line."""
-    rows, tokens = _counted(section.rows, "row"), _counted(section.tokens, "token")
+    rows, tokens = _count_text(section.rows, "row"), _count_text(section.tokens, "token")
     return f"{section.task}, rows of {section.length}: {rows}, {tokens}"
 
 
-def verdict(findings: Findings) -> str:
+def verdict_line(findings: Findings) -> str:
     """The audit in one line."""
     judged = sum(finding.verdict in (Verdict.HOLDS, Verdict.BROKEN) for finding in findings)
-    broken, unjudged = findings.broken, len(findings.unjudged)
+    broken, unjudged = findings.broken, len(findings.undecided)
     rest = f"; {unjudged} could not be judged, too few rows." if unjudged else "."
     if not broken:
         said = f"every judged rule holds ({judged})" if unjudged else f"every rule holds ({judged} judged)"
         return f"{findings.name}: {said}{rest}"
     names = "; ".join(dict.fromkeys(finding.name for finding in broken))
-    return f"{findings.name}: {len(broken)} of {_counted(judged, 'rule')} broken: {names}{rest}"
+    return f"{findings.name}: {len(broken)} of {_count_text(judged, 'rule')} broken: {names}{rest}"
 
 
-def data(findings: Findings) -> AuditData:
+def to_json_data(findings: Findings) -> AuditData:
     """The audit as JSON-able data."""
     return {"name": findings.name, "holds": findings.holds, "sections": [_section(s) for s in findings.sections]}
 
@@ -133,8 +150,8 @@ def _finding(finding: Finding) -> FindingData:
         "unit": str(finding.unit),
         "measured": finding.measured,
         "rule": type(rule).__name__.lower(),
-        "expected": None if isinstance(rule, Open) else rule.value,
-        "tolerance": 0.0 if isinstance(rule, Open) else rule.tolerance,
+        "expected": None if isinstance(rule, Unspecified) else rule.value,
+        "tolerance": 0.0 if isinstance(rule, Unspecified) else rule.tolerance,
         "verdict": str(finding.verdict),
     }
 
@@ -144,26 +161,26 @@ def _histogram(histogram: Histogram) -> HistogramData:
         "name": histogram.name,
         "first": histogram.first,
         "shares": list(histogram.shares),
-        "law": list(histogram.law),
+        "law": list(histogram.expected_shares),
         "count": histogram.count,
     }
 
 
 def _tolerance(size: float, finding: Finding) -> str:
     """In points for a share. One that is too wide to judge by needs no decimals, and no more than all there is."""
-    if finding.unit is not Unit.SHARE:
-        return number(size, finding.unit)
-    return f"{100 * min(size, 1.0):.0f}" if finding.vague else f"{100 * size:.2f}"
+    if finding.unit is not FindingUnit.SHARE:
+        return format_number(size, finding.unit)
+    return f"{100 * min(size, 1.0):.0f}" if finding.is_vague else f"{100 * size:.2f}"
 
 
-def _counted(count: int, what: str) -> str:
+def _count_text(count: int, what: str) -> str:
     return f"{count:,} {what if count == 1 else plural(what)}"
 
 
 def _bar(share: float, law: float) -> str:
     """Measured as `#`, the law as `|`. Plain characters, because wide ones are two columns in a Chinese terminal."""
-    cells = ["#"] * round(share * BAR)
-    place = max(round(law * BAR) - 1, 0)
+    cells = ["#"] * round(share * BAR_WIDTH)
+    place = max(round(law * BAR_WIDTH) - 1, 0)
     cells += [" "] * (place + 1 - len(cells))
     cells[place] = "|"
     return "".join(cells)

@@ -6,92 +6,105 @@ What never happens here: names. A part that is not known here is asked what ever
 
 from __future__ import annotations
 
-from unmask.audit.cloze import Budget, Rate, Runs, Specials, Whole
+from unmask.audit.cloze import BudgetCheck, MaskRate, RunLengths, SpecialTokensCheck, WholeUnitsCheck
 from unmask.audit.measure import Measure
-from unmask.audit.order import Piece, Ranks
-from unmask.audit.rewrite import Deleted, Masks, Moved, Size, Spans
-from unmask.audit.rows import Fullness, PairFacts, Restored
-from unmask.audit.shown import OneWay, Ordinary, TokenShares, WordShares
-from unmask.audit.talks import Talks
-from unmask.corrupt.delete import Delete
-from unmask.corrupt.fragment import Fragment
-from unmask.corrupt.infill import Infill
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.noise import Noise
-from unmask.corrupt.order import Order
-from unmask.corrupt.part import Corrupt
+from unmask.audit.order import FragmentCheck, OrderCheck
+from unmask.audit.rewrite import Deletions, InfillMasks, InputLength, RemovedSpans, Reordered
+from unmask.audit.rows import PairFactsCheck, Restorable, RowFill
+from unmask.audit.shown import ConsistentReplacement, OrdinaryReplacement, TokenShares, WordShares
+from unmask.audit.talks import DialogueCheck
+from unmask.corrupt.delete import TokenDeletion
+from unmask.corrupt.fragment import MassFragment
+from unmask.corrupt.infill import TextInfilling
+from unmask.corrupt.mask_out import MaskTokens
+from unmask.corrupt.noise import NoiseSequence
+from unmask.corrupt.order import PermutationOrder
+from unmask.corrupt.part import Corruption
 from unmask.corrupt.permute import PermuteSentences
-from unmask.corrupt.replace import Per, Replace
-from unmask.corrupt.rotate import Rotate
-from unmask.corrupt.select import OneOf, Select, Units
-from unmask.corrupt.sentinels import Sentinels
+from unmask.corrupt.replace import Replace, ReplaceBy
+from unmask.corrupt.rotate import DocumentRotation
+from unmask.corrupt.select import OneOfSelectors, Selector, WholeUnits
+from unmask.corrupt.sentinels import SpanCorruption
 from unmask.examples.dialogues import Dialogues
-from unmask.examples.pairs import Pairs
-from unmask.examples.plan import Examples
-from unmask.records import Layer
+from unmask.examples.pairs import SegmentPairs
+from unmask.examples.plan import InputFormat
+from unmask.records import UnitKind
 from unmask.tasks import Task
 
 
-def measures(task: Task, length: int) -> tuple[Measure, ...]:
+def task_measures(task: Task, length: int) -> tuple[Measure, ...]:
     """What a task can be asked, given its parts."""
-    return (Fullness(length), *_of_rows(task.examples), *of_rule(task.corrupt), Restored(task.corrupt))
+    return (
+        RowFill(length),
+        *_row_measures(task.examples),
+        *rule_measures(task.corruption),
+        Restorable(task.corruption),
+    )
 
 
-def _of_rows(examples: Examples) -> tuple[Measure, ...]:
+def _row_measures(examples: InputFormat) -> tuple[Measure, ...]:
     """What the rows of a builder state, and whether it is so."""
     match examples:
-        case Pairs():
-            return (PairFacts(examples),)
+        case SegmentPairs():
+            return (PairFactsCheck(examples),)
         case Dialogues():
-            return (Talks(examples),)
+            return (DialogueCheck(examples),)
         case _:
             return ()
 
 
-def of_rule(corrupt: Corrupt) -> tuple[Measure, ...]:
+def rule_measures(corrupt: Corruption) -> tuple[Measure, ...]:
     """What a corruption can be asked. One that is not known here is asked only what every rule is asked."""
     match corrupt:
-        case MaskOut(select, replace):
-            return (*_of_selection(select), *_of_replacement(replace), Specials())
-        case Fragment():
-            return (Piece(corrupt), TokenShares(corrupt.mask, corrupt.random, corrupt.keep), Ordinary(), Specials())
-        case Order():
-            return (Ranks(corrupt), Specials())
-        case Sentinels():
-            return (Size(), Spans(corrupt))
-        case Infill():
-            return (Size(), Masks(corrupt))
-        case Delete():
-            return (Size(), Deleted(corrupt))
+        case MaskTokens(select, replace):
+            return (*_selection_measures(select), *_replacement_measures(replace), SpecialTokensCheck())
+        case MassFragment():
+            return (
+                FragmentCheck(corrupt),
+                TokenShares(corrupt.mask, corrupt.random, corrupt.keep),
+                OrdinaryReplacement(),
+                SpecialTokensCheck(),
+            )
+        case PermutationOrder():
+            return (OrderCheck(corrupt), SpecialTokensCheck())
+        case SpanCorruption():
+            return (InputLength(), RemovedSpans(corrupt))
+        case TextInfilling():
+            return (InputLength(), InfillMasks(corrupt))
+        case TokenDeletion():
+            return (InputLength(), Deletions(corrupt))
         case PermuteSentences():
-            return (Size(), Moved(corrupt, Layer.SENTENCE))
-        case Rotate():
-            return (Size(), Moved(corrupt, Layer.TOKEN))
-        case Noise():
-            return (Size(),)
+            return (InputLength(), Reordered(corrupt, UnitKind.SENTENCE))
+        case DocumentRotation():
+            return (InputLength(), Reordered(corrupt, UnitKind.TOKEN))
+        case NoiseSequence():
+            return (InputLength(),)
         case _:
             return ()
 
 
-def _of_selection(select: Select) -> tuple[Measure, ...]:
-    layers = _layers(select)
-    words = Whole(Layer.WORD, judged=layers == {Layer.WORD})
-    others = tuple(Whole(layer, judged=layers == {layer}) for layer in sorted(layers - {Layer.WORD, Layer.TOKEN}))
-    runs = (Runs(select),) if isinstance(select, Units) and len(select.run) > 1 else ()
-    return (Rate(select), *runs, Budget(select), words, *others)
+def _selection_measures(select: Selector) -> tuple[Measure, ...]:
+    layers = _whole_unit_kinds(select)
+    words = WholeUnitsCheck(UnitKind.WORD, is_checked=layers == {UnitKind.WORD})
+    others = tuple(
+        WholeUnitsCheck(layer, is_checked=layers == {layer})
+        for layer in sorted(layers - {UnitKind.WORD, UnitKind.TOKEN})
+    )
+    runs = (RunLengths(select),) if isinstance(select, WholeUnits) and len(select.run_lengths) > 1 else ()
+    return (MaskRate(select), *runs, BudgetCheck(select), words, *others)
 
 
-def _layers(select: Select) -> frozenset[Layer]:
+def _whole_unit_kinds(select: Selector) -> frozenset[UnitKind]:
     """The layers whose units a selection takes whole."""
-    if isinstance(select, OneOf):
-        return frozenset().union(*(_layers(one) for one in select.selections))
-    return frozenset({select.layer if isinstance(select, Units) else Layer.TOKEN})
+    if isinstance(select, OneOfSelectors):
+        return frozenset().union(*(_whole_unit_kinds(one) for one in select.selectors))
+    return frozenset({select.layer if isinstance(select, WholeUnits) else UnitKind.TOKEN})
 
 
-def _of_replacement(replace: Replace) -> tuple[Measure, ...]:
+def _replacement_measures(replace: Replace) -> tuple[Measure, ...]:
     if replace.similar:
         shares: Measure = WordShares(replace)
     else:
         shares = TokenShares(replace.mask, replace.random, replace.keep, replace.per)
-    whole = () if replace.per is Per.TOKEN else (OneWay(replace.per),)
-    return (shares, *whole, Ordinary())
+    whole = () if replace.per is ReplaceBy.TOKEN else (ConsistentReplacement(replace.per),)
+    return (shares, *whole, OrdinaryReplacement())

@@ -11,37 +11,47 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unmask.audit.batch import Batch, begins, mark
-from unmask.audit.cloze import MEAN, RATE, against
-from unmask.audit.finding import SIGMAS, Finding, Numbers, Unit, Within, never, plural, ratio, told
-from unmask.audit.laws import covering_lengths, cut_lengths
-from unmask.audit.measure import Said
-from unmask.corrupt.delete import Delete
-from unmask.corrupt.infill import Infill
-from unmask.corrupt.part import Corrupt
-from unmask.corrupt.sentinels import Sentinels
+from unmask.audit.batch import AuditBatch, to_mask, unit_starts
+from unmask.audit.cloze import MEAN_TOLERANCE, RATE_TOLERANCE, compare_lengths
+from unmask.audit.finding import (
+    SIGMAS,
+    Expected,
+    Finding,
+    FindingUnit,
+    Numbers,
+    informational,
+    plural,
+    ratio,
+    violation,
+)
+from unmask.audit.laws import expected_covering_lengths, expected_cut_lengths
+from unmask.audit.measure import MeasureOutput
+from unmask.corrupt.delete import TokenDeletion
+from unmask.corrupt.infill import TextInfilling
+from unmask.corrupt.part import Corruption
+from unmask.corrupt.sentinels import SpanCorruption
 from unmask.ragged import row_sums
-from unmask.records import Bools, Example, Flag, Ints, Layer
+from unmask.records import Bools, Ints, RowBatch, UnitFlag, UnitKind
 
-LONGEST = 12
+MAX_SPAN_LENGTH = 12
 """Longer spans share the last line of a histogram."""
 _ADDED = -1
 
 
-def sources(batch: Batch, corrupt: Corrupt) -> Ints:
+def source_positions(batch: AuditBatch, corrupt: Corruption) -> Ints:
     """For every shown token, the position where it stood; -1 for one that was added or is special."""
     example = batch.example
     number = np.arange(len(example.ids), dtype=np.int32) + batch.vocab.size
-    twin = replace(example, ids=np.where(example.fixed, example.ids, number))
+    twin = replace(example, ids=np.where(example.protected, example.ids, number))
     shown = corrupt(twin, batch.vocab, batch.key).inputs.ids.astype(np.int64) - batch.vocab.size
     return np.where(shown >= 0, shown, _ADDED)
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class InputLength:
     """How long the inputs are against the text, and whether the special tokens are all still there."""
 
-    def count(self, batch: Batch) -> Numbers:
+    def count(self, batch: AuditBatch) -> Numbers:
         """Tokens shown, tokens of the text, special tokens missing or too many."""
         inputs, example, vocab = batch.instance.inputs, batch.example, batch.vocab
         framing = [
@@ -50,125 +60,151 @@ class Size:
         ]
         return np.array([len(inputs.ids), len(example.ids), np.abs(framing[0] - framing[1]).sum()], dtype=np.float64)
 
-    def judge(self, total: Numbers) -> Said:
+    def to_findings(self, total: Numbers) -> MeasureOutput:
         """The length is told; a special token may neither go nor come."""
-        yield told("inputs against text, in tokens", ratio(total[0], total[1]), Unit.SHARE)
-        yield never("special tokens touched", total[2])
+        yield informational("inputs against text, in tokens", ratio(total[0], total[1]), FindingUnit.SHARE)
+        yield violation("special tokens touched", total[2])
 
 
 @dataclass(frozen=True, slots=True)
-class Spans:
+class RemovedSpans:
     """T5: tokens removed in spans."""
 
-    rule: Sentinels
+    rule: SpanCorruption
 
-    def count(self, batch: Batch) -> Numbers:
+    def count(self, batch: AuditBatch) -> Numbers:
         """Rows, free tokens, removed, expected removed, then span lengths as found and as expected."""
         example = batch.example
-        free, rows = np.flatnonzero(~example.fixed), np.append(0, np.cumsum(row_sums(~example.fixed, example.rows)))
-        gone = ~mark(len(example.ids), _seen(batch, self.rule))[free]
-        lengths = _runs(gone, rows)
+        free, rows = (
+            np.flatnonzero(~example.protected),
+            np.append(0, np.cumsum(row_sums(~example.protected, example.rows))),
+        )
+        gone = ~to_mask(len(example.ids), _shown_positions(batch, self.rule))[free]
+        lengths = _run_lengths(gone, rows)
         size = np.diff(rows)
         noise = np.minimum(np.clip(np.rint(size * self.rule.rate), 1, np.maximum(size - 1, 1)), size).astype(np.int64)
-        parts = np.minimum(np.rint(noise / self.rule.mean), np.minimum(noise, size - noise))
-        parts = np.clip(parts, 1, np.maximum(len(batch.vocab.sentinels) - _stretches(example), 1)).astype(np.int64)
-        counted = np.bincount(np.minimum(lengths, LONGEST), minlength=LONGEST + 1)
+        parts = np.minimum(np.rint(noise / self.rule.mean_span_length), np.minimum(noise, size - noise))
+        parts = np.clip(parts, 1, np.maximum(len(batch.vocab.sentinels) - _num_free_segments(example), 1)).astype(
+            np.int64
+        )
+        counted = np.bincount(np.minimum(lengths, MAX_SPAN_LENGTH), minlength=MAX_SPAN_LENGTH + 1)
         sums = [len(example), len(free), gone.sum(), noise.sum(), parts.sum(), len(lengths)]
-        return np.concatenate([sums, counted, cut_lengths(noise, parts, LONGEST)]).astype(np.float64)
+        return np.concatenate([sums, counted, expected_cut_lengths(noise, parts, MAX_SPAN_LENGTH)]).astype(np.float64)
 
-    def judge(self, total: Numbers) -> Said:
+    def to_findings(self, total: Numbers) -> MeasureOutput:
         """The share that goes, the mean length of a span, and all lengths."""
         rows, free, gone, noise, parts, found = total[:6]
-        counted, expected = total[6 : 7 + LONGEST], total[7 + LONGEST :]
-        yield Finding("text removed", ratio(gone, free), Within(ratio(noise, free), RATE), Unit.SHARE)
-        yield told("spans in a row", ratio(found, rows), Unit.MEAN)
-        yield Finding("span length, mean", ratio(gone, found), Within(ratio(noise, parts), MEAN), Unit.MEAN)
-        yield from list(against("span length in tokens", 1, counted[1:], expected[1:] / max(expected.sum(), 1)))[1:]
+        counted, expected = total[6 : 7 + MAX_SPAN_LENGTH], total[7 + MAX_SPAN_LENGTH :]
+        yield Finding(
+            "text removed", ratio(gone, free), Expected(ratio(noise, free), RATE_TOLERANCE), FindingUnit.SHARE
+        )
+        yield informational("spans in a row", ratio(found, rows), FindingUnit.MEAN)
+        yield Finding(
+            "span length, mean", ratio(gone, found), Expected(ratio(noise, parts), MEAN_TOLERANCE), FindingUnit.MEAN
+        )
+        yield from list(
+            compare_lengths("span length in tokens", 1, counted[1:], expected[1:] / max(expected.sum(), 1))
+        )[1:]
 
 
 @dataclass(frozen=True, slots=True)
-class Masks:
+class InfillMasks:
     """BART: spans of units, each of which became one mask."""
 
-    rule: Infill
+    rule: TextInfilling
 
-    def count(self, batch: Batch) -> Numbers:
+    def count(self, batch: AuditBatch) -> Numbers:
         """Rows, units, hidden, expected hidden, masks, masks cut at a special token, lengths found and expected."""
         example = batch.example
-        starts = (begins(example, self.rule.layer) if self.rule.layer is not Layer.TOKEN else True) & ~example.fixed
-        source = sources(batch, self.rule)
-        hidden = starts & ~mark(len(example.ids), source[source >= 0])
+        starts = (
+            unit_starts(example, self.rule.layer) if self.rule.layer is not UnitKind.TOKEN else True
+        ) & ~example.protected
+        source = source_positions(batch, self.rule)
+        hidden = starts & ~to_mask(len(example.ids), source[source >= 0])
         units = row_sums(starts, example.rows)
         budget = np.ceil(units * self.rule.rate - 1e-9).astype(np.int64)
-        lengths, masks, cut = _lone_masks(batch, source, hidden)
-        counted = np.bincount(np.minimum(lengths, LONGEST), minlength=LONGEST + 1)
+        lengths, masks, cut = _isolated_masks(batch, source, hidden)
+        counted = np.bincount(np.minimum(lengths, MAX_SPAN_LENGTH), minlength=MAX_SPAN_LENGTH + 1)
         sums = [len(example), units.sum(), hidden.sum(), budget.sum(), masks, cut]
-        return np.concatenate([sums, counted, covering_lengths(budget, self.rule.mean, LONGEST)]).astype(np.float64)
+        return np.concatenate(
+            [sums, counted, expected_covering_lengths(budget, self.rule.mean_span_length, MAX_SPAN_LENGTH)]
+        ).astype(np.float64)
 
-    def judge(self, total: Numbers) -> Said:
+    def to_findings(self, total: Numbers) -> MeasureOutput:
         """The share of units hidden, the mean number of units behind a mask, and all lengths."""
         rows, units, hidden, budget, masks, cut = total[:6]
-        counted, expected = total[6 : 7 + LONGEST], total[7 + LONGEST :]
+        counted, expected = total[6 : 7 + MAX_SPAN_LENGTH], total[7 + MAX_SPAN_LENGTH :]
         name, spans = plural(self.rule.layer), expected.sum()
-        slack = max(MEAN, SIGMAS * ratio(self.rule.mean, spans) ** 0.5) + ratio(hidden, spans) * ratio(cut, spans)
-        yield Finding(f"{name} hidden", ratio(hidden, units), Within(ratio(budget, units), RATE), Unit.SHARE)
-        yield told("masks in a row", ratio(masks, rows), Unit.MEAN)
+        slack = max(MEAN_TOLERANCE, SIGMAS * ratio(self.rule.mean_span_length, spans) ** 0.5) + ratio(
+            hidden, spans
+        ) * ratio(cut, spans)
         yield Finding(
-            f"{name} behind a mask, mean", ratio(hidden, masks), Within(ratio(budget, spans), slack), Unit.MEAN
+            f"{name} hidden", ratio(hidden, units), Expected(ratio(budget, units), RATE_TOLERANCE), FindingUnit.SHARE
         )
-        yield from list(against(f"{name} behind a mask", 0, counted, expected / max(spans, 1e-9)))[1:]
+        yield informational("masks in a row", ratio(masks, rows), FindingUnit.MEAN)
+        yield Finding(
+            f"{name} behind a mask, mean", ratio(hidden, masks), Expected(ratio(budget, spans), slack), FindingUnit.MEAN
+        )
+        yield from list(compare_lengths(f"{name} behind a mask", 0, counted, expected / max(spans, 1e-9)))[1:]
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
+class Deletions:
     """BART: tokens that vanish."""
 
-    rule: Delete
+    rule: TokenDeletion
 
-    def count(self, batch: Batch) -> Numbers:
+    def count(self, batch: AuditBatch) -> Numbers:
         """Free tokens, gone, expected gone."""
-        size = row_sums(~batch.example.fixed, batch.example.rows)
+        size = row_sums(~batch.example.protected, batch.example.rows)
         wanted = np.clip(np.maximum(np.rint(size * self.rule.rate), 1), 0, np.maximum(size - 1, 0))
-        return np.array([size.sum(), size.sum() - len(_seen(batch, self.rule)), wanted.sum()], dtype=np.float64)
+        return np.array(
+            [size.sum(), size.sum() - len(_shown_positions(batch, self.rule)), wanted.sum()], dtype=np.float64
+        )
 
-    def judge(self, total: Numbers) -> Said:
+    def to_findings(self, total: Numbers) -> MeasureOutput:
         """The share that goes."""
-        yield Finding("text deleted", ratio(total[1], total[0]), Within(ratio(total[2], total[0]), RATE), Unit.SHARE)
+        yield Finding(
+            "text deleted",
+            ratio(total[1], total[0]),
+            Expected(ratio(total[2], total[0]), RATE_TOLERANCE),
+            FindingUnit.SHARE,
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class Reordered:
     """Text that changes its place without a loss. `apart` says what may be torn apart: sentences, or anything."""
 
-    rule: Corrupt
-    apart: Layer
+    rule: Corruption
+    may_split: UnitKind
 
-    def count(self, batch: Batch) -> Numbers:
+    def count(self, batch: AuditBatch) -> Numbers:
         """Rows, rows that changed, free tokens, tokens lost or doubled, places torn inside a unit."""
-        example, source = batch.example, sources(batch, self.rule)
-        free = int((~example.fixed).sum())
+        example, source = batch.example, source_positions(batch, self.rule)
+        free = int((~example.protected).sum())
         lost = free - len(np.unique(source[source >= 0]))
         changed = row_sums(batch.instance.inputs.ids != example.ids, example.rows) > 0
         torn = (np.diff(source) != 1) & (source[1:] >= 0)
-        inner = (example.units.bits[source[1:]] & Flag.SENTENCE) == 0
+        inner = (example.units.bits[source[1:]] & UnitFlag.SENTENCE) == 0
         return np.array([len(example), changed.sum(), free, lost, (torn & inner).sum()], dtype=np.float64)
 
-    def judge(self, total: Numbers) -> Said:
+    def to_findings(self, total: Numbers) -> MeasureOutput:
         """Nothing is lost; how many rows look different depends on the text."""
         rows, changed, _, lost, torn = total
-        yield told("rows that changed", ratio(changed, rows), Unit.SHARE)
-        yield never("tokens lost or doubled", lost)
-        if self.apart is Layer.SENTENCE:
-            yield never("sentences torn apart", torn)
+        yield informational("rows that changed", ratio(changed, rows), FindingUnit.SHARE)
+        yield violation("tokens lost or doubled", lost)
+        if self.may_split is UnitKind.SENTENCE:
+            yield violation("sentences torn apart", torn)
 
 
-def _seen(batch: Batch, corrupt: Corrupt) -> Ints:
+def _shown_positions(batch: AuditBatch, corrupt: Corruption) -> Ints:
     """The positions of the text that are still shown."""
-    source = sources(batch, corrupt)
+    source = source_positions(batch, corrupt)
     return source[source >= 0]
 
 
-def _runs(flags: Bools, rows: Ints) -> Ints:
+def _run_lengths(flags: Bools, rows: Ints) -> Ints:
     """The lengths of the runs of flags inside rows."""
     edge = flags.copy()
     edge[1:] &= ~flags[:-1]
@@ -178,9 +214,9 @@ def _runs(flags: Bools, rows: Ints) -> Ints:
     return np.bincount(number)[1:].astype(np.int64)
 
 
-def _stretches(example: Example) -> Ints:
+def _num_free_segments(example: RowBatch) -> Ints:
     """How many stretches of free text each row has."""
-    free = ~example.fixed
+    free = ~example.protected
     opens = free.copy()
     opens[1:] &= ~(free[:-1] & (example.document[1:] == example.document[:-1]))
     opens[1:] |= free[1:] & (example.segment[1:] != example.segment[:-1])
@@ -189,7 +225,7 @@ def _stretches(example: Example) -> Ints:
     return row_sums(opens, example.rows)
 
 
-def _lone_masks(batch: Batch, source: Ints, hidden: Bools) -> tuple[Ints, int, int]:
+def _isolated_masks(batch: AuditBatch, source: Ints, hidden: Bools) -> tuple[Ints, int, int]:
     """The units behind each mask that stands between two tokens of text; all masks; masks cut at a special token.
 
     Two masks side by side cannot be told apart, but lengths do not decide who stands where, so the lone ones are a

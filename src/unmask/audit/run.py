@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from unmask.audit.batch import Source
+from unmask.audit.batch import AuditSource
 from unmask.audit.finding import Finding, Findings, Histogram, Numbers, Section
 from unmask.audit.measure import Measure
-from unmask.audit.questions import measures, of_rule
-from unmask.audit.rows import renewal
-from unmask.corrupt.noise import Noise
-from unmask.corrupt.nothing import Nothing
-from unmask.corrupt.part import Corrupt
+from unmask.audit.questions import rule_measures, task_measures
+from unmask.audit.rows import distinct_draws
+from unmask.corrupt.noise import NoiseSequence
+from unmask.corrupt.nothing import NoCorruption
+from unmask.corrupt.part import Corruption
 from unmask.corrupt.permute import PermuteSentences
-from unmask.corrupt.rotate import Rotate
+from unmask.corrupt.rotate import DocumentRotation
 from unmask.errors import CorpusError, RecipeError
-from unmask.examples.visits import EveryVisit, Renew
+from unmask.examples.visits import DynamicMasking, MaskingMode
 from unmask.keys import Key
-from unmask.records import Layer
+from unmask.records import UnitKind
 from unmask.shards.corpus import Corpus
 from unmask.tasks import Recipe, Task
 
@@ -45,12 +45,12 @@ def audit(
     measures are asked of every task as well.
     """
     if isinstance(subject, Recipe):
-        subject.check(corpus.layers, str(corpus.folder))
-        places = [(task, stage.length) for stage in subject.stages for task in stage.tasks]
-        tasks, renew = subject.tasks, subject.renew
+        subject.check_corpus(corpus.layers, str(corpus.folder))
+        places = [(task, stage.max_length) for stage in subject.stages for task in stage.tasks]
+        tasks, renew = subject.tasks, subject.masking
     else:
-        _check(subject, corpus)
-        places, tasks, renew = [(subject, LENGTH)], (subject,), EveryVisit()
+        _check_units(subject, corpus)
+        places, tasks, renew = [(subject, LENGTH)], (subject,), DynamicMasking()
     if lengths:
         places = [(task, length) for length in lengths for task in tasks]
     sections = [
@@ -61,8 +61,8 @@ def audit(
     return Findings(subject.name, tuple(sections))
 
 
-def _source(task: Task, corpus: Corpus, length: int, renew: Renew, key: Key) -> Source:
-    source = Source.of(corpus, task.examples, length, renew, key.fold(task.name))
+def _source(task: Task, corpus: Corpus, length: int, renew: MaskingMode, key: Key) -> AuditSource:
+    source = AuditSource.of(corpus, task.examples, length, renew, key.fold_in(task.name))
     if not len(source.plan):
         raise CorpusError(
             f"The corpus in {corpus.folder} gives task '{task.name}' no row at all. It has "
@@ -71,21 +71,23 @@ def _source(task: Task, corpus: Corpus, length: int, renew: Renew, key: Key) -> 
     return source
 
 
-def _sections(task: Task, source: Source, length: int, rows: int, extra: Sequence[Measure]) -> Iterator[Section]:
+def _sections(task: Task, source: AuditSource, length: int, rows: int, extra: Sequence[Measure]) -> Iterator[Section]:
     """The task as a whole, and each step of it, if it takes several."""
-    corrupt = task.corrupt
-    again = () if isinstance(corrupt, Nothing) else (_renewal(source, corrupt),)
-    yield _section(task.name, source, length, rows, (corrupt, (*measures(task, length), *extra)), again)
-    for step in corrupt.steps if isinstance(corrupt, Noise) else ():
-        yield _section(f"{task.name}: {type(step).__name__} alone", source, length, rows, (step, of_rule(step)), ())
+    corrupt = task.corruption
+    again = () if isinstance(corrupt, NoCorruption) else (_distinct_draws(source, corrupt),)
+    yield _section(task.name, source, length, rows, (corrupt, (*task_measures(task, length), *extra)), again)
+    for step in corrupt.steps if isinstance(corrupt, NoiseSequence) else ():
+        yield _section(
+            f"{task.name}: {type(step).__name__} alone", source, length, rows, (step, rule_measures(step)), ()
+        )
 
 
 def _section(
     name: str,
-    source: Source,
+    source: AuditSource,
     length: int,
     rows: int,
-    asked: tuple[Corrupt, Sequence[Measure]],
+    asked: tuple[Corruption, Sequence[Measure]],
     again: tuple[Finding, ...],
 ) -> Section:
     """Count on every batch, add up, judge."""
@@ -96,20 +98,22 @@ def _section(
         counted = [measure.count(batch) for measure in questions]
         totals = [old + new for old, new in zip(totals, counted, strict=True)] if totals else counted
         tokens += len(batch.example.ids)
-    said = [one for measure, total in zip(questions, totals, strict=True) for one in measure.judge(total)]
+    said = [one for measure, total in zip(questions, totals, strict=True) for one in measure.to_findings(total)]
     found = tuple(one for one in said if isinstance(one, Finding))
     drawn = tuple(one for one in said if isinstance(one, Histogram))
     return Section(name, length, min(rows, len(source.plan)), tokens, (*found, *again), drawn)
 
 
-def _renewal(source: Source, corrupt: Corrupt) -> Finding:
-    return renewal(source, corrupt, source.visits.renew, not isinstance(corrupt, PermuteSentences | Rotate))
+def _distinct_draws(source: AuditSource, corrupt: Corruption) -> Finding:
+    return distinct_draws(
+        source, corrupt, source.visits.masking, not isinstance(corrupt, PermuteSentences | DocumentRotation)
+    )
 
 
-def _check(task: Task, corpus: Corpus) -> None:
-    missing = task.needs - corpus.layers
+def _check_units(task: Task, corpus: Corpus) -> None:
+    missing = task.required_units - corpus.layers
     if missing:
-        asked = ",".join(sorted(missing & {Layer.PHRASE, Layer.ENTITY}))
+        asked = ",".join(sorted(missing & {UnitKind.PHRASE, UnitKind.ENTITY}))
         raise RecipeError(
             f"The rule '{task.name}' reads {', '.join(sorted(missing))} units, but the corpus in {corpus.folder} was "
             f"prepared with {', '.join(sorted(corpus.layers))} only. Prepare it again with: unmask prepare CORPUS "

@@ -10,37 +10,37 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unmask.audit.batch import Batch
-from unmask.audit.finding import Numbers, Unit, never, ratio, share, told
-from unmask.audit.measure import Said
-from unmask.examples.dialogues import FACT, QUERY, REPLY, Dialogues
+from unmask.audit.batch import AuditBatch
+from unmask.audit.finding import FindingUnit, Numbers, informational, ratio, share_finding, violation
+from unmask.audit.measure import MeasureOutput
+from unmask.examples.dialogues import QUERY, REPLY, REPLY_FACT, Dialogues
 from unmask.ragged import row_sums
 
 
 @dataclass(frozen=True, slots=True)
-class Talks:
+class DialogueCheck:
     """Real and fake rows, and whether the documents of a row bear it out."""
 
     dialogues: Dialogues
 
-    def count(self, batch: Batch) -> Numbers:
+    def count(self, batch: AuditBatch) -> Numbers:
         """Rows, fake ones, those that their documents contradict, turns, replies, tokens of nobody, odd rows."""
         example = batch.example
-        fake = example.facts[FACT] != 0
-        wrong = (batch.documents > 1) != fake
-        ends = example.fixed & (np.arange(len(example.ids)) != np.repeat(example.rows[:-1], example.lengths))
+        fake = example.facts[REPLY_FACT] != 0
+        wrong = (batch.num_documents > 1) != fake
+        ends = example.protected & (np.arange(len(example.ids)) != np.repeat(example.rows[:-1], example.lengths))
         turns = row_sums(ends, example.rows)
-        odd = (turns < 2) | (turns > self.dialogues.most)
+        odd = (turns < 2) | (turns > self.dialogues.max_turns)
         nobody = ~np.isin(example.segment, (QUERY, REPLY))
         sums = len(fake), fake.sum(), wrong.sum(), turns.sum(), (ends & (example.segment == REPLY)).sum(), nobody.sum()
         return np.array([*sums, odd.sum()], dtype=np.float64)
 
-    def judge(self, total: Numbers) -> Said:
+    def to_findings(self, total: Numbers) -> MeasureOutput:
         """As many fake rows as the rule says, and none that is called what it is not."""
         rows, fake, wrong, turns, replies, nobody, odd = total
-        yield told("turns in a row", ratio(turns, rows), Unit.MEAN)
-        yield told("turns of the one who replies", ratio(replies, turns), Unit.SHARE)
-        yield share(f"{FACT}: rows with a fake turn", fake, rows, self.dialogues.fake, rows)
-        yield never(f"{FACT}: rows their documents contradict", wrong)
-        yield never("rows with too few or too many turns", odd)
-        yield never("tokens that nobody speaks", nobody)
+        yield informational("turns in a row", ratio(turns, rows), FindingUnit.MEAN)
+        yield informational("turns of the one who replies", ratio(replies, turns), FindingUnit.SHARE)
+        yield share_finding(f"{REPLY_FACT}: rows with a fake turn", fake, rows, self.dialogues.fake_fraction, rows)
+        yield violation(f"{REPLY_FACT}: rows their documents contradict", wrong)
+        yield violation("rows with too few or too many turns", odd)
+        yield violation("tokens that nobody speaks", nobody)

@@ -14,10 +14,10 @@ from unmask.shards.files import read_json
 from unmask.tasks import Recipe
 
 
-def other_kind(recipe: Recipe, folder: Path) -> str:
+def vocabulary_mismatch(recipe: Recipe, folder: Path) -> str:
     """What to say of a corpus whose vocabulary is of another kind than the recipe's; empty if it is of that kind."""
-    found = kind(read_json(folder / "tokenizer.json"))
-    if found == kind(json.loads(recipe.tokenizer.untrained().to_str())):
+    found = vocabulary_kind(read_json(folder / "tokenizer.json"))
+    if found == vocabulary_kind(json.loads(recipe.tokenizer.untrained_pipeline().to_str())):
         return ""
     return (
         f"{folder} has a {found} vocabulary; {recipe.name}'s is {type(recipe.tokenizer).__name__} "
@@ -25,7 +25,7 @@ def other_kind(recipe: Recipe, folder: Path) -> str:
     )
 
 
-def kind(content: dict[str, Any]) -> str:
+def vocabulary_kind(content: dict[str, Any]) -> str:
     """The kind of a `tokenizer.json`: its model, and whether that spells text in bytes."""
     model = str(content["model"]["type"])
     steps = content["pre_tokenizer"] or {}

@@ -58,7 +58,7 @@ def audit(
 
 def _subject(member: str, rule: str, changes: list[str]) -> Recipe | Task:
     """What was named: a member with its changes, or a bare rule."""
-    from unmask.cli.terminal import resolve
+    from unmask.cli.terminal import resolve_member
     from unmask.errors import RecipeError
 
     if bool(member) == bool(rule):
@@ -71,8 +71,8 @@ def _subject(member: str, rule: str, changes: list[str]) -> Recipe | Task:
             "--set changes a member's recipe, but a bare rule was named. Name a member, or leave --set out."
         )
     if member:
-        return resolve(member, changes)
-    from unmask.rules import rule as bare
+        return resolve_member(member, changes)
+    from unmask.rules import preset as bare
 
     return bare(rule)
 
@@ -93,29 +93,29 @@ def _corpus(folder: Path, verify: bool) -> Corpus:
 
 def _print_note(subject: Recipe | Task, folder: Path, beside: bool) -> None:
     """Say that the corpus has another kind of vocabulary than the member; beside the output, if that is JSON."""
-    from unmask.audit.vocabulary import other_kind
-    from unmask.cli.terminal import say
+    from unmask.audit.vocabulary import vocabulary_mismatch
+    from unmask.cli.terminal import print_line
     from unmask.tasks import Recipe
 
-    note = other_kind(subject, folder) if isinstance(subject, Recipe) else ""
+    note = vocabulary_mismatch(subject, folder) if isinstance(subject, Recipe) else ""
     if note:
-        say(f"note: {note}\n", beside)
+        print_line(f"note: {note}\n", beside)
 
 
 def _print_json(findings: Findings) -> None:
     import json
     import sys
 
-    from unmask.audit.present import data
+    from unmask.audit.present import to_json_data
 
-    sys.stdout.write(json.dumps(data(findings), indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(to_json_data(findings), indent=2, ensure_ascii=False) + "\n")
 
 
 def _print_tables(findings: Findings, folder: Path) -> None:
     from rich.text import Text
 
-    from unmask.audit.present import bars, heading, verdict
-    from unmask.cli.terminal import console, say
+    from unmask.audit.present import heading, histogram_lines, verdict_line
+    from unmask.cli.terminal import console, print_line
 
     screen = console()
     for section in findings.sections:
@@ -123,19 +123,19 @@ def _print_tables(findings: Findings, folder: Path) -> None:
         _print_findings(section)
         for histogram in section.histograms:
             screen.print(Text(f"\n{histogram.name}: measured #, law |", style="bold"))
-            for line in bars(histogram):
+            for line in histogram_lines(histogram):
                 screen.print(Text(line), no_wrap=True)
         screen.print()
     for advice in dict.fromkeys(finding.advice for finding in findings.broken if finding.advice):
-        say(advice.replace("FOLDER", str(folder)))
-    screen.print(Text(verdict(findings), style="green" if findings.holds else "bold red"))
+        print_line(advice.replace("FOLDER", str(folder)))
+    screen.print(Text(verdict_line(findings), style="green" if findings.holds else "bold red"))
 
 
 def _print_findings(section: Section) -> None:
     from rich.table import Table
 
     from unmask.audit.finding import Verdict
-    from unmask.audit.present import expected, number
+    from unmask.audit.present import format_expected, format_number
     from unmask.cli.terminal import console
 
     colour = {Verdict.HOLDS: "green", Verdict.BROKEN: "bold red", Verdict.REPORTED: "dim", Verdict.TOO_FEW: "yellow"}
@@ -146,5 +146,5 @@ def _print_findings(section: Section) -> None:
     table.add_column("verdict")
     for finding in section.findings:
         said = f"[{colour[finding.verdict]}]{finding.verdict}[/]"
-        table.add_row(finding.name, number(finding.measured, finding.unit), expected(finding), said)
+        table.add_row(finding.name, format_number(finding.measured, finding.unit), format_expected(finding), said)
     console().print(table)

@@ -19,37 +19,37 @@ from threading import Event
 from unmask.errors import UserError
 from unmask.shards.lock import wait_until_free
 
-_LOOK = 0.5
+_POLL_SECONDS = 0.5
 """Seconds between two looks at the children."""
 
 
 @dataclass(frozen=True, slots=True)
-class Child:
+class Job:
     """One command, the folder that it makes, and where its words go."""
 
-    words: tuple[str, ...]
+    args: tuple[str, ...]
     folder: Path
 
     @property
-    def log(self) -> Path:
+    def log_path(self) -> Path:
         """What it said."""
         return self.folder.parent / f"{self.folder.name}.log.txt"
 
 
 @dataclass(frozen=True, slots=True)
-class Children:
+class JobRunner:
     """Works off commands; `at_once` of them share the machine."""
 
-    at_once: int
-    watch: Callable[[Sequence[Child]], None]
+    max_parallel: int
+    on_progress: Callable[[Sequence[Job]], None]
     """Is shown now and then, and whenever one has ended, which are at work."""
-    running: dict[Child, subprocess.Popen[bytes]] = field(default_factory=dict)
+    running: dict[Job, subprocess.Popen[bytes]] = field(default_factory=dict)
     stopped: Event = field(default_factory=Event)
 
-    def work(self, children: Iterable[Child]) -> None:
+    def run(self, jobs: Iterable[Job]) -> None:
         """Run all of them; the first that fails stops the others, and its sentence is raised."""
-        waiting = list(children)
-        with ThreadPoolExecutor(max(min(self.at_once, len(waiting)), 1)) as pool:
+        waiting = list(jobs)
+        with ThreadPoolExecutor(max(min(self.max_parallel, len(waiting)), 1)) as pool:
             try:
                 self._wait({pool.submit(self._run, child) for child in waiting})
             except BaseException as error:
@@ -63,18 +63,18 @@ class Children:
 
     def _wait(self, left: set[Future[None]]) -> None:
         while left:
-            ended, left = wait(left, _LOOK, FIRST_COMPLETED)
+            ended, left = wait(left, _POLL_SECONDS, FIRST_COMPLETED)
             for future in ended:
                 future.result()
-            self.watch(list(self.running))
+            self.on_progress(list(self.running))
 
-    def _run(self, child: Child) -> None:
+    def _run(self, child: Job) -> None:
         child.folder.parent.mkdir(parents=True, exist_ok=True)
         wait_until_free(child.folder)
-        threads = str(max(1, (os.cpu_count() or 1) // self.at_once))
-        with child.log.open("ab") as file:
+        threads = str(max(1, (os.cpu_count() or 1) // self.max_parallel))
+        with child.log_path.open("ab") as file:
             process = subprocess.Popen(
-                [sys.executable, "-m", "unmask", *child.words],
+                [sys.executable, "-m", "unmask", *child.args],
                 stdout=file,
                 stderr=file,
                 env={**os.environ, "OMP_NUM_THREADS": threads},
@@ -85,7 +85,7 @@ class Children:
             code = process.wait()
         del self.running[child]
         if code:
-            raise UserError(f"{_reason(child.log) or f'A run ended with {code}'} (the run: {child.log})")
+            raise UserError(f"{_reason(child.log_path) or f'A run ended with {code}'} (the run: {child.log_path})")
 
 
 def _reason(log: Path) -> str:

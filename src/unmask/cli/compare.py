@@ -102,18 +102,18 @@ def compare(
         unmask compare bert wwm --data data/ --suite tasks/ --flops 1e16 --set 'bert:renew=EveryVisit()' --out lab2/
     """
     from unmask.evaluate.suite_file import read_suite
-    from unmask.tune.policies.choose import choose_policy
+    from unmask.tune.policies.choose import method_by_name
 
-    choose_policy(policy, {})
+    method_by_name(policy, {})
     only = [name.strip() for name in tasks.split(",") if name.strip()]
     found = read_suite(suite, only)
     given = {"epochs": epochs, "rate": tune_rate, "batch": tune_batch, "length": length}
     tuning = [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
 
-    from unmask.cli.compare_parts import Contest
-    from unmask.cli.comparing import Comparison
+    from unmask.cli.compare_parts import ComparisonSpec
+    from unmask.cli.comparing import ComparisonRun
 
-    contest = Contest(
+    contest = ComparisonSpec(
         members=tuple(members),
         changes=tuple(set_ or ()),
         data=data,
@@ -124,14 +124,14 @@ def compare(
         scratch=scratch,
         size=size,
         short=short,
-        batch=batch,
-        rate=rate,
-        held_out=held_out,
-        tuning=("--policy", policy, *tuning),
+        batch_size=batch,
+        lr=rate,
+        heldout_fraction=held_out,
+        finetune_args=("--policy", policy, *tuning),
         device=device,
         precision=precision,
         compile=compile_,
-        graphs=graphs,
-        plain=plain,
+        cuda_graphs=graphs,
+        no_kernels=plain,
     )
-    Comparison(contest, out, at_once, pretrain_at_once).work(dry_run)
+    ComparisonRun(contest, out, at_once, pretrain_at_once).run(dry_run)

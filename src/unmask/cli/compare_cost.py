@@ -14,14 +14,14 @@ from pathlib import Path
 
 import torch
 
-from unmask.cli.compare_parts import Contest
-from unmask.cli.pretraining import Logistics
+from unmask.cli.compare_parts import ComparisonSpec
+from unmask.cli.pretraining import RunOptions
 from unmask.cli.progress import duration
-from unmask.cli.terminal import print_facts, say
+from unmask.cli.terminal import print_facts, print_line
 from unmask.evaluate.suite_file import SuiteTask
-from unmask.lab.arms import Arm, Entry
-from unmask.train.estimate import Estimate, estimate
-from unmask.train.processes import Processes
+from unmask.lab.arms import Arm, ArmRun
+from unmask.train.estimate import CostEstimate, estimate_cost
+from unmask.train.processes import DistContext
 
 _EPOCHS = 3.0
 """How often `unmask tune` usually learns from every row."""
@@ -32,57 +32,57 @@ _SOME = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class CostForecast:
     """Seconds of each network by its arm, and of a tune on average; with the start of the program that makes it."""
 
-    networks: Mapping[str, float]
-    tune: float
+    network_seconds: Mapping[str, float]
+    finetune_seconds: float
 
-    def tunes(self, contest: Contest, entry: Entry) -> float:
+    def entry_seconds(self, spec: ComparisonSpec, entry: ArmRun) -> float:
         """Everything that is tuned from one network."""
-        return self.tune * tunes_of(contest, entry)
+        return self.finetune_seconds * num_finetunes(spec, entry)
 
-    def total(self, contest: Contest) -> float:
+    def total_seconds(self, spec: ComparisonSpec) -> float:
         """All of it."""
-        return sum(self.networks[entry.arm.name] + self.tunes(contest, entry) for entry in contest.entries)
+        return sum(self.network_seconds[entry.arm.name] + self.entry_seconds(spec, entry) for entry in spec.entries)
 
 
-def tunes_of(contest: Contest, entry: Entry) -> int:
+def num_finetunes(spec: ComparisonSpec, entry: ArmRun) -> int:
     """How many tunes one network needs."""
-    return len(contest.tasks) * (contest.points + (entry.arm.name in contest.from_scratch))
+    return len(spec.tasks) * (spec.points + (entry.arm.name in spec.from_scratch))
 
 
-def forecast(contest: Contest, arms: Collection[Arm]) -> Forecast:
+def forecast_cost(spec: ComparisonSpec, arms: Collection[Arm]) -> CostForecast:
     """Measure a few steps of every arm that has to be pre-trained."""
     if arms:
-        say("measuring a few steps of each member ...", beside=True)
-    found = {arm.name: _measured(contest, arm) for arm in contest.arms if arm in arms}
-    networks = {arm.name: _START + found[arm.name].seconds if arm.name in found else _SOME for arm in contest.arms}
+        print_line("measuring a few steps of each member ...", stderr=True)
+    found = {arm.name: _measure_seconds(spec, arm) for arm in spec.arms if arm in arms}
+    networks = {arm.name: _START + found[arm.name].seconds if arm.name in found else _SOME for arm in spec.arms}
     speeds = [one.tokens_per_second for one in found.values()]
-    manifest = contest.parts(contest.arms[0], 0).corpus.manifest.counts
+    manifest = spec.setup(spec.arms[0], 0).corpus.manifest.counts
     per_character = manifest.tokens / max(manifest.characters, 1)
-    characters = [_characters(task) * _epochs(contest, task) for task in contest.tasks]
+    characters = [_characters(task) * _epochs(spec, task) for task in spec.tasks]
     tune = sum(characters) / len(characters) * per_character * len(speeds) / sum(speeds) if speeds else _SOME
-    return Forecast(networks, _START + tune)
+    return CostForecast(networks, _START + tune)
 
 
-def show_forecast(contest: Contest, costs: Forecast, missing: Sequence[Entry], tunes: int) -> None:
+def print_forecast(spec: ComparisonSpec, costs: CostForecast, missing: Sequence[ArmRun], finetunes: int) -> None:
     """How many runs are still to be made, and how long they may take."""
-    every = sum(tunes_of(contest, entry) for entry in contest.entries)
-    measured = {entry.arm.name: costs.networks[entry.arm.name] for entry in missing}
-    facts = [("networks", f"{len(missing)} of {len(contest.entries)} to pre-train")]
+    every = sum(num_finetunes(spec, entry) for entry in spec.entries)
+    measured = {entry.arm.name: costs.network_seconds[entry.arm.name] for entry in missing}
+    facts = [("networks", f"{len(missing)} of {len(spec.entries)} to pre-train")]
     facts += [("", f"{name}: about {duration(seconds)} each") for name, seconds in measured.items()]
-    facts += [("tunes", f"{tunes} of {every} (tasks: {', '.join(task.name for task in contest.tasks)})")]
+    facts += [("tunes", f"{finetunes} of {every} (tasks: {', '.join(task.name for task in spec.tasks)})")]
     if measured:
-        seconds = sum(costs.networks[entry.arm.name] for entry in missing) + tunes * costs.tune
+        seconds = sum(costs.network_seconds[entry.arm.name] for entry in missing) + finetunes * costs.finetune_seconds
         facts += [("time", f"about {duration(seconds)}, one after another")]
     print_facts(facts)
 
 
-def _measured(contest: Contest, arm: Arm) -> Estimate:
-    parts = contest.parts(arm, 0)
-    how = _logistics(contest).here(parts.recipe)
-    found = estimate(parts.training, how, Processes(0, 1, how.device), parts.probes())
+def _measure_seconds(contest: ComparisonSpec, arm: Arm) -> CostEstimate:
+    parts = contest.setup(arm, 0)
+    how = _run_options(contest).for_this_machine(parts.recipe)
+    found = estimate_cost(parts.training_spec, how, DistContext(0, 1, how.device), parts.cost_probes())
     del parts
     gc.collect()
     if how.device.type == "cuda":
@@ -90,18 +90,18 @@ def _measured(contest: Contest, arm: Arm) -> Estimate:
     return found
 
 
-def _logistics(contest: Contest) -> Logistics:
-    return Logistics(
+def _run_options(contest: ComparisonSpec) -> RunOptions:
+    return RunOptions(
         out=Path(),
         device=contest.device,
         precision=contest.precision,
-        micro=0,
+        microbatch_tokens=0,
         compile=False,
-        graphs=contest.graphs,
-        plain=contest.plain,
-        trials=1,
-        keep=1,
-        save_minutes=1.0,
+        cuda_graphs=contest.cuda_graphs,
+        no_kernels=contest.no_kernels,
+        num_evals=1,
+        keep_checkpoints=1,
+        save_every_minutes=1.0,
         tensorboard=False,
         dry_run=True,
     )
@@ -114,7 +114,7 @@ def _characters(task: SuiteTask) -> int:
         return sum(len(line.decode("utf-8", errors="replace")) for line in file)
 
 
-def _epochs(contest: Contest, task: SuiteTask) -> float:
-    words = [*contest.tuning, *task.words()]
+def _epochs(contest: ComparisonSpec, task: SuiteTask) -> float:
+    words = [*contest.finetune_args, *task.option_args()]
     given = [float(words[at + 1]) for at, word in enumerate(words) if word == "--epochs"]
     return given[-1] if given else _EPOCHS

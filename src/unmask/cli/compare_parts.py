@@ -14,32 +14,37 @@ from pathlib import Path
 from typing import Any, Literal
 
 from unmask import __version__
-from unmask.cli.pretrain_parts import Pretraining, Wish
+from unmask.cli.pretrain_parts import PretrainRequest, PretrainSetup
 from unmask.errors import InputError
 from unmask.evaluate.suite import describe
 from unmask.evaluate.suite_file import SuiteTask
-from unmask.lab.arms import Arm, Entry, arms_of, entries
-from unmask.lab.curves import trials_for
-from unmask.lab.flops import Meter
-from unmask.shards.files import digest_of
+from unmask.lab.arms import Arm, ArmRun, arm_runs, parse_arms
+from unmask.lab.curves import evals_for
+from unmask.lab.flops import FlopsMeter
+from unmask.shards.files import digest_file
 from unmask.tokenize.bpe import ByteBPE
 from unmask.tokenize.chars import Characters
-from unmask.tokenize.spec import Spec
+from unmask.tokenize.spec import TokenizerTrainer
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.unigram import Unigram
 from unmask.tokenize.wordpiece import WordPiece
 from unmask.train.run import Switch
 
-_TRIALS = 20
+_MIN_EVALS = 20
 """How often a network is judged while it is trained, at least."""
 _ALL = 1_000_000
 """More checkpoints than any run has."""
-_KINDS: Mapping[str, type[Spec]] = {"WordPiece": WordPiece, "BPE": ByteBPE, "Unigram": Unigram, "WordLevel": Characters}
+_KINDS: Mapping[str, type[TokenizerTrainer]] = {
+    "WordPiece": WordPiece,
+    "BPE": ByteBPE,
+    "Unigram": Unigram,
+    "WordLevel": Characters,
+}
 """What the library of tokenizers calls the kinds of vocabulary."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contest:
+class ComparisonSpec:
     """What is compared, and how."""
 
     members: tuple[str, ...]
@@ -52,28 +57,28 @@ class Contest:
     scratch: Literal["first", "each", "none"]
     size: str
     short: bool
-    batch: int | None
-    rate: float | None
-    held_out: float
-    tuning: tuple[str, ...]
+    batch_size: int | None
+    lr: float | None
+    heldout_fraction: float
+    finetune_args: tuple[str, ...]
     """Words for every tune."""
     device: str
     precision: Literal["auto", "float32", "bfloat16"]
     compile: bool
-    graphs: Switch
-    plain: bool
+    cuda_graphs: Switch
+    no_kernels: bool
 
     @cached_property
     def arms(self) -> tuple[Arm, ...]:
         """Who takes part."""
-        return arms_of(self.members, self.changes)
+        return parse_arms(self.members, self.changes)
 
     @cached_property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[ArmRun, ...]:
         """Every network that is to be made."""
-        return entries(self.arms, self.seeds)
+        return arm_runs(self.arms, self.seeds)
 
-    def rounds(self, at_once: int) -> Iterator[tuple[Entry, ...]]:
+    def rounds(self, at_once: int) -> Iterator[tuple[ArmRun, ...]]:
         """The same by seed, so that after a round every member has one more score on every task.
 
         Where more networks are trained at once than there are members, a round has several seeds.
@@ -87,66 +92,75 @@ class Contest:
         names = [arm.name for arm in self.arms]
         return frozenset({"first": names[:1], "each": names, "none": []}[self.scratch])
 
-    def parts(self, arm: Arm, seed: int) -> Pretraining:
+    def setup(self, arm: Arm, seed: int) -> PretrainSetup:
         """The parts of one pre-training, as `unmask pretrain` makes them."""
         budget = self.budget
         steps, tokens = (None if budget[name] is None else int(budget[name] or 0) for name in ("steps", "tokens"))
-        wish = Wish(
+        wish = PretrainRequest(
             member=arm.member,
             size=self.size,
             changes=arm.changes,
-            batch=self.batch,
-            rate=self.rate,
+            batch_size=self.batch_size,
+            lr=self.lr,
             short=self.short,
             data=self.data,
-            start=None,
+            init_from=None,
             seed=seed,
-            held_out=self.held_out,
+            heldout_fraction=self.heldout_fraction,
             steps=steps,
             tokens=tokens,
             hours=budget["hours"],
             flops=budget["flops"],
         )
-        return Pretraining(wish)
+        return PretrainSetup(wish)
 
     @cached_property
-    def meters(self) -> Mapping[str, Meter]:
+    def meters(self) -> Mapping[str, FlopsMeter]:
         """What steps cost, by arm; refuses a member that cannot be trained on this corpus."""
-        return {arm.name: self.parts(arm, 0).meter for arm in self.arms}
+        return {arm.name: self.setup(arm, 0).meter for arm in self.arms}
 
     @property
-    def logistics(self) -> tuple[str, ...]:
+    def machine_args(self) -> tuple[str, ...]:
         """Words about the machine, for every run."""
-        plain = ("--plain",) if self.plain else ()
-        return ("--device", self.device, "--precision", self.precision, "--graphs", self.graphs, *plain)
+        plain = ("--plain",) if self.no_kernels else ()
+        return ("--device", self.device, "--precision", self.precision, "--graphs", self.cuda_graphs, *plain)
 
-    def pretrain_words(self) -> list[str]:
+    def pretrain_args(self) -> list[str]:
         """What every pre-training is told beyond its member and its folder."""
-        trials = trials_for(self.points, _TRIALS)
+        trials = evals_for(self.points, _MIN_EVALS)
         keep = ["--keep", str(_ALL)] if self.points > 1 else []
         faster = ["--compile"] if self.compile else []
-        return ["--data", str(self.data), *self._learned(), *self.logistics, "--trials", str(trials), *keep, *faster]
+        return [
+            "--data",
+            str(self.data),
+            *self._learning_args(),
+            *self.machine_args,
+            "--trials",
+            str(trials),
+            *keep,
+            *faster,
+        ]
 
-    def _learned(self) -> list[str]:
+    def _learning_args(self) -> list[str]:
         """The words that decide what is learned."""
-        given = {**self.budget, "batch": self.batch, "rate": self.rate, "held-out": self.held_out}
+        given = {**self.budget, "batch": self.batch_size, "rate": self.lr, "held-out": self.heldout_fraction}
         words = [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
         return [*(("--size", self.size) if self.size else ()), *words, *(["--short"] if self.short else [])]
 
     def description(self) -> dict[str, Any]:
         """What all runs have in common: a folder never mixes two comparisons. Members and seeds may be added."""
-        suite = describe(self.tasks, self.tuning, {})
+        suite = describe(self.tasks, self.finetune_args, {})
         return {
             "unmask": __version__,
             "kind": "compare",
-            "corpus": {"folder": str(self.data.resolve()), "manifest": digest_of(self.data / "manifest.json")},
-            "pretrain": self._learned(),
+            "corpus": {"folder": str(self.data.resolve()), "manifest": digest_file(self.data / "manifest.json")},
+            "pretrain": self._learning_args(),
             "points": self.points,
             "tune": suite["options"],
             "tasks": suite["tasks"],
         }
 
-    def vocabulary(self) -> str:
+    def describe_vocabulary(self) -> str:
         """Whose tokenizer all members read, and who was published with another kind."""
         tokenizer = Tokenizer.load(self.data / "tokenizer.json")
         kind = str(tokenizer.content()["model"]["type"])

@@ -21,7 +21,7 @@ _TUNE = "--epochs 2 --rate 3e-4 --length 96"
 
 
 @dataclass(frozen=True)
-class Files:
+class DemoFiles:
     """The embedded text as plain files, so that everything after is what a user would do."""
 
     folder: Path
@@ -37,12 +37,12 @@ class Files:
         return self.folder / "reviews.txt"
 
     @property
-    def learn(self) -> Path:
+    def train(self) -> Path:
         """Reviews with labels."""
         return self.folder / "reviews.train.jsonl"
 
     @property
-    def judge(self) -> Path:
+    def dev(self) -> Path:
         """Other reviews with labels, which no training sees."""
         return self.folder / "reviews.dev.jsonl"
 
@@ -52,19 +52,19 @@ class Files:
 
         import numpy as np
 
-        from unmask.keys import Key, permute
+        from unmask.keys import Key, permuted_index
         from unmask.shards.files import write_text
         from unmask.text.embedded import peoples_daily, reviews
 
-        if self.judge.exists():
+        if self.dev.exists():
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         found = reviews()
-        order = permute(np.arange(len(found)), len(found), Key.of(0, "reviews"))
+        order = permuted_index(np.arange(len(found)), len(found), Key.of(0, "reviews"))
         judge, learn, rest = np.split(order, [_JUDGE, _JUDGE + _LEARN])
         write_text(self.news, "\n\n".join(document.text for document in peoples_daily()) + "\n")
         write_text(self.unlabelled, "\n\n".join(found[i][0] for i in (*learn, *rest)) + "\n")
-        for path, rows in ((self.learn, learn), (self.judge, judge)):
+        for path, rows in ((self.train, learn), (self.dev, judge)):
             lines = (json.dumps({"text": found[i][0], "label": found[i][1]}, ensure_ascii=False) for i in rows)
             write_text(path, "".join(f"{line}\n" for line in lines))
 
@@ -82,32 +82,32 @@ def demo(
     import time
 
     from unmask.cli.progress import duration
-    from unmask.cli.terminal import say
+    from unmask.cli.terminal import print_line
 
     began = time.monotonic()
-    files = Files(out)
+    files = DemoFiles(out)
     files.write()
     data, run, exported = out / "data", out / "bert", out / "exported"
-    _step(
+    _run_command(
         ["prepare", str(files.news), str(files.unlabelled), "--for", "wwm", "--vocab-size", "8000", "--out", str(data)]
     )
-    _step(["walk", "bert", "--data", str(data), "--text", SENTENCE])
-    _step(["audit", "bert", "--data", str(data)])
-    _step(["pretrain", "bert", "--data", str(data), "--out", str(run), *_PRETRAIN.split()])
-    _step(["fill", str(run), BLANK, "--top", "3"])
-    task = ["--task", str(files.learn), "--dev", str(files.judge), *_TUNE.split()]
-    _step(["tune", str(run), *task, "--out", str(out / "tuned")])
-    _step(["tune", str(run), *task, "--from-scratch", "--out", str(out / "scratch")])
+    _run_command(["walk", "bert", "--data", str(data), "--text", SENTENCE])
+    _run_command(["audit", "bert", "--data", str(data)])
+    _run_command(["pretrain", "bert", "--data", str(data), "--out", str(run), *_PRETRAIN.split()])
+    _run_command(["fill", str(run), BLANK, "--top", "3"])
+    task = ["--task", str(files.train), "--dev", str(files.dev), *_TUNE.split()]
+    _run_command(["tune", str(run), *task, "--out", str(out / "tuned")])
+    _run_command(["tune", str(run), *task, "--from-scratch", "--out", str(out / "scratch")])
     if not exported.exists():
-        _step(["export", str(run), str(exported)])
+        _run_command(["export", str(run), str(exported)])
     _load_back(exported)
-    _step(["report", str(run)])
+    _run_command(["report", str(run)])
     _compare(out)
-    say(f"\nDone in {duration(time.monotonic() - began)}. The report: {run / 'report.html'}")
-    say(f"Next, your own text:  {Path(sys.argv[0])} prepare FILES --for bert --out data/")
+    print_line(f"\nDone in {duration(time.monotonic() - began)}. The report: {run / 'report.html'}")
+    print_line(f"Next, your own text:  {Path(sys.argv[0])} prepare FILES --for bert --out data/")
 
 
-def _step(words: list[str]) -> None:
+def _run_command(words: list[str]) -> None:
     """Print a command and run it, as if it had been typed."""
     import shlex
 
@@ -120,7 +120,7 @@ def _step(words: list[str]) -> None:
 
 def _load_back(exported: Path) -> None:
     """Load the export with `transformers` alone, as a user of the network would."""
-    from unmask.cli.terminal import console, say
+    from unmask.cli.terminal import console, print_line
 
     lines = (
         "from transformers import AutoModelForMaskedLM, AutoTokenizer",
@@ -139,14 +139,16 @@ def _load_back(exported: Path) -> None:
     row = tokenizer(BLANK, return_tensors="pt")
     best = model(**row).logits[0].argmax(-1)[row["input_ids"][0] == tokenizer.mask_token_id]
     said = tokenizer.convert_ids_to_tokens(best.tolist())
-    say(f"{type(model).__name__}, {type(tokenizer).__name__}: {BLANK} -> {' '.join(said)}")
+    print_line(f"{type(model).__name__}, {type(tokenizer).__name__}: {BLANK} -> {' '.join(said)}")
 
 
 def _compare(out: Path) -> None:
     """The same network with and without pre-training, on reviews that neither has learned from."""
-    from unmask.cli.terminal import say
+    from unmask.cli.terminal import print_line
     from unmask.tune.saved import read_task
 
     tuned, scratch = (read_task(out / name)["metrics"]["accuracy"] for name in ("tuned", "scratch"))
-    say(f"\nReviews told apart: {100 * tuned:.1f} % after pre-training, {100 * scratch:.1f} % without it.")
-    say("One run of each, after minutes of pre-training: a point or two is chance. docs/long-runs.md has longer runs.")
+    print_line(f"\nReviews told apart: {100 * tuned:.1f} % after pre-training, {100 * scratch:.1f} % without it.")
+    print_line(
+        "One run of each, after minutes of pre-training: a point or two is chance. docs/long-runs.md has longer runs."
+    )

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unmask.use.choices import Pool, Which
+from unmask.use.choices import CheckpointChoice, EmbeddingPooling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from unmask.nets.model import Model
+    from unmask.nets.model import EncoderWithHeads
     from unmask.records import Floats
 
 _LAST = "last"
@@ -26,12 +26,14 @@ def embed(
     source: Annotated[Path, typer.Argument(help="A run folder of pretrain, or a Hugging Face folder.")],
     files: Annotated[list[str], typer.Argument(help=".txt .jsonl .csv .tsv, also .gz; - for standard input.")],
     out: Annotated[Path, typer.Option(help="The .npy file to write.")],
-    pool: Annotated[Pool, typer.Option(help="How the tokens of a text become one vector.")] = Pool.MEAN,
+    pool: Annotated[
+        EmbeddingPooling, typer.Option(help="How the tokens of a text become one vector.")
+    ] = EmbeddingPooling.MEAN,
     layer: Annotated[str, typer.Option(help="Which layer: last, or a number; 0 is the embeddings.")] = _LAST,
     field: Annotated[str, typer.Option(help="The field or column that holds the text.")] = "text",
     batch: Annotated[int, typer.Option(min=1, help="Texts to compute at once.")] = 64,
     normalise: Annotated[bool, typer.Option("--normalise", help="Bring every vector to length 1.")] = False,
-    checkpoint: Annotated[Which, typer.Option(help="Which checkpoint of a run.")] = Which.LAST,
+    checkpoint: Annotated[CheckpointChoice, typer.Option(help="Which checkpoint of a run.")] = CheckpointChoice.LAST,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
 ) -> None:
     """Turn texts into vectors: one row for each line of a .txt, each row of a .jsonl, .csv or .tsv, in order.
@@ -44,21 +46,21 @@ def embed(
 
         zcat lines.txt.gz | unmask embed runs/bert - --layer 1 --out vectors.npy
     """
-    from unmask.export.source import open_source
-    from unmask.train.run import choose_device
-    from unmask.use.embed import Pooling
+    from unmask.export.source import open_model
+    from unmask.train.run import pick_device
+    from unmask.use.embed import LayerPooling
     from unmask.use.embed import embed as embed_texts
 
     _check_out(out)
     total = _count(files, field)
-    texts = _some(files, field)
-    opened = open_source(source, checkpoint)
-    model = opened.model.to(choose_device(device))
-    pooling = Pooling(_layer(layer, model), pool, normalise)
+    texts = _require_texts(files, field)
+    opened = open_model(source, checkpoint)
+    model = opened.model.to(pick_device(device))
+    pooling = LayerPooling(_layer(layer, model), pool, normalise)
     cut: list[int] = []
     blocks = embed_texts(model, opened.tokenizer, texts, pooling, batch, cut.append)
-    rows = _write(out, blocks, model.shape.width, total)
-    _tell(out, rows, model, sum(cut))
+    rows = _write(out, blocks, model.config.width, total)
+    _print_result(out, rows, model, sum(cut))
 
 
 def _count(files: list[str], field: str) -> int:
@@ -68,7 +70,7 @@ def _count(files: list[str], field: str) -> int:
     return 0 if "-" in files else sum(1 for _ in read_texts(files, field))
 
 
-def _some(files: list[str], field: str) -> Iterator[str]:
+def _require_texts(files: list[str], field: str) -> Iterator[str]:
     """The texts, of which there must be one. It is asked for before the network is read."""
     from itertools import chain
 
@@ -101,15 +103,15 @@ def _write(out: Path, blocks: Iterator[Floats], width: int, total: int) -> int:
     return rows
 
 
-def _tell(out: Path, rows: int, model: Model, cut: int) -> None:
-    from unmask.cli.terminal import say
+def _print_result(out: Path, rows: int, model: EncoderWithHeads, cut: int) -> None:
+    from unmask.cli.terminal import print_line
 
-    say(f"{out}: {rows:,} vectors of {model.shape.width} numbers, float32")
+    print_line(f"{out}: {rows:,} vectors of {model.config.width} numbers, float32")
     if cut:
-        say(
-            f"note: {cut:,} of {rows:,} texts are longer than the {model.positions} tokens that this network reads; "
+        print_line(
+            f"note: {cut:,} of {rows:,} texts are longer than the {model.max_positions} tokens that this network reads; "
             "their ends were cut off.",
-            beside=True,
+            stderr=True,
         )
 
 
@@ -123,11 +125,11 @@ def _check_out(out: Path) -> None:
         raise InputError(f"--out {out}: vectors are written as .npy. Name it {out.with_suffix('.npy')}.")
 
 
-def _layer(written: str, model: Model) -> int:
+def _layer(written: str, model: EncoderWithHeads) -> int:
     from unmask.errors import InputError
 
     if written == _LAST:
-        return model.shape.depth
+        return model.config.depth
     if not written.isdecimal():
-        raise InputError(f"--layer needs 'last' or a number from 0 to {model.shape.depth}, found '{written}'.")
+        raise InputError(f"--layer needs 'last' or a number from 0 to {model.config.depth}, found '{written}'.")
     return int(written)

@@ -15,22 +15,31 @@ from pathlib import Path
 
 from rich.table import Table
 
-from unmask.cli.children import Child, Children
+from unmask.cli.children import Job, JobRunner
 from unmask.cli.progress import progress
-from unmask.cli.terminal import console, interruptible, say
-from unmask.evaluate.metrics import NAMES
-from unmask.evaluate.suite import Attempt, Figures, check_readable, describe, done, figures, mean, plan
+from unmask.cli.terminal import console, explain_interrupt, print_line
+from unmask.evaluate.metrics import METRIC_NAMES
+from unmask.evaluate.suite import (
+    SuiteRun,
+    TaskScores,
+    check_readable,
+    collect_scores,
+    describe,
+    is_suite_run_finished,
+    mean,
+    plan_runs,
+)
 from unmask.evaluate.suite_file import SuiteTask
-from unmask.report.scores import scored
-from unmask.report.suite_page import TaskScores, suite_page
+from unmask.report.scores import format_mean_std
+from unmask.report.suite_page import SuiteRow, suite_page
 from unmask.shards.files import write_json, write_text
-from unmask.train.folder import begin, check, hold
+from unmask.train.folder import check_same_run, lock_run, start_or_resume
 
 RESULTS, PAGE = "results.json", "report.html"
 
 
 @dataclass(frozen=True, slots=True)
-class Suite:
+class SuiteEvaluation:
     """A network, tasks and seeds."""
 
     source: Path
@@ -40,61 +49,63 @@ class Suite:
     seeds: int
     scratch: bool
     out: Path
-    at_once: int = 0
+    max_parallel: int = 0
     """Runs that share the machine; 0: one for each core."""
 
-    def work(self) -> None:
+    def run(self) -> None:
         """Make the runs that are missing, then print the table."""
-        attempts = plan(self.tasks, self.seeds, self.scratch)
+        attempts = plan_runs(self.tasks, self.seeds, self.scratch)
         check_readable(self.tasks)
-        with hold(self.out), interruptible(self.out):
-            description = describe(self.tasks, self.options, self._known())
-            check(self.out, description)
-            begin(self.out, description)
-            self._make([one for one in attempts if not done(one, self.out)], len(attempts))
-            found = figures(attempts, self.out)
-            write_json(self.out / RESULTS, {"tasks": [_finite(asdict(one)) for one in found]})
-            write_text(self.out / PAGE, suite_page(self.source.resolve().name, [_told(one) for one in found]))
-            show(found)
-            say(f"The figures are in {self.out / RESULTS} and {self.out / PAGE}, each run in {self.out / 'runs'}.")
+        with lock_run(self.out), explain_interrupt(self.out):
+            description = describe(self.tasks, self.options, self._source_digest())
+            check_same_run(self.out, description)
+            start_or_resume(self.out, description)
+            self._run_missing([one for one in attempts if not is_suite_run_finished(one, self.out)], len(attempts))
+            found = collect_scores(attempts, self.out)
+            write_json(self.out / RESULTS, {"tasks": [_nan_to_null(asdict(one)) for one in found]})
+            write_text(self.out / PAGE, suite_page(self.source.resolve().name, [_suite_row(one) for one in found]))
+            print_suite(found)
+            print_line(
+                f"The figures are in {self.out / RESULTS} and {self.out / PAGE}, each run in {self.out / 'runs'}."
+            )
 
-    def _known(self) -> dict[str, str]:
+    def _source_digest(self) -> dict[str, str]:
         """The network, by its weights."""
-        from unmask.export.source import open_source
-        from unmask.tune.tuning import digest_of
+        from unmask.export.source import open_model
+        from unmask.tune.tuning import model_digest
 
-        opened = open_source(self.source)
-        return {"name": opened.name, "weights": digest_of(opened.model), "tokenizer": opened.tokenizer.digest}
+        opened = open_model(self.source)
+        return {"name": opened.name, "weights": model_digest(opened.model), "tokenizer": opened.tokenizer.digest}
 
-    def _make(self, missing: Sequence[Attempt], total: int) -> None:
+    def _run_missing(self, missing: Sequence[SuiteRun], total: int) -> None:
         """Work off runs, several at once; the first that fails stops all. Then the files without truth."""
-        workers = min(self.at_once or os.cpu_count() or 1, max(len(missing), 1))
+        workers = min(self.max_parallel or os.cpu_count() or 1, max(len(missing), 1))
         with progress(f"{total} runs, {workers} at once", total) as tick:
 
-            def watch(running: Sequence[Child]) -> None:
-                left = sum(not done(one, self.out) for one in missing)
+            def watch(running: Sequence[Job]) -> None:
+                left = sum(not is_suite_run_finished(one, self.out) for one in missing)
                 names = (str(child.folder.relative_to(self.out / "runs")) for child in running[:2])
                 tick(total - left, ", ".join(names))
 
-            children = Children(workers, watch)
+            children = JobRunner(workers, watch)
             watch(())
-            children.work(self._child(one) for one in missing)
-            children.work(self._tests())
+            children.run(self._job(one) for one in missing)
+            children.run(self._predict_tests())
 
-    def _child(self, attempt: Attempt) -> Child:
-        return Child(tuple(attempt.words(self.source, self.out, self.options)), self.out / attempt.place)
+    def _job(self, attempt: SuiteRun) -> Job:
+        return Job(tuple(attempt.command_args(self.source, self.out, self.options)), self.out / attempt.folder_name)
 
-    def _tests(self) -> Iterator[Child]:
+    def _predict_tests(self) -> Iterator[Job]:
         """Answers to the files whose truth is not known, by the first seed."""
         for task in self.tasks:
             run, answers = self.out / "runs" / task.name / "tuned-0", self.out / "submissions" / f"{task.name}.jsonl"
             if not answers.exists():
                 for test in task.tests:
                     words = ("predict", str(run), str(test), "--out", str(answers))
-                    yield Child(words, run.parent / "test")
+                    yield Job(words, run.parent / "test")
 
 
-def show(found: Sequence[Figures]) -> None:
+def print_suite(found: Sequence[TaskScores]) -> None:
     """The table of a suite."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("task")
@@ -102,29 +113,31 @@ def show(found: Sequence[Figures]) -> None:
     for name in ("pre-trained", "from scratch", "gain", "chance"):
         table.add_column(name, justify="right")
     for one in found:
-        gain = f"{100 * one.gain:+.1f}{'' if one.apart else ' ~'}" if one.scratch else ""
-        sides = (scored(one.tuned), scored(one.scratch))
-        table.add_row(one.task, NAMES.get(one.metric, one.metric), *sides, gain, _hundred(one.chance))
+        gain = f"{100 * one.gain:+.1f}{'' if one.is_separated else ' ~'}" if one.scratch else ""
+        sides = (format_mean_std(one.pretrained), format_mean_std(one.scratch))
+        table.add_row(one.task, METRIC_NAMES.get(one.metric, one.metric), *sides, gain, _to_percent(one.baseline))
     if len(found) > 1:
-        table.add_row("mean", "", *(_hundred(mean([mean(side) for side in sides])) for sides in _sides(found)), "", "")
+        table.add_row(
+            "mean", "", *(_to_percent(mean([mean(side) for side in sides])) for sides in _sides(found)), "", ""
+        )
     console().print(table)
-    if any(one.scratch and not one.apart for one in found):
-        say("~ the seeds of both sides overlap: this difference may be chance.")
+    if any(one.scratch and not one.is_separated for one in found):
+        print_line("~ the seeds of both sides overlap: this difference may be chance.")
 
 
-def _told(one: Figures) -> TaskScores:
-    return TaskScores(one.task, NAMES.get(one.metric, one.metric), one.tuned, one.scratch, one.chance)
+def _suite_row(one: TaskScores) -> SuiteRow:
+    return SuiteRow(one.task, METRIC_NAMES.get(one.metric, one.metric), one.pretrained, one.scratch, one.baseline)
 
 
-def _sides(found: Sequence[Figures]) -> tuple[list[tuple[float, ...]], list[tuple[float, ...]]]:
-    return [one.tuned for one in found], [one.scratch for one in found]
+def _sides(found: Sequence[TaskScores]) -> tuple[list[tuple[float, ...]], list[tuple[float, ...]]]:
+    return [one.pretrained for one in found], [one.scratch for one in found]
 
 
-def _hundred(score: float) -> str:
+def _to_percent(score: float) -> str:
     return f"{100 * score:.1f}" if math.isfinite(score) else ""
 
 
-def _finite(said: dict[str, object]) -> dict[str, object]:
+def _nan_to_null(said: dict[str, object]) -> dict[str, object]:
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in said.items()
     }

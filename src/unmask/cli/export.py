@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unmask.use.choices import Pool, Which
+from unmask.use.choices import CheckpointChoice, EmbeddingPooling
 
 if TYPE_CHECKING:
-    from unmask.export.architecture import Architecture, Purpose
-    from unmask.export.extra import Extra
-    from unmask.export.proof import Proof
-    from unmask.export.source import Network
-    from unmask.nets.model import Model
+    from unmask.export.architecture import Architecture, HFTask
+    from unmask.export.extra import ExtraFormat
+    from unmask.export.proof import ParityReport
+    from unmask.export.source import LoadedNetwork
+    from unmask.nets.model import EncoderWithHeads
 
 
-class Form(StrEnum):
+class ExportForm(StrEnum):
     """What the exported network is for."""
 
     WHOLE = "whole"
@@ -45,11 +45,12 @@ def export(
     source: Annotated[Path, typer.Argument(help="A folder of pretrain or tune, or a Hugging Face folder.")],
     out: Annotated[Path, typer.Argument(help="The folder to write; it must not exist, or be empty.")],
     form: Annotated[
-        Form, typer.Option("--as", help="What to write; whole leaves nothing behind. A tuned network is whole.")
-    ] = Form.WHOLE,
-    checkpoint: Annotated[Which, typer.Option(help="Which checkpoint of a run.")] = Which.LAST,
+        ExportForm, typer.Option("--as", help="What to write; whole leaves nothing behind. A tuned network is whole.")
+    ] = ExportForm.WHOLE,
+    checkpoint: Annotated[CheckpointChoice, typer.Option(help="Which checkpoint of a run.")] = CheckpointChoice.LAST,
     pool: Annotated[
-        Pool | None, typer.Option("--pool", "--pooling", help="sentence: how tokens become one vector. Usual: mean.")
+        EmbeddingPooling | None,
+        typer.Option("--pool", "--pooling", help="sentence: how tokens become one vector. Usual: mean."),
     ] = None,
     normalise: Annotated[bool, typer.Option("--normalise", help="sentence: bring every vector to length 1.")] = False,
     onnx: Annotated[bool, typer.Option("--onnx", help="Also write model.onnx, for programs without torch.")] = False,
@@ -73,81 +74,84 @@ def export(
 
         unmask export runs/electra generator/ --as generator
     """
-    from unmask.export.source import is_tuned, open_source
-    from unmask.export.write import export as write
+    from unmask.export.source import is_finetuned, open_model
+    from unmask.export.write import export_hf as write
 
     extras = _extras(form, pool, normalise, onnx)
-    if is_tuned(source):
+    if is_finetuned(source):
         _export_tuned(source, out, form, extras, network)
         return
-    opened = open_source(source, checkpoint)
+    opened = open_model(source, checkpoint)
     model = _model(form, opened)
     architecture = _architecture(form, model, opened)
-    proof = write(model, opened.tokenizer, out, architecture, opened.about, extras=extras)
-    _tell(out, architecture, proof)
-    if opened.left and form is Form.WHOLE:
-        _tell_left(opened.left)
+    proof = write(model, opened.tokenizer, out, architecture, opened.info, extras=extras)
+    _print_result(out, architecture, proof)
+    if opened.heads_left_out and form is ExportForm.WHOLE:
+        _print_heads_left_out(opened.heads_left_out)
     if opened.generator is not None and model is opened.model:
-        _tell_generator()
+        _print_generator_note()
 
 
-def _extras(form: Form, pool: Pool | None, normalise: bool, onnx: bool) -> list[Extra]:
+def _extras(form: ExportForm, pool: EmbeddingPooling | None, normalise: bool, onnx: bool) -> list[ExtraFormat]:
     """The files beside the usual ones; refuses an option that would be of no use."""
     from unmask.errors import InputError
-    from unmask.export.onnx_file import Onnx
-    from unmask.export.sentence import Sentence
+    from unmask.export.onnx_file import OnnxFormat
+    from unmask.export.sentence import SentenceTransformersFormat
 
-    if form is Form.SENTENCE:
-        return [Sentence(pool or Pool.MEAN, normalise), *([Onnx()] if onnx else [])]
+    if form is ExportForm.SENTENCE:
+        return [SentenceTransformersFormat(pool or EmbeddingPooling.MEAN, normalise), *([OnnxFormat()] if onnx else [])]
     if pool is not None or normalise:
         raise InputError("--pool and --normalise say how a text becomes one vector: they go with --as sentence.")
-    return [Onnx()] if onnx else []
+    return [OnnxFormat()] if onnx else []
 
 
-def _export_tuned(source: Path, out: Path, form: Form, extras: list[Extra], network: Path | None) -> None:
+def _export_tuned(source: Path, out: Path, form: ExportForm, extras: list[ExtraFormat], network: Path | None) -> None:
     from unmask.errors import InputError
-    from unmask.export.architecture import Purpose
-    from unmask.export.tuned import export_tuned, open_tuned
-    from unmask.export.tuned_class import class_of
+    from unmask.export.architecture import HFTask
+    from unmask.export.tuned import export_finetuned, open_finetuned
+    from unmask.export.tuned_class import architecture_for
 
-    if form is Form.CLASSIFIER and class_of(open_tuned(source, network))[0].purpose is not Purpose.CLASSIFIER:
+    if (
+        form is ExportForm.CLASSIFIER
+        and architecture_for(open_finetuned(source, network))[0].task is not HFTask.CLASSIFIER
+    ):
         raise InputError(f"{source} was tuned for a task that is no classification of rows; leave --as out.")
-    if form not in (Form.WHOLE, Form.CLASSIFIER):
+    if form not in (ExportForm.WHOLE, ExportForm.CLASSIFIER):
         raise InputError(
             f"{source} was tuned for a task and is written as what answers that task, not --as {form}; leave --as "
             "out, or name the network that it was tuned from."
         )
-    _tell(out, *export_tuned(source, out, extras=extras, network=network))
+    _print_result(out, *export_finetuned(source, out, extras=extras, network=network))
 
 
-def _model(form: Form, opened: Network) -> Model:
+def _model(form: ExportForm, opened: LoadedNetwork) -> EncoderWithHeads:
     """The network to write: the one that was trained, or the generator that was trained beside it."""
-    return opened.generator if form is Form.GENERATOR and opened.generator is not None else opened.model
+    return opened.generator if form is ExportForm.GENERATOR and opened.generator is not None else opened.model
 
 
-def _architecture(form: Form, model: Model, opened: Network) -> Architecture:
+def _architecture(form: ExportForm, model: EncoderWithHeads, opened: LoadedNetwork) -> Architecture:
     """The class to write for; refuses one that the dialect does not have, or that needs a head which is not there."""
     from unmask.errors import InputError
-    from unmask.export.architecture import Architecture, Purpose
-    from unmask.export.dialects import dialect_for, fitting, grammar_of, parts_of
+    from unmask.export.architecture import Architecture, HFTask
+    from unmask.export.dialects import best_architecture, model_map, model_type_for, parts_of
 
-    if form is Form.CLASSIFIER:
+    if form is ExportForm.CLASSIFIER:
         raise InputError("--as classifier needs a network that was tuned for a task: unmask tune makes one.")
-    dialect = dialect_for(model.shape, opened.dialect)
-    fits = fitting(model, dialect)
-    if form is Form.WHOLE:
+    dialect = model_type_for(model.config, opened.model_type)
+    fits = best_architecture(model, dialect)
+    if form is ExportForm.WHOLE:
         return fits
     named = Architecture(dialect, _purpose(form))
-    known = Purpose.DISCRIMINATOR in grammar_of(dialect).classes if form is Form.GENERATOR else True
-    if not known or named.purpose not in grammar_of(dialect).classes:
+    known = HFTask.DISCRIMINATOR in model_map(dialect).heads_by_task if form is ExportForm.GENERATOR else True
+    if not known or named.task not in model_map(dialect).heads_by_task:
         raise InputError(
-            f"--as {form}: {grammar_of(dialect).name} has no class for that. This network can be written as "
+            f"--as {form}: {model_map(dialect).name} has no class for that. This network can be written as "
             f"{fits.article} {fits}: leave --as out."
         )
     parts = parts_of(named)
-    missing = ["a head for tokens"] * (parts.tokens and model.tokens is None)
-    missing += ["a head for rows"] * ("row.classify" in parts.layers and model.row is None)
-    missing += ["a head for replaced tokens"] * ("replaced.dense" in parts.layers and model.replaced is None)
+    missing = ["a head for tokens"] * (parts.has_lm_head and model.lm_head is None)
+    missing += ["a head for rows"] * ("row.classify" in parts.layers and model.row_head is None)
+    missing += ["a head for replaced tokens"] * ("replaced.dense" in parts.layers and model.discriminator_head is None)
     if missing:
         other = " Its generator has one: --as generator." if opened.generator is not None else ""
         raise InputError(
@@ -157,41 +161,41 @@ def _architecture(form: Form, model: Model, opened: Network) -> Architecture:
     return named
 
 
-def _purpose(form: Form) -> Purpose:
-    from unmask.export.architecture import Purpose
+def _purpose(form: ExportForm) -> HFTask:
+    from unmask.export.architecture import HFTask
 
     return {
-        Form.PRETRAINING: Purpose.PRE_TRAINING,
-        Form.MASKED_LM: Purpose.MASKED_LM,
-        Form.GENERATOR: Purpose.MASKED_LM,
-        Form.DISCRIMINATOR: Purpose.DISCRIMINATOR,
-        Form.ENCODER: Purpose.ENCODER,
-        Form.SENTENCE: Purpose.ENCODER,
+        ExportForm.PRETRAINING: HFTask.PRE_TRAINING,
+        ExportForm.MASKED_LM: HFTask.MASKED_LM,
+        ExportForm.GENERATOR: HFTask.MASKED_LM,
+        ExportForm.DISCRIMINATOR: HFTask.DISCRIMINATOR,
+        ExportForm.ENCODER: HFTask.ENCODER,
+        ExportForm.SENTENCE: HFTask.ENCODER,
     }[form]
 
 
-def _tell(out: Path, architecture: Architecture, proof: Proof) -> None:
-    from unmask.cli.terminal import say
+def _print_result(out: Path, architecture: Architecture, proof: ParityReport) -> None:
+    from unmask.cli.terminal import print_line
 
-    say(f"{out}: {architecture.article} {architecture} with its tokenizer and a card")
+    print_line(f"{out}: {architecture.article} {architecture} with its tokenizer and a card")
     for note in proof.notes:
-        say(f"note: {note}")
-    say(
-        f"proven: transformers {proof.version} and unmask agree on {proof.rows} rows of {proof.tokens:,} tokens; "
-        f"hidden states differ by at most {proof.hidden:.1e}, logits by {proof.logits:.1e}"
+        print_line(f"note: {note}")
+    print_line(
+        f"proven: transformers {proof.version} and unmask agree on {proof.num_rows} rows of {proof.num_tokens:,} tokens; "
+        f"hidden states differ by at most {proof.max_hidden_difference:.1e}, logits by {proof.max_logits_difference:.1e}"
     )
-    for other in proof.others:
-        say(f"proven: {other}")
+    for other in proof.format_checks:
+        print_line(f"proven: {other}")
 
 
-def _tell_left(heads: Sequence[str]) -> None:
-    from unmask.cli.terminal import say
+def _print_heads_left_out(heads: Sequence[str]) -> None:
+    from unmask.cli.terminal import print_line
 
     many = "Heads that have" if len(heads) > 1 else "A head that has"
-    say(f"note: {many} no class in transformers and stayed behind: {', '.join(heads)}.")
+    print_line(f"note: {many} no class in transformers and stayed behind: {', '.join(heads)}.")
 
 
-def _tell_generator() -> None:
-    from unmask.cli.terminal import say
+def _print_generator_note() -> None:
+    from unmask.cli.terminal import print_line
 
-    say("note: this is the discriminator. Its generator, which fills masks, can be had with --as generator.")
+    print_line("note: this is the discriminator. Its generator, which fills masks, can be had with --as generator.")

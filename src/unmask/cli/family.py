@@ -30,8 +30,8 @@ def family() -> None:
     """
     from rich.tree import Tree
 
-    from unmask.cli.terminal import console, say
-    from unmask.family import members, parameters
+    from unmask.cli.terminal import console, print_line
+    from unmask.family import count_parameters, members
 
     known = members()
     nodes: dict[str, Tree] = {}
@@ -43,12 +43,12 @@ def family() -> None:
             waiting.append(recipe)
             continue
         label = (
-            f"[bold]{recipe.name}[/bold] {recipe.year}  [dim]{recipe.paper}[/dim]  {parameters(recipe):,} parameters\n"
-            f"{recipe.changed}"
+            f"[bold]{recipe.name}[/bold] {recipe.year}  [dim]{recipe.paper}[/dim]  {count_parameters(recipe):,} parameters\n"
+            f"{recipe.summary}"
         )
         nodes[recipe.name] = (nodes[recipe.parent] if recipe.parent else root).add(label)
     console().print(root)
-    say(
+    print_line(
         "\nparameters: embeddings, layers and pooler (ELECTRA has none) in base size, without the heads of pre-training"
     )
 
@@ -70,10 +70,10 @@ def show(
 
         unmask show roberta --set "renew=Copies(1)"
     """
-    from unmask.cli.terminal import console, resolve
-    from unmask.codec import describe
+    from unmask.cli.terminal import console, resolve_member
+    from unmask.codec import to_tree
 
-    for line in describe(resolve(member, set_ or [], size)):
+    for line in to_tree(resolve_member(member, set_ or [], size)):
         console().print(line, markup=False, highlight=False)
 
 
@@ -95,28 +95,28 @@ def diff(
 
         unmask diff bert bert --set stages.0.tasks.0.corrupt.select.rate=0.4
     """
-    from unmask.cli.terminal import console, resolve, say
+    from unmask.cli.terminal import console, print_line, resolve_member
     from unmask.codec import difference
 
     changes = set_ or []
-    left, right = resolve(other, []), resolve(member, changes)
+    left, right = resolve_member(other, []), resolve_member(member, changes)
     stages = len(left.stages) if len(left.stages) == len(right.stages) else 0
-    rows = [row for row in _joined(difference(left, right), stages) if _place(row.path)[1] not in _LABELS]
+    rows = [row for row in _merge_stages(difference(left, right), stages) if _split_path(row.path)[1] not in _LABELS]
     if not rows:
-        say(f"{member} and {other} are the same.")
+        print_line(f"{member} and {other} are the same.")
         return
     console().print(_table(rows, other, f"{member} (changed)" if changes else member))
 
 
-def _joined(rows: Sequence[Difference], stages: int) -> list[Difference]:
+def _merge_stages(rows: Sequence[Difference], stages: int) -> list[Difference]:
     """What changed in the same way in every stage, told once: `*` stands for all of them, as in --set."""
     anywhere = [row._replace(path=_STAGE.sub("stages.*", row.path)) for row in rows]
     often = Counter(anywhere)
     joined = list(
         dict.fromkeys(every if often[every] == stages > 1 else row for every, row in zip(anywhere, rows, strict=True))
     )
-    order = list(dict.fromkeys(_place(row.path)[0] or row.path for row in joined))
-    return sorted(joined, key=lambda row: order.index(_place(row.path)[0] or row.path))
+    order = list(dict.fromkeys(_split_path(row.path)[0] or row.path for row in joined))
+    return sorted(joined, key=lambda row: order.index(_split_path(row.path)[0] or row.path))
 
 
 def _table(rows: Sequence[Difference], left: str, right: str) -> Table:
@@ -128,7 +128,7 @@ def _table(rows: Sequence[Difference], left: str, right: str) -> Table:
         table.add_column(Text(name), overflow="fold", ratio=None if name else 0)
     before = ""
     for path, ours, theirs in rows:
-        heading, place = _place(path)
+        heading, place = _split_path(path)
         if heading and heading != before:
             table.add_row(Text(heading, style="bold"))
         before = heading
@@ -140,7 +140,7 @@ _LABELS = {"name", "year", "paper", "title", "changed", "parent", "dialect"}
 """What says who a member is, and not what it does."""
 
 
-def _place(path: str) -> tuple[str, str]:
+def _split_path(path: str) -> tuple[str, str]:
     """A path as a heading and a row: `stages.0.tasks.0` and `corrupt.select.run`, or `descent` and `clip`."""
     words = path.split(".")
     if len(words) == 1 or (words[0] == "stages" and len(words) == _OF_STAGE):

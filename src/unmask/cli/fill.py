@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unmask.use.choices import Which
+from unmask.use.choices import CheckpointChoice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rich.table import Table
 
-    from unmask.train.guesses import Guess
-    from unmask.use.fill import Filled
+    from unmask.train.guesses import TokenProbability
+    from unmask.use.fill import FilledText
 
 _BAR = 40
 """The columns of a bar that says: certain."""
@@ -32,7 +32,7 @@ def fill(
         list[str] | None, typer.Argument(help="Texts with [MASK]; - or nothing: standard input.", show_default=False)
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many tokens to show for each mask.")] = 5,
-    checkpoint: Annotated[Which, typer.Option(help="Which checkpoint of a run.")] = Which.LAST,
+    checkpoint: Annotated[CheckpointChoice, typer.Option(help="Which checkpoint of a run.")] = CheckpointChoice.LAST,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, a line for each text.")] = False,
 ) -> None:
     """Fill the masks of a text: the likeliest tokens for each, with their probabilities.
@@ -45,16 +45,16 @@ def fill(
 
         cat lines.txt | unmask fill exported/ - --json
     """
-    from unmask.cli.terminal import say
-    from unmask.export.source import open_source
-    from unmask.use.fill import fill as fill_masks
-    from unmask.use.fill import who_fills
+    from unmask.cli.terminal import print_line
+    from unmask.export.source import open_model
+    from unmask.use.fill import fill_masks as fill_masks
+    from unmask.use.fill import mask_filler
 
     texts = _texts(text or ["-"])
-    opened = open_source(source, checkpoint)
-    model = who_fills(opened.model, opened.generator)
+    opened = open_model(source, checkpoint)
+    model = mask_filler(opened.model, opened.generator)
     if model is opened.generator:
-        say("note: masks are filled by the generator of this run; its discriminator says no tokens.", True)
+        print_line("note: masks are filled by the generator of this run; its discriminator says no tokens.", True)
     filled = fill_masks(model, opened.tokenizer, texts, top)
     if json:
         _print_json(filled)
@@ -67,18 +67,18 @@ def _texts(given: Sequence[str]) -> list[str]:
     import sys
 
     from unmask.errors import InputError
-    from unmask.text.plain import whole
-    from unmask.use.texts import standard_lines
+    from unmask.text.plain import check_surrogates
+    from unmask.use.texts import read_stdin_lines
 
     if "-" in given and sys.stdin.isatty():
         sys.stderr.write("Type a text with [MASK] on each line, and Ctrl-D at the end.\n")
-    texts = [text for one in given for text in (standard_lines() if one == "-" else (whole(one, "text"),))]
+    texts = [text for one in given for text in (read_stdin_lines() if one == "-" else (check_surrogates(one, "text"),))]
     if not texts:
         raise InputError('There is no text to fill. For example: unmask fill runs/tiny "今天天气真[MASK]"')
     return texts
 
 
-def _print_json(filled: Iterable[Filled]) -> None:
+def _print_json(filled: Iterable[FilledText]) -> None:
     import json
     import sys
     from dataclasses import asdict
@@ -87,7 +87,7 @@ def _print_json(filled: Iterable[Filled]) -> None:
         sys.stdout.write(json.dumps(asdict(one), ensure_ascii=False) + "\n")
 
 
-def _print_tables(filled: Iterable[Filled]) -> None:
+def _print_tables(filled: Iterable[FilledText]) -> None:
     from rich.text import Text
 
     from unmask.cli.terminal import console
@@ -100,13 +100,13 @@ def _print_tables(filled: Iterable[Filled]) -> None:
         sentence = Text(one.text)
         sentence.highlight_words([MASK], "bold magenta")
         screen.print(sentence)
-        for place, guesses in enumerate(one.masks, start=1):
-            if len(one.masks) > 1:
-                screen.print(Text(f"mask {place} of {len(one.masks)}", style="bold"))
+        for place, guesses in enumerate(one.candidates, start=1):
+            if len(one.candidates) > 1:
+                screen.print(Text(f"mask {place} of {len(one.candidates)}", style="bold"))
             screen.print(_table(guesses))
 
 
-def _table(guesses: Sequence[Guess]) -> Table:
+def _table(guesses: Sequence[TokenProbability]) -> Table:
     """A line for each token: how it is written, its probability, and a bar as long as that."""
     from rich.table import Table
     from rich.text import Text

@@ -14,28 +14,28 @@ from pathlib import Path
 
 from unmask.cli.progress import progress
 from unmask.errors import CorpusError, InputError
-from unmask.shards.claim import STORED, begun
-from unmask.shards.files import new_file, part_of
+from unmask.shards.claim import STDIN_FILES, is_started
+from unmask.shards.files import atomic_file, temp_path
 from unmask.text.blocks import read_blocks
-from unmask.text.reasons import Unusable
-from unmask.text.sources import STANDARD_INPUT, Format, find_sources
+from unmask.text.reasons import UnreadableFile
+from unmask.text.sources import STANDARD_INPUT, FileFormat, expand_paths
 
 _UTF8_MARK = b"\xef\xbb\xbf"
 
 
-def spelled_out(corpus: Sequence[str], out: Path) -> list[str]:
+def expand_inputs(corpus: Sequence[str], out: Path) -> list[str]:
     """Patterns become files, once; input that lies in the output folder, or around it, is refused."""
     paths: list[str] = []
     for written in corpus:
         is_pattern = written != STANDARD_INPUT and not Path(written).exists()
-        paths += [str(source.path) for source in find_sources([written])] if is_pattern else [written]
+        paths += [str(source.path) for source in expand_paths([written])] if is_pattern else [written]
     for folder in filter(Path.is_dir, map(Path, paths)):
         if out.resolve().is_relative_to(folder.resolve()):
             raise InputError(
                 f"--out {out} lies in the input folder {folder}, so what is written there would be read as text. "
                 "Choose a folder outside."
             )
-    for source in find_sources(paths):
+    for source in expand_paths(paths):
         if source.is_standard_input:
             continue
         if source.path.resolve().is_relative_to(out.resolve()):
@@ -52,9 +52,9 @@ def dialogue_files(given: Sequence[str]) -> list[Path]:
     """The files with conversations: JSON lines or plain text, which must be there when the command is typed."""
     if STANDARD_INPUT in given:
         raise InputError("--dialogues takes files, folders or patterns, not standard input. Store it in a file first.")
-    sources = find_sources(given) if given else ()
+    sources = expand_paths(given) if given else ()
     for source in sources:
-        if source.format not in (Format.TEXT, Format.JSON_LINES):
+        if source.format not in (FileFormat.TEXT, FileFormat.JSON_LINES):
             raise InputError(
                 f"--dialogues {source.path}: conversations are read from .jsonl and .txt files, also packed, not from "
                 f'.{source.format} files. Write one conversation a line: {{"turns": ["…", "…"]}}'
@@ -62,12 +62,12 @@ def dialogue_files(given: Sequence[str]) -> list[Path]:
     return [source.path for source in sources]
 
 
-def stored(paths: Sequence[str], out: Path) -> list[str]:
+def store_stdin(paths: Sequence[str], out: Path) -> list[str]:
     """The same paths with standard input stored in the output folder, which must be held."""
     if STANDARD_INPUT not in paths:
         return list(paths)
-    known = [out / name for name in STORED if (out / name).exists()]
-    if not begun(out):
+    known = [out / name for name in STDIN_FILES if (out / name).exists()]
+    if not is_started(out):
         kept = _store(out)
     elif known:
         kept = known[0]
@@ -79,9 +79,9 @@ def stored(paths: Sequence[str], out: Path) -> list[str]:
 
 def _store(out: Path) -> Path:
     """Copy standard input to a file that is named for what it holds."""
-    for name in STORED:
+    for name in STDIN_FILES:
         (out / name).unlink(missing_ok=True)  # from a run that was killed before it began
-    part = part_of(out / "stdin")
+    part = temp_path(out / "stdin")
     with progress("reading standard input", 0):
         kind = _copy(part)
     return part.rename(out / f"stdin.{kind}")
@@ -91,7 +91,7 @@ def _check_same(kept: Path) -> None:
     """When going on, standard input must be what it was, or empty: then what is stored is used."""
     if sys.stdin.isatty():
         return
-    part = part_of(kept)
+    part = temp_path(kept)
     with progress("comparing standard input with what is stored", 0):
         _copy(part)
     same = part.stat().st_size == 0 or filecmp.cmp(part, kept, shallow=False)
@@ -106,12 +106,12 @@ def _check_same(kept: Path) -> None:
 def _copy(path: Path) -> str:
     """Copy standard input, unpacked; returns the kind of file it is, by its first visible character."""
     first = b""
-    (source,) = find_sources([STANDARD_INPUT])
+    (source,) = expand_paths([STANDARD_INPUT])
     try:
-        with new_file(path) as file:
+        with atomic_file(path) as file:
             for block in read_blocks(source, lambda _: None):
                 first = first or block.removeprefix(_UTF8_MARK).lstrip()[:1]
                 file.write(block)
-    except Unusable as trouble:
+    except UnreadableFile as trouble:
         raise InputError(f"Standard input cannot be used: {trouble.detail}.") from trouble
     return "jsonl" if first == b"{" else "txt"

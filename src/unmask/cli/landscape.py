@@ -74,30 +74,32 @@ def landscape(
 
         unmask landscape runs/bert --task train.jsonl --out other/ --second other.jsonl --directions random
     """
-    from unmask.evaluate.landscape_view import View
+    from unmask.evaluate.landscape_view import LandscapeConfig
     from unmask.report.landscape_record import Directions
-    from unmask.tune.fields import Choice
-    from unmask.tune.job import read_job
-    from unmask.tune.output import usual_length
-    from unmask.tune.wish import Wish, kind_named
+    from unmask.tune.fields import ColumnChoice
+    from unmask.tune.job import load_task_data
+    from unmask.tune.output import default_max_length
+    from unmask.tune.wish import TaskOptions, parse_task_type
 
-    wish = Wish(kind=kind_named(kind), choice=Choice.named(fields, label))
+    wish = TaskOptions(task_type=parse_task_type(kind), columns=ColumnChoice.parse(fields, label))
     low, high = _span(span)
-    view = View(low=low, high=high, grid=grid, rows=rows, map_rows=map_rows, directions=Directions(directions))
-    job = read_job(task, dev, wish, seed)
+    view = LandscapeConfig(
+        low=low, high=high, grid=grid, rows=rows, map_rows=map_rows, directions=Directions(directions)
+    )
+    job = load_task_data(task, dev, wish, seed)
 
-    from unmask.cli.landscaping import Landscaping, read_second
-    from unmask.export.source import open_source
-    from unmask.train.run import run_here
-    from unmask.tune.tuning import Settings, Tuning, fitting_length
+    from unmask.cli.landscaping import LandscapeStudy, read_second_axis
+    from unmask.export.source import open_model
+    from unmask.train.run import default_run_config
+    from unmask.tune.tuning import FineTune, FineTuneSettings, choose_max_length
 
-    other = read_second(second or str(seed + 1), job, wish, seed)
-    opened = open_source(source)
-    longest = fitting_length(opened.model, length, usual_length(job.output.kind))
-    how = Settings(epochs=epochs, rate=rate, batch=batch, length=longest, seed=seed)
-    run = replace(run_here(device, precision), keep=1, trials=points)
-    tuning = Tuning(job, opened.model, opened.tokenizer, how, opened.name)
-    Landscaping(tuning, other, view, run, out).work()
+    other = read_second_axis(second or str(seed + 1), job, wish, seed)
+    opened = open_model(source)
+    longest = choose_max_length(opened.model, length, default_max_length(job.task.task_type))
+    how = FineTuneSettings(epochs=epochs, lr=rate, batch_size=batch, max_length=longest, seed=seed)
+    run = replace(default_run_config(device, precision), keep_checkpoints=1, num_evals=points)
+    tuning = FineTune(job, opened.model, opened.tokenizer, how, opened.name)
+    LandscapeStudy(tuning, other, view, run, out).execute()
 
 
 def _span(written: str) -> tuple[float, float]:

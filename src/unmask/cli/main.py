@@ -100,36 +100,36 @@ def main() -> None:
     try:
         app()
     except UserError as error:
-        _refuse(str(error))
+        _print_error(str(error))
     except BrokenPipeError:
         sys.exit(0)
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
-        _refuse(_full(error))
+        _print_error(_disk_full_text(error))
 
 
-def _full(error: OSError) -> str:
+def _disk_full_text(error: OSError) -> str:
     """Which disk is full. A file that could not be made has a name; what is shown has none."""
-    from unmask.shards.files import Kept
+    from unmask.shards.files import DiskFullAdvice
 
     if error.filename is not None:
-        return f"The disk under {error.filename} is full. {Kept.FINISHED}"
-    _drop(sys.stdout)
+        return f"The disk under {error.filename} is full. {DiskFullAdvice.FINISHED}"
+    _discard_output(sys.stdout)
     return "The disk that the output is written to is full: free some space, or show it here."
 
 
-def _refuse(sentence: str) -> NoReturn:
+def _print_error(sentence: str) -> NoReturn:
     """Say why nothing more is done, to whoever can still be told."""
     try:
         sys.stderr.write(f"unmask: {sentence}\n")
         sys.stderr.flush()
     except OSError:
-        _drop(sys.stderr)
+        _discard_output(sys.stderr)
     sys.exit(2)
 
 
-def _drop(stream: TextIO) -> None:
+def _discard_output(stream: TextIO) -> None:
     """What is left to be written there can go nowhere, and must not fail once more when Python ends."""
     with Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), stream.fileno())

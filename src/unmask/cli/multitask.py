@@ -64,25 +64,27 @@ def multitask(
 
     declared = read_tasks(tasks, seed)
 
-    from unmask.cli.multitasking import work
-    from unmask.export.source import open_source
-    from unmask.train.processes import joined
-    from unmask.train.run import run_here
-    from unmask.tune.many_course import Order
-    from unmask.tune.many_tuning import Mover, Together
-    from unmask.tune.start import Origin
-    from unmask.tune.tuning import Settings, fitting_length
+    from unmask.cli.multitasking import finetune_tasks
+    from unmask.export.source import open_model
+    from unmask.train.processes import init_distributed
+    from unmask.train.run import default_run_config
+    from unmask.tune.many_course import TaskOrder
+    from unmask.tune.many_tuning import MultiTaskFineTune, OptimizerName
+    from unmask.tune.start import StartFrom
+    from unmask.tune.tuning import FineTuneSettings, choose_max_length
 
-    opened = open_source(source)
-    how = Settings(
+    opened = open_model(source)
+    how = FineTuneSettings(
         epochs=epochs,
-        rate=rate,
-        batch=batch,
-        length=fitting_length(opened.model, length),
+        lr=rate,
+        batch_size=batch,
+        max_length=choose_max_length(opened.model, length),
         seed=seed,
-        start=Origin.SCRATCH if from_scratch else Origin.PRETRAINED,
+        start=StartFrom.SCRATCH if from_scratch else StartFrom.PRETRAINED,
     )
-    run = replace(run_here(device, precision, graphs, plain), keep=1, trials=max(1, round(epochs)))
-    together = Together(declared, opened.model, opened.tokenizer, how, opened.name, Order(order), Mover(optimiser))
-    with joined(run.device) as processes:
-        work(together, then_each, run, processes, out)
+    run = replace(default_run_config(device, precision, graphs, plain), keep_checkpoints=1, num_evals=max(1, round(epochs)))
+    together = MultiTaskFineTune(
+        declared, opened.model, opened.tokenizer, how, opened.name, TaskOrder(order), OptimizerName(optimiser)
+    )
+    with init_distributed(run.device) as processes:
+        finetune_tasks(together, then_each, run, processes, out)

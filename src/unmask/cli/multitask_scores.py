@@ -11,14 +11,14 @@ from pathlib import Path
 
 from rich.table import Table
 
-from unmask.cli.terminal import console, say
-from unmask.evaluate.metrics import NAMES
-from unmask.train.folder import finished
-from unmask.tune.many_file import Task
+from unmask.cli.terminal import console, print_line
+from unmask.evaluate.metrics import METRIC_NAMES
+from unmask.train.folder import is_finished
+from unmask.tune.many_file import TaskEntry
 from unmask.tune.saved import read_task
 
 
-def show(out: Path, tasks: Sequence[Task], each: Path) -> None:
+def print_scores(out: Path, tasks: Sequence[TaskEntry], each: Path) -> None:
     """Print the scores of all tasks, together and, where that was done, then alone."""
     shown = [_line(out / task.name, each / task.name, task) for task in tasks]
     columns = min(len(values) for _, values in shown)  # a stop may have left some tasks without the second
@@ -28,23 +28,23 @@ def show(out: Path, tasks: Sequence[Task], each: Path) -> None:
     for name in ("rows", "judged by", *("together", "then alone")[:columns]):
         table.add_column(name, justify="right")
     for facts, values in shown:
-        table.add_row(*facts, *map(_told, values[:columns]))
+        table.add_row(*facts, *map(_format_score, values[:columns]))
     if len(tasks) > 1:
         means = [sum(values[place] for _, values in shown) / len(shown) for place in range(columns)]
-        table.add_row("mean", "", "", "", "", *map(_told, means))
+        table.add_row("mean", "", "", "", "", *map(_format_score, means))
     console().print(table)
-    say(f"The trunk is in {out / 'trunk'}, and each task in its own folder: {out / tasks[0].name}.")
+    print_line(f"The trunk is in {out / 'trunk'}, and each task in its own folder: {out / tasks[0].name}.")
 
 
-def _line(folder: Path, alone: Path, task: Task) -> tuple[list[str], list[float]]:
+def _line(folder: Path, alone: Path, task: TaskEntry) -> tuple[list[str], list[float]]:
     """The facts about a task, and its score together and then alone."""
     said = read_task(folder)
     metric, rows = said["metric"], said["rows"]
-    facts = [task.name, said["kind"], NAMES[metric], f"{rows['learned']:,}", f"{rows['judged']:,}"]
-    found = [said, *([read_task(alone)] if finished(alone) else [])]
+    facts = [task.name, said["kind"], METRIC_NAMES[metric], f"{rows['learned']:,}", f"{rows['judged']:,}"]
+    found = [said, *([read_task(alone)] if is_finished(alone) else [])]
     scores = [one["metrics"][metric] for one in found]
     return facts, [math.nan if score is None else float(score) for score in scores]
 
 
-def _told(value: float) -> str:
+def _format_score(value: float) -> str:
     return f"{value:.4f}" if math.isfinite(value) else "none"

@@ -12,94 +12,105 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
-from unmask.cli.multitask_scores import show
+from unmask.cli.multitask_scores import print_scores
 from unmask.cli.progress import progress
-from unmask.cli.terminal import interruptible, say
-from unmask.cli.watching import counting
+from unmask.cli.terminal import explain_interrupt, print_line
+from unmask.cli.watching import step_counter
 from unmask.errors import InputError
-from unmask.evaluate.metrics import NAMES
+from unmask.evaluate.metrics import METRIC_NAMES
 from unmask.evaluate.scoring import scores
-from unmask.export.tuned import open_tuned
-from unmask.train.checkpoint import CHECKPOINTS, discard
-from unmask.train.folder import begin, check, finish, finished, hold
-from unmask.train.learner import Learner
-from unmask.train.processes import Processes
-from unmask.train.record import Line
-from unmask.train.run import Run
-from unmask.tune.course import Labelled
-from unmask.tune.many_course import Many
-from unmask.tune.many_file import Task
-from unmask.tune.many_saved import TRUNK, save_head, save_trunk
-from unmask.tune.many_tuning import Together, trunk_of
-from unmask.tune.saved import Root, finite, save_answers, save_tuned
-from unmask.tune.tuning import digest_of
+from unmask.export.tuned import open_finetuned
+from unmask.train.checkpoint import CHECKPOINTS, remove_atomically
+from unmask.train.folder import check_same_run, is_finished, lock_run, mark_finished, start_or_resume
+from unmask.train.learner import MultiHeadModel
+from unmask.train.processes import DistContext
+from unmask.train.record import LogLine
+from unmask.train.run import RunConfig
+from unmask.tune.course import EpochBatches
+from unmask.tune.many_course import MultiTaskBatches
+from unmask.tune.many_file import TaskEntry
+from unmask.tune.many_saved import ENCODER_FOLDER, save_encoder, save_head
+from unmask.tune.many_tuning import MultiTaskFineTune, encoder_only
+from unmask.tune.saved import BaseModelRef, nan_to_null, save_finetuned, save_predictions
+from unmask.tune.tuning import model_digest
 
 EACH = "each"
 """The folder of what was tuned alone afterwards."""
-Keep: TypeAlias = Callable[[Together, Learner, Many, Path], dict[str, object]]
+SaveFunction: TypeAlias = Callable[[MultiTaskFineTune, MultiHeadModel, MultiTaskBatches, Path], dict[str, object]]
 """Saves what was learned in a folder, and returns the scores by task."""
 
 
-def work(together: Together, then_each: float, run: Run, processes: Processes, out: Path) -> None:
+def finetune_tasks(
+    finetune: MultiTaskFineTune, then_each: float, run: RunConfig, processes: DistContext, out: Path
+) -> None:
     """Tune all tasks together, then each alone if that is wished for. The first process speaks and saves for all."""
-    for task in together.tasks:
-        if task.metric and task.metric not in NAMES:
-            raise InputError(f"Task {task.name!r}: there is no score {task.metric!r}; known are {', '.join(NAMES)}.")
-    with interruptible(out) if processes.leads else nullcontext():
-        carry_out(together, run, processes, out, _keep_shared)
-        for task in together.tasks if then_each else ():
-            processes.wait()  # until the folder is there for all
-            alone = together.then(task, open_tuned(out / task.name), then_each)
-            once = replace(run, trials=max(1, round(then_each)))
-            carry_out(alone, once, processes, out / EACH / task.name, _keep_whole)
-        if processes.leads:
-            show(out, together.tasks, out / EACH)
+    for task in finetune.tasks:
+        if task.metric and task.metric not in METRIC_NAMES:
+            raise InputError(
+                f"Task {task.name!r}: there is no score {task.metric!r}; known are {', '.join(METRIC_NAMES)}."
+            )
+    with explain_interrupt(out) if processes.is_main else nullcontext():
+        run_if_unfinished(finetune, run, processes, out, _save_shared)
+        for task in finetune.tasks if then_each else ():
+            processes.barrier()  # until the folder is there for all
+            alone = finetune.continue_with(task, open_finetuned(out / task.name), then_each)
+            once = replace(run, num_evals=max(1, round(then_each)))
+            run_if_unfinished(alone, once, processes, out / EACH / task.name, _save_single)
+        if processes.is_main:
+            print_scores(out, finetune.tasks, out / EACH)
 
 
-def carry_out(together: Together, run: Run, processes: Processes, folder: Path, keep: Keep) -> None:
+def run_if_unfinished(
+    finetune: MultiTaskFineTune, run: RunConfig, processes: DistContext, folder: Path, save: SaveFunction
+) -> None:
     """One run in a folder that nobody else writes to, unless it is finished already."""
-    if not processes.leads:
-        if not finished(folder):
-            course = together.lay_out()
-            processes.wait()
-            together.train(course, run, processes, folder)
+    if not processes.is_main:
+        if not is_finished(folder):
+            course = finetune.encode()
+            processes.barrier()
+            finetune.train(course, run, processes, folder)
         return
-    with hold(folder):
-        description = together.describe()
-        check(folder, description)
-        if finished(folder):
-            say(f"{folder} is tuned already.", beside=True)
+    with lock_run(folder):
+        description = finetune.describe()
+        check_same_run(folder, description)
+        if is_finished(folder):
+            print_line(f"{folder} is tuned already.", stderr=True)
         else:
-            course = _lay_out(together)
-            begin(folder, description)  # only now: a row that cannot be encoded leaves no folder behind
-            processes.wait()
-            learner = _train(together, course, run, processes, folder)
-            finish(folder, {"metrics": keep(together, learner, course, folder)})
+            course = _encode(finetune)
+            start_or_resume(folder, description)  # only now: a row that cannot be encoded leaves no folder behind
+            processes.barrier()
+            learner = _train(finetune, course, run, processes, folder)
+            mark_finished(folder, {"metrics": save(finetune, learner, course, folder)})
         if (folder / CHECKPOINTS).is_dir():
-            discard(folder / CHECKPOINTS)  # what is finished is in its own files
+            remove_atomically(folder / CHECKPOINTS)  # what is finished is in its own files
 
 
-def _lay_out(together: Together) -> Many:
+def _encode(together: MultiTaskFineTune) -> MultiTaskBatches:
     """Say what was read, encode the questions, and say how many were too long."""
     for task in together.tasks if not together.heads else ():  # who goes on has heard it
-        for sentence in task.job.told:
-            say(f"{task.name}: {sentence}", beside=True)
-    total = sum(len(task.job.learned) + len(task.job.judged) for task in together.tasks)
+        for sentence in task.data.notes:
+            print_line(f"{task.name}: {sentence}", stderr=True)
+    total = sum(len(task.data.train) + len(task.data.dev) for task in together.tasks)
     with progress("encoding", total) as tick:
-        course = together.lay_out(tick)
+        course = together.encode(tick)
     for part in course.parts:
-        if _cut(part):
-            say(f"{part.place}: {_cut(part):,} rows have more than {part.length} tokens; their ends were cut off", True)
+        if _truncation_note(part):
+            print_line(
+                f"{part.task_name}: {_truncation_note(part):,} rows have more than {part.max_length} tokens; their ends were cut off",
+                True,
+            )
     return course
 
 
-def _train(together: Together, course: Many, run: Run, processes: Processes, folder: Path) -> Learner:
+def _train(
+    together: MultiTaskFineTune, course: MultiTaskBatches, run: RunConfig, processes: DistContext, folder: Path
+) -> MultiHeadModel:
     names = ", ".join(task.name for task in together.tasks)
-    with progress(f"tuning {together.source}: {names}", course.steps) as tick:
-        return together.train(course, run, processes, folder, [counting(tick, remark)])
+    with progress(f"tuning {together.source}: {names}", course.num_steps) as tick:
+        return together.train(course, run, processes, folder, [step_counter(tick, format_remark)])
 
 
-def remark(line: Line) -> str:
+def format_remark(line: LogLine) -> str:
     """What a line of the record says, in a few words that fit beside a bar."""
     losses = line.get("loss", {})
     if line["kind"] == "trial":
@@ -107,42 +118,48 @@ def remark(line: Line) -> str:
     return ", ".join(f"{name} {loss:.3f}" for name, loss in losses.items())
 
 
-def _keep_shared(together: Together, learner: Learner, course: Many, folder: Path) -> dict[str, object]:
+def _save_shared(
+    together: MultiTaskFineTune, learner: MultiHeadModel, course: MultiTaskBatches, folder: Path
+) -> dict[str, object]:
     """The trunk once, and a folder for the head of each task."""
-    trunk = trunk_of(learner)
+    trunk = encoder_only(learner)
     found: dict[str, object] = {}
-    save_trunk(trunk, together.tokenizer, folder / TRUNK, {"source": together.source})
+    save_encoder(trunk, together.tokenizer, folder / ENCODER_FOLDER, {"source": together.source})
     for task, part in zip(together.tasks, course.parts, strict=True):
-        facts = _judge(together, learner, task, part, folder / task.name)
-        save_head(together.tuned(learner, task), folder / task.name, trunk, facts)
+        facts = _evaluate(together, learner, task, part, folder / task.name)
+        save_head(together.finetuned_task(learner, task), folder / task.name, trunk, facts)
         found[task.name] = facts["metrics"]
     return found
 
 
-def _keep_whole(together: Together, learner: Learner, course: Many, folder: Path) -> dict[str, object]:
+def _save_single(
+    together: MultiTaskFineTune, learner: MultiHeadModel, course: MultiTaskBatches, folder: Path
+) -> dict[str, object]:
     """The one task as `unmask tune` would leave it."""
     (task,), (part,) = together.tasks, course.parts
-    facts = _judge(together, learner, task, part, folder)
-    root = Root(TRUNK, f"../../{TRUNK}", digest_of(together.model))
-    save_tuned(together.tuned(learner, task), folder, root, facts)
+    facts = _evaluate(together, learner, task, part, folder)
+    root = BaseModelRef(ENCODER_FOLDER, f"../../{ENCODER_FOLDER}", model_digest(together.model))
+    save_finetuned(together.finetuned_task(learner, task), folder, root, facts)
     return {task.name: facts["metrics"]}
 
 
-def _judge(together: Together, learner: Learner, task: Task, part: Labelled, folder: Path) -> dict[str, object]:
+def _evaluate(
+    together: MultiTaskFineTune, learner: MultiHeadModel, task: TaskEntry, part: EpochBatches, folder: Path
+) -> dict[str, object]:
     """Let a task be answered, write the answers, and return what is known about it."""
-    job = task.job
+    job = task.data
     folder.mkdir(exist_ok=True)
-    answers = job.output.answer(learner, job.judged, part.judged)
-    save_answers(folder, job.judged, answers)
-    found = scores(job.output, job.judged, answers)
+    answers = job.task.predict(learner, job.dev, part.dev)
+    save_predictions(folder, job.dev, answers)
+    found = scores(job.task, job.dev, answers)
     return {
-        "metrics": finite(found),
+        "metrics": nan_to_null(found),
         "metric": task.metric if task.metric in found else next(iter(found)),
         "source": together.source,
         "settings": together.describe()["settings"],
-        "rows": {"learned": len(job.learned), "judged": len(job.judged), "cut": _cut(part)},
+        "rows": {"learned": len(job.train), "judged": len(job.dev), "cut": _truncation_note(part)},
     }
 
 
-def _cut(part: Labelled) -> int:
-    return part.learned.rows.cut + part.judged.rows.cut
+def _truncation_note(part: EpochBatches) -> int:
+    return part.train.rows.num_truncated + part.dev.rows.num_truncated

@@ -35,30 +35,30 @@ def predict(
     """
     import json
 
-    from unmask.cli.terminal import say
+    from unmask.cli.terminal import print_line
     from unmask.errors import InputError
-    from unmask.export.tuned import open_tuned
+    from unmask.export.tuned import open_finetuned
     from unmask.shards.files import write_text
-    from unmask.train.run import choose_device
-    from unmask.tune.job import read
+    from unmask.train.run import pick_device
+    from unmask.tune.job import read_examples
 
     if out is not None and out.suffix not in (".jsonl", ".tsv", ".json"):
         raise InputError(f"--out {out}: the name should end with .jsonl, .tsv or .json, which says how to write.")
-    answers = open_tuned(tuned, network)
-    answers.learner.to(choose_device(device))
-    sheet = read(questions, answers.output.kind, answers.choice, truths=False)
-    asked = [question.line() for question in sheet.questions]
-    said = [answer.line() for answer in answers.answer(sheet)]
+    answers = open_finetuned(tuned, network)
+    answers.learner.to(pick_device(device))
+    sheet = read_examples(questions, answers.task.task_type, answers.columns, truths=False)
+    asked = [question.line() for question in sheet.examples]
+    said = [answer.to_json() for answer in answers.predict(sheet)]
     if out is None:
         for row, line in zip(asked, said, strict=True):
-            say(json.dumps({**row, **line}, ensure_ascii=False))
+            print_line(json.dumps({**row, **line}, ensure_ascii=False))
         return
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_text(out, _written(out.suffix, asked, said))
-    say(f"{len(said):,} answers are in {out}.", beside=True)
+    write_text(out, _format_predictions(out.suffix, asked, said))
+    print_line(f"{len(said):,} answers are in {out}.", stderr=True)
 
 
-def _written(form: str, asked: Sequence[Mapping[str, object]], said: Sequence[Mapping[str, object]]) -> str:
+def _format_predictions(form: str, asked: Sequence[Mapping[str, object]], said: Sequence[Mapping[str, object]]) -> str:
     """All answers in one of the three forms."""
     import json
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from unmask.cli.wishes import Wishes
+    from unmask.cli.wishes import PrepareOptions
     from unmask.shards.manifest import Manifest
     from unmask.tokenize.tokenizer import Tokenizer
 
@@ -59,23 +59,23 @@ def prepare(
     """
     import os
 
-    from unmask.shards.engine import warm_up
+    from unmask.shards.engine import preload_workers
 
     processes = processes or os.cpu_count() or 1
-    warm_up("unmask.shards.writer", processes)  # the workers load while the rest of this command does
+    preload_workers("unmask.shards.writer", processes)  # the workers load while the rest of this command does
 
     from unmask.cli.inputs import dialogue_files
-    from unmask.cli.wishes import Wishes
+    from unmask.cli.wishes import PrepareOptions
 
     talks = dialogue_files(dialogues or [])
-    wishes = Wishes(
+    wishes = PrepareOptions(
         member=for_,
         tokenizer=tokenizer,
         extend=extend,
         vocabulary=vocabulary,
         vocab_size=vocab_size or 0,
-        sentinels=sentinels,
-        layers=tuple(part.strip() for part in layers.split(",") if part.strip()),
+        num_sentinels=sentinels,
+        units=tuple(part.strip() for part in layers.split(",") if part.strip()),
         field=field,
         one_line=layout == "line",
         entities_field=entities_field,
@@ -83,81 +83,81 @@ def prepare(
         terms=tuple(terms or ()),
         phrases=phrases,
         dialogues=tuple(talks),
-        near_duplicates=near_duplicates,
-        shortest=shortest,
+        near_duplicate_threshold=near_duplicates,
+        min_chars=shortest,
     )
     run([*corpus, *map(str, talks)], out, wishes, processes)
 
 
-def run(corpus: list[str], out: Path, wishes: Wishes, processes: int) -> Manifest:
+def run(corpus: list[str], out: Path, options: PrepareOptions, processes: int) -> Manifest:
     """Prepare, with progress and a summary."""
-    from unmask.cli.inputs import spelled_out, stored
-    from unmask.cli.summary import summary
-    from unmask.cli.terminal import interruptible, say
-    from unmask.shards.claim import begin, begun, hold
+    from unmask.cli.inputs import expand_inputs, store_stdin
+    from unmask.cli.summary import print_summary
+    from unmask.cli.terminal import explain_interrupt, print_line
+    from unmask.shards.claim import is_started, lock_corpus, start_or_resume
     from unmask.shards.manifest import Manifest
-    from unmask.shards.prepare import require_text
+    from unmask.shards.prepare import check_not_empty
 
-    settings = wishes.describe()
-    named = spelled_out(corpus, out)
-    with hold(out), interruptible(out):
-        sources = stored(named, out)
-        if not begun(out):
-            require_text(sources, wishes.collecting)
-        if begin(out, sources, settings):
-            say(f"{out} is prepared already.", beside=True)
+    settings = options.describe()
+    named = expand_inputs(corpus, out)
+    with lock_corpus(out), explain_interrupt(out):
+        sources = store_stdin(named, out)
+        if not is_started(out):
+            check_not_empty(sources, options.collect_config)
+        if start_or_resume(out, sources, settings):
+            print_line(f"{out} is prepared already.", stderr=True)
             manifest = Manifest.load(out)
         else:
-            manifest = _work(sources, out, wishes, processes)
-    summary(manifest, out, 0 if wishes.tokenizer else wishes.spec.size)
-    if wishes.misses_dialogues:
-        say(
-            f"note: {wishes.member} also learns from conversations, and none were given. Prepare again with "
-            f"--dialogues FILE, or train without them: unmask pretrain {wishes.member}:text",
-            beside=True,
+            manifest = _prepare(sources, out, options, processes)
+    print_summary(manifest, out, 0 if options.tokenizer else options.trainer.size)
+    if options.misses_dialogues:
+        print_line(
+            f"note: {options.member} also learns from conversations, and none were given. Prepare again with "
+            f"--dialogues FILE, or train without them: unmask pretrain {options.member}:text",
+            stderr=True,
         )
     return manifest
 
 
-def _work(sources: list[str], out: Path, wishes: Wishes, processes: int) -> Manifest:
+def _prepare(sources: list[str], out: Path, wishes: PrepareOptions, processes: int) -> Manifest:
     from unmask.cli.progress import progress
-    from unmask.cli.summary import left_out
-    from unmask.shards.prepare import Progress, prepare
+    from unmask.cli.summary import report_dropped
+    from unmask.shards.prepare import PrepareProgress, prepare
     from unmask.text.sources import total_bytes
 
     trained = _tokenizer(sources, out, wishes)
-    wishes.keep_lists(out)
-    how = wishes.preparing(sources, out)
+    wishes.save_lists(out)
+    how = wishes.prepare_config(sources, out)
     with progress("preparing", total_bytes(sources)) as tick:
 
-        def tell(now: Progress) -> None:
+        def tell(now: PrepareProgress) -> None:
             tick(now.position, f"{now.counts.tokens / 1e6:.1f} M tokens")
 
         manifest, tally = prepare(sources, out, how, trained, processes, tell)
-    left_out(tally, out)
+    report_dropped(tally, out)
     return manifest
 
 
-def _tokenizer(sources: list[str], out: Path, wishes: Wishes) -> Tokenizer:
+def _tokenizer(sources: list[str], out: Path, wishes: PrepareOptions) -> Tokenizer:
     """The given tokenizer, the one trained before an interruption, or a new one."""
     from unmask.cli.progress import progress
     from unmask.shards.files import write_json, write_text
-    from unmask.shards.learn import sample, texts
+    from unmask.shards.learn import lines_of, sample_documents
     from unmask.text.sources import total_bytes
-    from unmask.tokenize.extend import Extended
+    from unmask.tokenize.extend import ExtendedTokenizer
     from unmask.tokenize.tokenizer import Tokenizer
-    from unmask.tokenize.train import train
+    from unmask.tokenize.train import train_tokenizer
 
     path = out / "tokenizer.json"
     if not path.exists():
         given = wishes.given_tokenizer
-        if isinstance(given, Extended):
-            write_json(out / "extended.json", {str(new): list(old) for new, old in given.pieces.items()})
+        if isinstance(given, ExtendedTokenizer):
+            write_json(out / "extended.json", {str(new): list(old) for new, old in given.old_pieces.items()})
             made = given.tokenizer
         elif given is not None:
             made = given
         else:
-            with progress(f"learning a vocabulary ({wishes.spec.size:,} entries)", total_bytes(sources)) as tick:
-                made = train(wishes.spec, texts(sample(sources, wishes.collecting, tick)))
+            with progress(f"learning a vocabulary ({wishes.trainer.size:,} entries)", total_bytes(sources)) as tick:
+                made = train_tokenizer(wishes.trainer, lines_of(sample_documents(sources, wishes.collect_config, tick)))
         write_text(path, made.pipeline.to_str(pretty=True))
     return Tokenizer.load(path)

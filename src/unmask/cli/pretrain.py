@@ -66,37 +66,37 @@ def pretrain(
 
         torchrun --nproc-per-node 2 -m unmask pretrain bert --size small --data data/ --out runs/two --steps 1000
     """
-    from unmask.cli.pretrain_parts import Wish
-    from unmask.cli.pretraining import Logistics, run
+    from unmask.cli.pretrain_parts import PretrainRequest
+    from unmask.cli.pretraining import RunOptions, run
 
     run(
-        Wish(
+        PretrainRequest(
             member=member,
             size=size,
             changes=tuple(set_ or ()),
-            batch=batch,
-            rate=rate,
+            batch_size=batch,
+            lr=rate,
             short=short,
             data=data,
-            start=from_,
+            init_from=from_,
             seed=seed,
-            held_out=held_out,
+            heldout_fraction=held_out,
             steps=steps,
             tokens=tokens,
             hours=hours,
             flops=flops,
         ),
-        Logistics(
+        RunOptions(
             out=out,
             device=device,
             precision=precision,
-            micro=micro_tokens or 0,
+            microbatch_tokens=micro_tokens or 0,
             compile=compile_,
-            graphs=graphs,
-            plain=plain,
-            trials=trials,
-            keep=keep,
-            save_minutes=save_minutes,
+            cuda_graphs=graphs,
+            no_kernels=plain,
+            num_evals=trials,
+            keep_checkpoints=keep,
+            save_every_minutes=save_minutes,
             tensorboard=tensorboard,
             dry_run=dry_run,
         ),

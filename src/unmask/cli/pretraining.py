@@ -12,143 +12,147 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from unmask.cli.pretrain_parts import Pretraining, Wish
-from unmask.cli.terminal import interruptible, say
-from unmask.cli.watching import show_estimate, show_start, show_summary, watching
-from unmask.nets.held import held_bytes
-from unmask.objectives.guess import networks_of
+from unmask.cli.pretrain_parts import PretrainRequest, PretrainSetup
+from unmask.cli.terminal import explain_interrupt, print_line
+from unmask.cli.watching import print_estimate, print_start, print_summary, training_listeners
+from unmask.nets.held import activation_bytes
+from unmask.objectives.guess import all_networks
 from unmask.shards.files import write_text
 from unmask.tasks import Recipe
-from unmask.train.checkpoint import CHECKPOINTS, checkpoints
-from unmask.train.estimate import estimate
-from unmask.train.folder import NEW, begin, check, finish, finished, hold
+from unmask.train.checkpoint import CHECKPOINTS, list_checkpoints
+from unmask.train.estimate import estimate_cost
+from unmask.train.folder import NEW_FOLDER_ADVICE, check_same_run, is_finished, lock_run, mark_finished, start_or_resume
 from unmask.train.loop import train
-from unmask.train.processes import Processes, joined, world_size
+from unmask.train.processes import DistContext, init_distributed, world_size
 from unmask.train.record import Listener
-from unmask.train.run import Precision, Run, Switch, choose_micro, run_here
+from unmask.train.run import Precision, RunConfig, Switch, default_run_config, pick_microbatch
 
 _FEW = 1000
 """Fewer steps than this get a hint. Published runs have a hundred thousand and more."""
-_NEW = f"{NEW} (and --from to begin with its weights)"
+_NEW = f"{NEW_FOLDER_ADVICE} (and --from to begin with its weights)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Logistics:
+class RunOptions:
     """Where and how it is computed."""
 
     out: Path
     device: str
     precision: Literal["auto", "float32", "bfloat16"]
-    micro: int
+    microbatch_tokens: int
     """Most tokens in a micro-batch; 0: what suits the device."""
     compile: bool
-    graphs: Switch
-    plain: bool
-    trials: int
-    keep: int
-    save_minutes: float
+    cuda_graphs: Switch
+    no_kernels: bool
+    num_evals: int
+    keep_checkpoints: int
+    save_every_minutes: float
     tensorboard: bool
     dry_run: bool
 
-    def here(self, recipe: Recipe) -> Run:
+    def for_this_machine(self, recipe: Recipe) -> RunConfig:
         """The same with nothing left open, for the machine that is there."""
-        run = run_here(self.device, self.precision, self.graphs, self.plain)
-        run = replace(run, graphs=run.graphs and world_size() == 1)  # steps of several processes are not recorded
+        run = default_run_config(self.device, self.precision, self.cuda_graphs, self.no_kernels)
+        run = replace(run, cuda_graphs=run.cuda_graphs and world_size() == 1)  # steps of several processes are not recorded
         return replace(
             run,
-            micro=self.micro or suited_micro(recipe, replace(run, compile=self.compile)),
+            microbatch_tokens=self.microbatch_tokens or microbatch_for(recipe, replace(run, compile=self.compile)),
             compile=self.compile,
-            loader_process=run.graphs and run.device.type == "cuda",  # such steps may be shorter than their lessons
-            keep=self.keep,
-            save_minutes=self.save_minutes,
-            trials=self.trials,
+            batch_worker_process=run.cuda_graphs
+            and run.device.type == "cuda",  # such steps may be shorter than their lessons
+            keep_checkpoints=self.keep_checkpoints,
+            save_every_minutes=self.save_every_minutes,
+            num_evals=self.num_evals,
         )
 
 
-def run(wish: Wish, logistics: Logistics) -> None:
+def run(request: PretrainRequest, options: RunOptions) -> None:
     """Pre-train, with an estimate before, progress all along and a summary at the end."""
-    parts, out = Pretraining(wish), logistics.out
-    how = logistics.here(parts.recipe)
-    if wish.start:
-        say(f"reading the network in {wish.start} ...", beside=True)
-    if not logistics.dry_run:
-        check(out, parts.description(), _NEW)  # before the corpus is planned, which may take a while
-    with joined(how.device) as processes:
-        parts.course.check(processes.crew(how.micro))
-        if processes.leads and parts.drawn:
-            say(f"note: {wish.start} has no weights for: {', '.join(parts.drawn)}. These heads are drawn anew.", True)
-        if logistics.dry_run:
+    parts, out = PretrainSetup(request), options.out
+    how = options.for_this_machine(parts.recipe)
+    if request.init_from:
+        print_line(f"reading the network in {request.init_from} ...", stderr=True)
+    if not options.dry_run:
+        check_same_run(out, parts.description(), _NEW)  # before the corpus is planned, which may take a while
+    with init_distributed(how.device) as processes:
+        parts.batch_source.check(processes.rank_split(how.microbatch_tokens))
+        if processes.is_main and parts.heads_from_scratch:
+            print_line(
+                f"note: {request.init_from} has no weights for: {', '.join(parts.heads_from_scratch)}. These heads are drawn anew.",
+                True,
+            )
+        if options.dry_run:
             _estimate(parts, how, processes)
             return
-        with hold(out) if processes.leads else nullcontext(), interruptible(out):
-            _run(parts, how, processes, logistics)
+        with lock_run(out) if processes.is_main else nullcontext(), explain_interrupt(out):
+            _run(parts, how, processes, options)
 
 
-def suited_micro(recipe: Recipe, run: Run, sharing: int = 1) -> int:
+def microbatch_for(recipe: Recipe, run: RunConfig, num_sharing: int = 1) -> int:
     """How many tokens are computed at once by each of so many runs that share a device.
 
     Steps that are recorded have memory of their own, beside that of steps that come in a new shape.
     """
-    held = sum(held_bytes(trunk, run.kernels) for trunk in networks_of(recipe.trunk, recipe.objectives))
-    twice = (run.precision is Precision.FLOAT32, run.graphs)
-    return choose_micro(run.device, held * 2 ** sum(twice) * sharing)
+    held = sum(activation_bytes(trunk, run.uses_kernels) for trunk in all_networks(recipe.network, recipe.objectives))
+    twice = (run.precision is Precision.FLOAT32, run.cuda_graphs)
+    return pick_microbatch(run.device, held * 2 ** sum(twice) * num_sharing)
 
 
-def _run(parts: Pretraining, how: Run, processes: Processes, logistics: Logistics) -> None:
+def _run(parts: PretrainSetup, how: RunConfig, processes: DistContext, logistics: RunOptions) -> None:
     """Begin or go on, unless there is nothing left to do. The first process speaks and saves for all."""
     out = logistics.out
-    if processes.leads:
+    if processes.is_main:
         _begin(parts, out)
-    processes.wait()
-    if not finished(out):
+    processes.barrier()
+    if not is_finished(out):
         _train(parts, how, processes, logistics)
-    elif processes.leads:
-        say(f"{out} is finished already. To train further: --from {out} and a new --out.")
-    if processes.leads:
-        show_summary(out)
+    elif processes.is_main:
+        print_line(f"{out} is finished already. To train further: --from {out} and a new --out.")
+    if processes.is_main:
+        print_summary(out)
 
 
-def _begin(parts: Pretraining, out: Path) -> None:
+def _begin(parts: PretrainSetup, out: Path) -> None:
     """Say in the folder what is begun there, and keep the tokenizer with it."""
-    begin(out, parts.description(), _NEW)
+    start_or_resume(out, parts.description(), _NEW)
     if not (out / "tokenizer.json").exists():
-        write_text(out / "tokenizer.json", (parts.wish.data / "tokenizer.json").read_text(encoding="utf-8"))
+        write_text(out / "tokenizer.json", (parts.request.data / "tokenizer.json").read_text(encoding="utf-8"))
 
 
-def _train(parts: Pretraining, how: Run, processes: Processes, logistics: Logistics) -> None:
+def _train(parts: PretrainSetup, how: RunConfig, processes: DistContext, logistics: RunOptions) -> None:
     out = logistics.out
-    if not checkpoints(out / CHECKPOINTS):
+    if not list_checkpoints(out / CHECKPOINTS):
         _estimate(parts, how, processes)
-    with _shown(parts, processes, logistics) as listeners:
-        observers = [parts.samples] if parts.fills else []
-        state = train(parts.training, how, processes, out, listeners, observers)
-    processes.wait()
-    if processes.leads:
-        finish(out, state.describe())
+    with _listeners(parts, processes, logistics) as listeners:
+        observers = [parts.sample_fills] if parts.predicts_tokens else []
+        state = train(parts.training_spec, how, processes, out, listeners, observers)
+    processes.barrier()
+    if processes.is_main:
+        mark_finished(out, state.describe())
 
 
 @contextmanager
-def _shown(parts: Pretraining, processes: Processes, logistics: Logistics) -> Iterator[Sequence[Listener]]:
+def _listeners(parts: PretrainSetup, processes: DistContext, logistics: RunOptions) -> Iterator[Sequence[Listener]]:
     """What makes a person see the training, for the first process; the others are silent."""
-    if not processes.leads:
+    if not processes.is_main:
         yield ()
         return
-    show_start(parts.recipe, parts.corpus, parts.budget)
-    with watching(logistics.out, logistics.tensorboard) as listeners:
+    print_start(parts.recipe, parts.corpus, parts.budget)
+    with training_listeners(logistics.out, logistics.tensorboard) as listeners:
         yield listeners
 
 
-def _estimate(parts: Pretraining, how: Run, processes: Processes) -> None:
-    if processes.leads:
-        say("measuring a few steps ...", beside=True)
-    found = estimate(parts.training, how, processes, parts.probes())
-    if processes.leads:
-        show_estimate(found, how, parts.budget)
-        if parts.wish.flops is not None:
-            say(f"{parts.wish.flops:g} FLOPs are {parts.budget.told()} of this recipe.")
-        if found.steps < _FEW and not parts.wish.short:
-            say(
+def _estimate(parts: PretrainSetup, how: RunConfig, processes: DistContext) -> None:
+    if processes.is_main:
+        print_line("measuring a few steps ...", stderr=True)
+    found = estimate_cost(parts.training_spec, how, processes, parts.cost_probes())
+    if processes.is_main:
+        print_estimate(found, how, parts.budget)
+        if parts.request.flops is not None:
+            print_line(f"{parts.request.flops:g} FLOPs are {parts.budget.text()} of this recipe.")
+        if found.steps < _FEW and not parts.request.short:
+            print_line(
                 f"note: these are only about {found.steps:,.0f} steps, and published recipes are made for many "
                 "thousands. A run of minutes learns more with --short: see docs/training.md.",
-                beside=True,
+                stderr=True,
             )

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from unmask.cli.terminal import console, say
-from unmask.report.figures import lasted
+from unmask.cli.terminal import console, print_line
+from unmask.report.figures import format_duration
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _EVERY = 5.0
 
 
-class Tick(Protocol):
+class ProgressCallback(Protocol):
     """Says how far the work is, and one short remark."""
 
     def __call__(self, done: float, remark: str = "") -> None:
@@ -30,7 +30,7 @@ class Tick(Protocol):
 
 
 @contextmanager
-def progress(title: str, total: float) -> Iterator[Tick]:
+def progress(title: str, total: float) -> Iterator[ProgressCallback]:
     """Show how a piece of work goes on. Messages go to standard error, so that results can be piped."""
     if console(stderr=True).is_terminal:
         with _columns() as bars:
@@ -39,9 +39,9 @@ def progress(title: str, total: float) -> Iterator[Tick]:
             bar.fill()
         return
     began = time.monotonic()
-    say(f"{title} ...", beside=True)
+    print_line(f"{title} ...", stderr=True)
     yield _Lines(title, total)
-    say(f"{title}: done in {duration(time.monotonic() - began)}", beside=True)
+    print_line(f"{title}: done in {duration(time.monotonic() - began)}", stderr=True)
 
 
 class _Lines:
@@ -49,20 +49,20 @@ class _Lines:
 
     def __init__(self, title: str, total: float) -> None:
         self.title, self.total = title, total
-        self.first, self.began = 0.0, 0.0
+        self.first, self.started_at = 0.0, 0.0
         self.last = time.monotonic()
 
     def __call__(self, done: float, remark: str = "") -> None:
         now = time.monotonic()
-        if not self.began:
-            self.first, self.began = done, now
+        if not self.started_at:
+            self.first, self.started_at = done, now
         if now - self.last >= _EVERY:
             self.last = now
-            left = time_left(done - self.first, self.total - self.first, now - self.began)
-            say(f"{self.title}: {_percent(done, self.total)} {remark} {left}".rstrip(), beside=True)
+            left = time_left(done - self.first, self.total - self.first, now - self.started_at)
+            print_line(f"{self.title}: {_percent(done, self.total)} {remark} {left}".rstrip(), stderr=True)
 
     def note(self, sentence: str) -> None:
-        say(sentence, beside=True)
+        print_line(sentence, stderr=True)
 
 
 class _Bar:
@@ -71,15 +71,15 @@ class _Bar:
     def __init__(self, bars: Progress, title: str, total: float) -> None:
         self.bars, self.total = bars, total
         self.task = bars.add_task(title, total=total, remark="")
-        self.begun = False
+        self.is_started = False
 
     def __call__(self, done: float, remark: str = "") -> None:
-        if self.begun:
+        if self.is_started:
             self.bars.update(self.task, completed=done, remark=remark)
         else:
             # What was done before has no speed. (Rich counts in any number, and says so everywhere but here.)
             self.bars.reset(self.task, completed=done, remark=remark)  # type: ignore[arg-type]
-        self.begun = True
+        self.is_started = True
 
     def note(self, sentence: str) -> None:
         self.bars.console.print(sentence, markup=False, soft_wrap=True)
@@ -111,7 +111,7 @@ def time_left(done: float, total: float, seconds: float) -> str:
 
 def duration(seconds: float) -> str:
     """Seconds as a person says them, the same in a terminal as on a page."""
-    return lasted(seconds)
+    return format_duration(seconds)
 
 
 def _percent(done: float, total: float) -> str:

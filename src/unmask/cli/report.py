@@ -26,11 +26,11 @@ def report(
 
         unmask report runs/bert runs/wwm --out compared.html
     """
-    from unmask.cli.terminal import say
+    from unmask.cli.terminal import print_line
     from unmask.report.run_page import write_report
     from unmask.report.run_record import read_run
 
     records = [read_run(folder) for folder in dict.fromkeys(runs)]
     path = out or (records[0].folder if len(records) == 1 else Path()) / "report.html"
     write_report(records, path)
-    say(f"{path} is written; open it in any browser.")
+    print_line(f"{path} is written; open it in any browser.")

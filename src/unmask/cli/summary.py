@@ -11,40 +11,43 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-from unmask.cli.terminal import print_facts, print_place, say
-from unmask.shards.collect import Tally
+from unmask.cli.terminal import print_facts, print_line, print_path
+from unmask.shards.collect import DropCounts
 from unmask.shards.manifest import Manifest
-from unmask.text.reasons import Reason, counted
+from unmask.text.reasons import DropReason, format_drop_count
 from unmask.tokenize.tokenizer import Tokenizer
 
 _SHOWN = 3
 _MANY_UNKNOWN = 2.0
 """Per cent of the tokens."""
-_ORDINARY = {Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.NEAR_EMPTY}
+_ORDINARY = {DropReason.DUPLICATE, DropReason.NEAR_DUPLICATE, DropReason.NEAR_EMPTY}
 """Reasons that need no look at the file; they are counted in the summary."""
 
 
-def left_out(tally: Tally, out: Path) -> None:
+def report_dropped(tally: DropCounts, out: Path) -> None:
     """Name the first pieces that were left out for each reason that a person may want to mend."""
     by_reason = attrgetter("reason")
     for reason, pieces in groupby(sorted(tally.listed, key=by_reason), by_reason):
         if reason in _ORDINARY:
             continue
         for piece in list(pieces)[:_SHOWN]:
-            say(f"left out, {reason}: {piece.where}: {piece.detail}", beside=True)
+            print_line(f"left out, {reason}: {piece.where}: {piece.detail}", stderr=True)
         if tally.dropped[reason] > _SHOWN:
             rest = f"and {tally.dropped[reason] - _SHOWN:,} more; see {out / 'dropped.jsonl'}"
-            say(f"left out, {reason}: {rest}", beside=True)
+            print_line(f"left out, {reason}: {rest}", stderr=True)
 
 
-def summary(manifest: Manifest, out: Path, asked: int) -> None:
+def print_summary(manifest: Manifest, out: Path, requested_size: int) -> None:
     """Print what the corpus holds. `asked` is the size that the vocabulary should have had; 0 if it was given."""
     size = Tokenizer.load(out / "tokenizer.json").vocab.size
-    print_facts(_facts(manifest, size, asked))
-    print_place("corpus", out)
+    print_facts(_facts(manifest, size, requested_size))
+    print_path("corpus", out)
     unknown = _unknown(manifest)
     if unknown > _MANY_UNKNOWN:
-        say(f"note: {unknown:.1f} % of the tokens are unknown to this vocabulary. {_advice(size, asked)}", beside=True)
+        print_line(
+            f"note: {unknown:.1f} % of the tokens are unknown to this vocabulary. {_advice(size, requested_size)}",
+            stderr=True,
+        )
 
 
 def _advice(size: int, asked: int) -> str:
@@ -71,7 +74,7 @@ def _facts(manifest: Manifest, size: int, asked: int) -> Iterator[tuple[str, str
     yield "vocabulary", f"{size:,} entries{less}"
     yield "tokens", f"{counts.tokens:,} ({counts.characters:,} characters; {_unknown(manifest):.2f} % unknown)"
     for reason, number in manifest.dropped.items():
-        yield "left out", counted(number, reason)
+        yield "left out", format_drop_count(number, reason)
     for reason, number in manifest.changed.items():
         yield "taken out", f"{number:,} {reason}"
     yield "layers", ", ".join(manifest.layers)

@@ -28,9 +28,9 @@ def console(stderr: bool = False) -> Console:
     return Console(stderr=stderr, highlight=False, soft_wrap=False)
 
 
-def say(sentence: str, beside: bool = False) -> None:
+def print_line(sentence: str, stderr: bool = False) -> None:
     """Print a sentence as it stands; `beside` the output, on standard error, where results may be piped."""
-    console(stderr=beside).print(sentence, markup=False, soft_wrap=True)
+    console(stderr=stderr).print(sentence, markup=False, soft_wrap=True)
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:
@@ -45,7 +45,7 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     console().print(table)
 
 
-def print_place(what: str, where: Path) -> None:
+def print_path(what: str, where: Path) -> None:
     """One more fact: where the thing itself lies. The path is not broken, so that it can be copied."""
     from rich.text import Text
 
@@ -53,28 +53,30 @@ def print_place(what: str, where: Path) -> None:
 
 
 @contextmanager
-def interruptible(out: Path) -> Iterator[None]:
+def explain_interrupt(out: Path) -> Iterator[None]:
     """Say what Ctrl-C means for the work in a folder."""
     try:
         yield
     except KeyboardInterrupt:
-        say(f"\nunmask: stopped. What was finished is kept in {out}; the same command goes on from there.", beside=True)
+        print_line(
+            f"\nunmask: stopped. What was finished is kept in {out}; the same command goes on from there.", stderr=True
+        )
         raise
 
 
-def resolve(name: str, changes: list[str], size: str = "") -> Recipe:
+def resolve_member(name: str, changes: list[str], size: str = "") -> Recipe:
     """A member by name, perhaps in another size, with every `--set PATH=VALUE` applied at once."""
     from unmask.family import member
 
-    return changed(member(name, size), changes, "stages.0.length=256")
+    return apply_changes(member(name, size), changes, "stages.0.length=256")
 
 
-def changed(value: T, changes: list[str], example: str) -> T:
+def apply_changes(value: T, changes: list[str], example: str) -> T:
     """A recipe, or a part of one, with every `--set PATH=VALUE` applied at once."""
-    from unmask.codec import override_all
+    from unmask.codec import override_many
     from unmask.errors import RecipeError
 
     for change in changes:
         if "=" not in change:
             raise RecipeError(f"--set needs PATH=VALUE, such as {example}; found '{change}'.")
-    return override_all(value, [(path, text) for path, _, text in (change.partition("=") for change in changes)])
+    return override_many(value, [(path, text) for path, _, text in (change.partition("=") for change in changes)])

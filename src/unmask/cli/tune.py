@@ -127,28 +127,30 @@ def tune(
 
         unmask tune runs/bert --task names.conll --kind tag --policy adapter --width 32 --out names/
     """
-    from unmask.nets.reading import ReadOut
-    from unmask.tune.fields import Choice
-    from unmask.tune.job import read_job
-    from unmask.tune.manner import Manner, Version
-    from unmask.tune.output import usual_length
-    from unmask.tune.policies.choose import choose_policy
-    from unmask.tune.wish import Wish, check_options, kind_named
-    from unmask.use.beam_choice import Beam
+    from unmask.nets.reading import Pooling
+    from unmask.tune.fields import ColumnChoice
+    from unmask.tune.job import load_task_data
+    from unmask.tune.manner import DecoderKind, GenerationConfig
+    from unmask.tune.output import default_max_length
+    from unmask.tune.policies.choose import method_by_name
+    from unmask.tune.wish import TaskOptions, check_options, parse_task_type
+    from unmask.use.beam_choice import BeamSearch
 
-    wish = Wish(
-        kind=kind_named(kind),
-        choice=Choice.named(fields, label),
-        read=ReadOut(read or "first"),
+    wish = TaskOptions(
+        task_type=parse_task_type(kind),
+        columns=ColumnChoice.parse(fields, label),
+        pooling=Pooling(read or "first"),
         crf=crf,
-        legal=legal,
-        longest=longest,
-        most=candidates or 16,
-        manner=Manner(version=Version(version or "2"), search=Beam(width=beam or 4, most=most or 64)),
+        constrained_tags=legal,
+        max_answer_tokens=longest,
+        max_candidates=candidates or 16,
+        generation=GenerationConfig(
+            decoder=DecoderKind(version or "2"), beam_search=BeamSearch(num_beams=beam or 4, max_new_tokens=most or 64)
+        ),
     )
     given = {"decay": decay, "width": width, "blocks": blocks, "rank": rank, "move": move, "cache": cache}
-    moves = choose_policy(policy, {name: value for name, value in given.items() if value is not None})
-    job = read_job(task, dev, wish, seed)
+    moves = method_by_name(policy, {name: value for name, value in given.items() if value is not None})
+    job = load_task_data(task, dev, wish, seed)
     options: dict[str, object] = {
         "--read": read,
         "--crf": crf,
@@ -159,27 +161,27 @@ def tune(
         "--beam": beam,
         "--most": most,
     }
-    check_options(job.output.kind, {name: bool(value) for name, value in options.items()})
+    check_options(job.task.task_type, {name: bool(value) for name, value in options.items()})
 
-    from unmask.cli.tuning import work
-    from unmask.export.source import open_source
-    from unmask.train.processes import joined
-    from unmask.train.run import run_here
-    from unmask.tune.start import Origin, with_dropout
-    from unmask.tune.tuning import Settings, Tuning, fitting_length
+    from unmask.cli.tuning import finetune
+    from unmask.export.source import open_model
+    from unmask.train.processes import init_distributed
+    from unmask.train.run import default_run_config
+    from unmask.tune.start import StartFrom, with_dropout
+    from unmask.tune.tuning import FineTune, FineTuneSettings, choose_max_length
 
-    opened = open_source(source)
-    how = Settings(
+    opened = open_model(source)
+    how = FineTuneSettings(
         epochs=epochs,
-        rate=moves.usual_rate if rate is None else rate,
-        batch=batch,
-        length=fitting_length(opened.model, length, usual_length(job.output.kind)),
+        lr=moves.default_lr if rate is None else rate,
+        batch_size=batch,
+        max_length=choose_max_length(opened.model, length, default_max_length(job.task.task_type)),
         seed=seed,
-        start=Origin.SCRATCH if from_scratch else Origin.PRETRAINED,
-        beside=beside,
+        start=StartFrom.SCRATCH if from_scratch else StartFrom.PRETRAINED,
+        lm_weight=beside,
     )
-    run = replace(run_here(device, precision, graphs, plain), keep=1, trials=max(1, round(epochs)))
+    run = replace(default_run_config(device, precision, graphs, plain), keep_checkpoints=1, num_evals=max(1, round(epochs)))
     model = opened.model if dropout is None else with_dropout(opened.model, dropout)
-    tuning = Tuning(job, model, opened.tokenizer, how, opened.name, moves)
-    with joined(run.device) as processes:
-        work(tuning, run, processes, out, source)
+    tuning = FineTune(job, model, opened.tokenizer, how, opened.name, moves)
+    with init_distributed(run.device) as processes:
+        finetune(tuning, run, processes, out, source)

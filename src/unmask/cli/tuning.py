@@ -15,98 +15,119 @@ from typing import cast
 from rich.table import Table
 
 from unmask.cli.progress import progress
-from unmask.cli.terminal import console, interruptible, say
-from unmask.cli.watching import counting
-from unmask.evaluate.metrics import NAMES, told
-from unmask.evaluate.scoring import fit, floor, scores
-from unmask.nets.mix import LayerMix
-from unmask.train.checkpoint import CHECKPOINTS, discard
-from unmask.train.folder import begin, check, finish, finished, hold
-from unmask.train.processes import Processes
-from unmask.train.record import Line
-from unmask.train.run import Run
-from unmask.tune.asking_answers import SpanAnswer, save_submission
-from unmask.tune.course import Labelled
-from unmask.tune.job import Job
-from unmask.tune.outputs.span import Span
-from unmask.tune.policy import trained
-from unmask.tune.saved import PREDICTIONS, Root, Tuned, finite, read_task, save_answers, save_tuned
-from unmask.tune.tuning import Tuning, digest_of
+from unmask.cli.terminal import console, explain_interrupt, print_line
+from unmask.cli.watching import step_counter
+from unmask.evaluate.metrics import METRIC_NAMES, format_scores
+from unmask.evaluate.scoring import fit_thresholds, scores, trivial_baseline
+from unmask.nets.mix import ScalarMix
+from unmask.train.checkpoint import CHECKPOINTS, remove_atomically
+from unmask.train.folder import check_same_run, is_finished, lock_run, mark_finished, start_or_resume
+from unmask.train.processes import DistContext
+from unmask.train.record import LogLine
+from unmask.train.run import RunConfig
+from unmask.tune.asking_answers import QAPrediction, save_submission
+from unmask.tune.course import EpochBatches
+from unmask.tune.job import TaskData
+from unmask.tune.outputs.span import SpanQATask
+from unmask.tune.policy import count_trained
+from unmask.tune.saved import (
+    PREDICTIONS_FILE,
+    BaseModelRef,
+    FineTunedModel,
+    nan_to_null,
+    read_task,
+    save_finetuned,
+    save_predictions,
+)
+from unmask.tune.tuning import FineTune, model_digest
 
 
-def work(tuning: Tuning, run: Run, processes: Processes, out: Path, source: Path) -> None:
+def finetune(tuning: FineTune, run: RunConfig, processes: DistContext, out: Path, source: Path) -> None:
     """Tune in a folder that nobody else writes to. The first process speaks and saves for all."""
-    if not processes.leads:
-        _follow(tuning, run, processes, out)
+    if not processes.is_main:
+        _train_along(tuning, run, processes, out)
         return
-    with hold(out), interruptible(out):
+    with lock_run(out), explain_interrupt(out):
         description = tuning.describe()
-        check(out, description)
-        if finished(out):
-            say(f"{out} is tuned already.", beside=True)
+        check_same_run(out, description)
+        if is_finished(out):
+            print_line(f"{out} is tuned already.", stderr=True)
         else:
-            course = _lay_out(tuning)
-            begin(out, description)  # only now: a row that cannot be encoded leaves no folder behind
-            processes.wait()
+            course = _encode(tuning)
+            start_or_resume(out, description)  # only now: a row that cannot be encoded leaves no folder behind
+            processes.barrier()
             _train(tuning, course, run, processes, out, source)
-        _clear(out)
-        show(out, tuning.job)
+        _remove_checkpoints(out)
+        print_scores(out, tuning.data)
 
 
-def _follow(tuning: Tuning, run: Run, processes: Processes, out: Path) -> None:
+def _train_along(tuning: FineTune, run: RunConfig, processes: DistContext, out: Path) -> None:
     """What all processes but the first do: train along, unless there is nothing left to do."""
-    if not finished(out):
-        course = tuning.lay_out()
-        processes.wait()
+    if not is_finished(out):
+        course = tuning.encode()
+        processes.barrier()
         tuning.train(course, run, processes, out)
 
 
-def _train(tuning: Tuning, course: Labelled, run: Run, processes: Processes, out: Path, source: Path) -> None:
+def _train(
+    tuning: FineTune, course: EpochBatches, run: RunConfig, processes: DistContext, out: Path, source: Path
+) -> None:
     began = time.monotonic()
-    with progress(f"tuning {tuning.source} ({tuning.settings.start})", course.steps(tuning.settings.epochs)) as tick:
-        hear = counting(tick, Remark())
+    with progress(
+        f"tuning {tuning.source} ({tuning.settings.start})", course.num_steps(tuning.settings.epochs)
+    ) as tick:
+        hear = step_counter(tick, ProgressRemark())
         tuned = tuning.train(course, run, processes, out, [hear], lambda rows: tick(0, f"{rows:,} rows read"))
-    _finish(tuning, tuned, course, out, Root(tuning.source, str(source.resolve()), digest_of(tuning.model)), began)
+    _finish(
+        tuning,
+        tuned,
+        course,
+        out,
+        BaseModelRef(tuning.source, str(source.resolve()), model_digest(tuning.model)),
+        began,
+    )
 
 
-def _finish(tuning: Tuning, tuned: Tuned, course: Labelled, out: Path, root: Root, began: float) -> None:
+def _finish(
+    tuning: FineTune, tuned: FineTunedModel, course: EpochBatches, out: Path, root: BaseModelRef, began: float
+) -> None:
     """Let the network answer what it is judged by, and save it with its answers and scores."""
-    judged, learner, counts = tuning.job.judged, tuned.learner, trained(tuned.learner, tuning.policy)
-    output, answers = fit(tuned.output, judged, tuned.output.answer(learner, judged, course.judged))
+    judged, learner, counts = tuning.data.dev, tuned.learner, count_trained(tuned.learner, tuning.method)
+    output, answers = fit_thresholds(tuned.task, judged, tuned.task.predict(learner, judged, course.dev))
     found = scores(output, judged, answers)
     facts = {
-        "metrics": finite(found),
+        "metrics": nan_to_null(found),
         "metric": next(iter(found)),  # the one to compare by
-        "chance": finite(floor(output, tuning.job.learned, judged)),
+        "chance": nan_to_null(trivial_baseline(output, tuning.data.train, judged)),
         "source": tuning.source,
         "settings": tuning.describe()["settings"],
-        "parameters": {"trained": counts.moving, "all": counts.all},
+        "parameters": {"trained": counts.num_trained, "all": counts.num_total},
         "seconds": round(time.monotonic() - began, 1),
-        "rows": {"learned": len(tuning.job.learned), "judged": len(judged), "cut": _cut(course)},
+        "rows": {"learned": len(tuning.data.train), "judged": len(judged), "cut": _truncation_note(course)},
     }
-    save_answers(out, judged, answers)
-    if isinstance(output, Span):
-        save_submission(out, cast(Sequence[SpanAnswer], answers))
-    save_tuned(replace(tuned, output=output), out, root, facts)
-    layers = list(learner.mix.shares()) if isinstance(learner.mix, LayerMix) else []
-    finish(out, {"metrics": facts["metrics"], "layers": layers})
+    save_predictions(out, judged, answers)
+    if isinstance(output, SpanQATask):
+        save_submission(out, cast(Sequence[QAPrediction], answers))
+    save_finetuned(replace(tuned, task=output), out, root, facts)
+    layers = list(learner.layer_mix.layer_weights()) if isinstance(learner.layer_mix, ScalarMix) else []
+    mark_finished(out, {"metrics": facts["metrics"], "layers": layers})
 
 
-def _lay_out(tuning: Tuning) -> Labelled:
+def _encode(tuning: FineTune) -> EpochBatches:
     """Say what was read, encode the questions, and say how many were too long."""
-    for sentence in tuning.job.told:
-        say(sentence, beside=True)
-    with progress("encoding", len(tuning.job.learned) + len(tuning.job.judged)) as tick:
-        course = tuning.lay_out(tick)
-    rows = len(course.learned.rows) + len(course.judged.rows)
-    if _cut(course):
-        long = f"{_cut(course):,} of {rows:,} rows have more than {course.length} tokens; their ends were cut off"
-        say(long, beside=True)
-    for note in (*course.learned.notes, *course.judged.notes):
-        say(note, beside=True)
-    steps = course.steps(tuning.settings.epochs)
+    for sentence in tuning.data.notes:
+        print_line(sentence, stderr=True)
+    with progress("encoding", len(tuning.data.train) + len(tuning.data.dev)) as tick:
+        course = tuning.encode(tick)
+    rows = len(course.train.rows) + len(course.dev.rows)
+    if _truncation_note(course):
+        long = f"{_truncation_note(course):,} of {rows:,} rows have more than {course.max_length} tokens; their ends were cut off"
+        print_line(long, stderr=True)
+    for note in (*course.train.notes, *course.dev.notes):
+        print_line(note, stderr=True)
+    steps = course.num_steps(tuning.settings.epochs)
     few = "; so few teach little: try more --epochs" if steps < _FEW else ""
-    say(f"{steps:,} steps with {course.batch:,} questions each{few}", beside=True)
+    print_line(f"{steps:,} steps with {course.batch_size:,} questions each{few}", stderr=True)
     return course
 
 
@@ -114,47 +135,47 @@ _FEW = 50
 """Fewer steps than this get a hint."""
 
 
-def _cut(course: Labelled) -> int:
-    return course.learned.rows.cut + course.judged.rows.cut
+def _truncation_note(course: EpochBatches) -> int:
+    return course.train.rows.num_truncated + course.dev.rows.num_truncated
 
 
-class Remark:
+class ProgressRemark:
     """What the lines of a record say, in a few words: the loss now, and how the last trial went."""
 
     def __init__(self) -> None:
-        self.judged = ""
+        self.last_eval = ""
 
-    def __call__(self, line: Line) -> str:
+    def __call__(self, line: LogLine) -> str:
         """Hear a line."""
         loss = ", ".join(f"loss {value:.3f}" for value in line.get("loss", {}).values())
         if line["kind"] == "trial":
             right = max(line["right"].values())
-            self.judged = f"dev: {right:.1%} right" if right else f"dev: {loss}"
-            return self.judged
-        return ", ".join(filter(None, (loss, self.judged)))
+            self.last_eval = f"dev: {right:.1%} right" if right else f"dev: {loss}"
+            return self.last_eval
+        return ", ".join(filter(None, (loss, self.last_eval)))
 
 
-def show(out: Path, job: Job) -> None:
+def print_scores(out: Path, job: TaskData) -> None:
     """Print the scores of a finished folder."""
     found = read_task(out)
     values = {name: float("nan") if value is None else value for name, value in found["metrics"].items()}
     table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column(f"{len(job.judged):,} row{'' if len(job.judged) == 1 else 's'} judged by")
+    table.add_column(f"{len(job.dev):,} row{'' if len(job.dev) == 1 else 's'} judged by")
     table.add_column("score", justify="right")
-    for name, value in told(values, getattr(job.output, "labels", ())):
+    for name, value in format_scores(values, getattr(job.task, "labels", ())):
         table.add_row(name, value)
     console().print(table)
     guess = found["chance"].get(found["metric"])
     if guess is not None:
         who = "The source, copied," if found["kind"] == "write" else "A guess that knows nothing of the text"
-        say(f"{who} would have: {NAMES[found['metric']]} {guess:.4f}.")
+        print_line(f"{who} would have: {METRIC_NAMES[found['metric']]} {guess:.4f}.")
     parameters = found["parameters"]
     share = parameters["trained"] / parameters["all"]
-    say(f"{parameters['trained']:,} of {parameters['all']:,} parameters were trained ({share:.2%}).")
-    say(f"The tuned network is in {out}, its answers in {out / PREDICTIONS}.")
+    print_line(f"{parameters['trained']:,} of {parameters['all']:,} parameters were trained ({share:.2%}).")
+    print_line(f"The tuned network is in {out}, its answers in {out / PREDICTIONS_FILE}.")
 
 
-def _clear(out: Path) -> None:
+def _remove_checkpoints(out: Path) -> None:
     """Checkpoints are for going on. What is finished is in its own files."""
     if (out / CHECKPOINTS).is_dir():
-        discard(out / CHECKPOINTS)
+        remove_atomically(out / CHECKPOINTS)

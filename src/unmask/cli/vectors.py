@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unmask.vectors.settings import Choosing, Method, Training
+from unmask.vectors.settings import NeighbourSource, TableConfig, VectorConfig
 
 if TYPE_CHECKING:
     from unmask.shards.corpus import Corpus
-    from unmask.tokenize.stand_ins import StandIns
-    from unmask.vectors.train import Vectors
-    from unmask.vectors.vocabulary import Vocabulary
+    from unmask.tokenize.stand_ins import SimilarWords
+    from unmask.vectors.train import WordVectors
+    from unmask.vectors.vocabulary import WordVocabulary
 
-_LOOK = 10
+_NUM_PREVIEW = 10
 _MANY = 1_000_000
 """With more running words than this, one thread takes minutes."""
 _THREADS = 4
@@ -28,7 +28,9 @@ _THREADS = 4
 
 def vectors(
     data: Annotated[Path, typer.Option(help="A prepared folder.")],
-    method: Annotated[Method, typer.Option(help="none: take the synonym file alone.")] = Method.SKIP_GRAM,
+    method: Annotated[
+        NeighbourSource, typer.Option(help="none: take the synonym file alone.")
+    ] = NeighbourSource.SKIP_GRAM,
     dim: Annotated[int, typer.Option(min=1, help="Numbers in a vector.")] = 100,
     epochs: Annotated[int, typer.Option(min=1, help="How often the corpus is read.")] = 5,
     window: Annotated[int, typer.Option(min=1, help="Words to either side that count as company.")] = 5,
@@ -55,92 +57,94 @@ def vectors(
 
         unmask vectors --data data/ --method none --synonyms cilin.txt.gz
     """
-    from unmask.cli.terminal import say
+    from unmask.cli.terminal import print_line
 
-    training = Training(method, dim, epochs, window, seed)
+    training = VectorConfig(method, dim, epochs, window, seed)
     try:
-        run(data, training, Choosing(min_count, neighbours, at_least), synonyms, processes)
+        run(data, training, TableConfig(min_count, neighbours, at_least), synonyms, processes)
     except KeyboardInterrupt:
-        say(f"\nunmask: stopped. Nothing in {data} was changed; the same command begins anew.", beside=True)
+        print_line(f"\nunmask: stopped. Nothing in {data} was changed; the same command begins anew.", stderr=True)
         raise typer.Exit(130) from None
 
 
-def run(folder: Path, training: Training, choosing: Choosing, synonyms: Path | None, threads: int) -> None:
+def run(
+    folder: Path, vector_config: VectorConfig, table_config: TableConfig, synonyms: Path | None, threads: int
+) -> None:
     """Make the table, with progress and a look at it."""
     from unmask.cli.terminal import console
     from unmask.errors import InputError
     from unmask.shards.corpus import Corpus
-    from unmask.shards.files import digest_of
+    from unmask.shards.files import digest_file
     from unmask.tokenize.tokenizer import Tokenizer
-    from unmask.vectors.store import one_at_a_time, save
+    from unmask.vectors.store import save_table, vectors_lock
     from unmask.vectors.synonyms import read_groups
-    from unmask.vectors.table import choose
-    from unmask.vectors.vocabulary import count_words
+    from unmask.vectors.table import build_table
+    from unmask.vectors.vocabulary import count_corpus_words
 
-    if training.method is Method.NONE and synonyms is None:
+    if vector_config.method is NeighbourSource.NONE and synonyms is None:
         raise InputError("--method none learns nothing, so it needs --synonyms FILE. Name one, or choose a method.")
     groups = read_groups(synonyms) if synonyms else ()
     corpus = Corpus.open(folder)
     tokenizer = Tokenizer.load(folder / "tokenizer.json")
-    with one_at_a_time(folder):
-        vocabulary = count_words(corpus, tokenizer, choosing.min_count)
-        trained = _train(corpus, vocabulary, training, threads)
+    with vectors_lock(folder):
+        vocabulary = count_corpus_words(corpus, tokenizer, table_config.min_count)
+        trained = _train(corpus, vocabulary, vector_config, threads)
         with console(stderr=True).status("looking for neighbours"):
-            table = choose(vocabulary, trained, groups, tokenizer, choosing)
-        source = digest_of(synonyms) if synonyms else ""
-        settings = training.describe() | choosing.describe() | {"synonyms": source}
-        place = save(folder, table, trained, corpus.manifest.tokenizer, settings)
+            table = build_table(vocabulary, trained, groups, tokenizer, table_config)
+        source = digest_file(synonyms) if synonyms else ""
+        settings = vector_config.describe() | table_config.describe() | {"synonyms": source}
+        place = save_table(folder, table, trained, corpus.manifest.tokenizer, settings)
     _report(vocabulary, table, place)
 
 
-def _train(corpus: Corpus, vocabulary: Vocabulary, how: Training, threads: int) -> Vectors:
+def _train(corpus: Corpus, vocabulary: WordVocabulary, how: VectorConfig, threads: int) -> WordVectors:
     import os
     import time
 
     from unmask.cli.progress import progress
-    from unmask.cli.terminal import say
-    from unmask.vectors.train import NO_VECTORS, train
+    from unmask.cli.terminal import print_line
+    from unmask.vectors.train import NO_VECTORS, train_vectors
 
-    if how.method is Method.NONE:
+    if how.method is NeighbourSource.NONE:
         return NO_VECTORS
     more = min(_THREADS, os.cpu_count() or 1)
-    if threads == 1 < more and vocabulary.running > _MANY:
-        say(
+    if threads == 1 < more and vocabulary.num_running_words > _MANY:
+        print_line(
             f"One thread trains on many words: -j {more} would be faster, with a result that varies slightly.",
-            beside=True,
+            stderr=True,
         )
-    with progress(f"training ({how.method})", vocabulary.running * how.epochs) as tick:
+    with progress(f"training ({how.method})", vocabulary.num_running_words * how.epochs) as tick:
         began = time.monotonic()
 
         def tell(epoch: int, words: int) -> None:
             speed = words / max(time.monotonic() - began, 1e-9)
             tick(words, f"epoch {epoch}/{how.epochs}, {speed:,.0f} words/s")
 
-        return train(corpus, vocabulary, how, threads, tell)
+        return train_vectors(corpus, vocabulary, how, threads, tell)
 
 
-def _report(vocabulary: Vocabulary, table: StandIns, place: Path) -> None:
+def _report(vocabulary: WordVocabulary, table: SimilarWords, place: Path) -> None:
     from rich.table import Table
 
-    from unmask.cli.terminal import console, say
-    from unmask.vectors.table import coverage, look
+    from unmask.cli.terminal import console, print_line
+    from unmask.vectors.table import measure_coverage, preview
 
     words = Table(box=None, pad_edge=False, header_style="bold")
     words.add_column("frequent word", no_wrap=True)
     words.add_column("may be replaced by")
-    for word, others in look(vocabulary, table, _LOOK):
+    for word, others in preview(vocabulary, table, _NUM_PREVIEW):
         words.add_row(word, " ".join(others) or "(nothing near enough)")
     console().print(words)
-    found = coverage(vocabulary, table)
+    found = measure_coverage(vocabulary, table)
     console().print(
-        f"\nOf {vocabulary.running:,} running words {found.near:.1%} have a stand-in; "
-        f"{found.alone:.1%} have none near enough, {found.function:.1%} are function words, "
-        f"{found.marks:.1%} are punctuation and numbers, {found.rare:.1%} are too rare.\n"
+        f"\nOf {vocabulary.num_running_words:,} running words {found.with_similar:.1%} have a stand-in; "
+        f"{found.without_similar:.1%} have none near enough, {found.function_words:.1%} are function words, "
+        f"{found.punctuation:.1%} are punctuation and numbers, {found.rare:.1%} are too rare.\n"
         f"{len(table):,} words are in the table: {place}"
     )
     if not len(table.neighbours):
-        say(
+        print_line(
             "Warning: no word has a stand-in, so a member that draws similar words finds none. "
             "Lower --at-least, give --synonyms FILE, or prepare more text.",
-            beside=True,
+            stderr=True,
         )

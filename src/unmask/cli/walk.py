@@ -13,8 +13,8 @@ import typer
 
 if TYPE_CHECKING:
     from unmask.records import Document
-    from unmask.walk.ground import Ground
-    from unmask.walk.run import Subject, Walk
+    from unmask.walk.ground import WalkContext
+    from unmask.walk.run import Walk, WalkTarget
 
 SAMPLE = "使用语言模型来预测下一个词的概率"
 _WIDEST = 100
@@ -55,25 +55,35 @@ def walk(
 
         unmask walk --rule token --set corrupt.select.rate=0.3 --visit 7
     """
-    from unmask.walk.ground import Ground, marked, spoken
-    from unmask.walk.toy import TALK, other_document, other_talk
+    from unmask.walk.ground import WalkContext, annotate, as_dialogue
+    from unmask.walk.toy import DIALOGUE, other_toy_dialogue, other_toy_document
 
     subjects = _subjects(member or "", rule, set_ or [], task)
-    talks = subjects[0].talks
-    text = TALK if talks and text == SAMPLE else text
-    second = other or (other_talk(text) if talks else other_document(text))
-    ground = Ground.corpus(data) if data else Ground.toy([text, second], subjects[0].spelling)
-    layers = frozenset(layer for subject in subjects for layer in subject.task.needs)
-    first = marked(spoken(text, "--text") if talks else text, layers, phrase or [], entity or [], ground.own)
-    documents = first, marked(spoken(second, "--other") if talks else second, frozenset(), own=ground.own)
-    _show(_walks(subjects, documents, ground, seed, range(visit, visit + _DRAWS), exact or bool(set_)), html)
+    talks = subjects[0].is_dialogue
+    text = DIALOGUE if talks and text == SAMPLE else text
+    second = other or (other_toy_dialogue(text) if talks else other_toy_document(text))
+    ground = WalkContext.corpus(data) if data else WalkContext.toy([text, second], subjects[0].spelling)
+    layers = frozenset(layer for subject in subjects for layer in subject.task.required_units)
+    first = annotate(
+        as_dialogue(text, "--text") if talks else text, layers, phrase or [], entity or [], ground.corpus_units
+    )
+    documents = (
+        first,
+        annotate(as_dialogue(second, "--other") if talks else second, frozenset(), corpus_units=ground.corpus_units),
+    )
+    _print_walks(_walks(subjects, documents, ground, seed, range(visit, visit + _DRAWS), exact or bool(set_)), html)
 
 
 def _walks(
-    subjects: list[Subject], documents: tuple[Document, Document], ground: Ground, seed: int, visits: range, exact: bool
+    subjects: list[WalkTarget],
+    documents: tuple[Document, Document],
+    ground: WalkContext,
+    seed: int,
+    visits: range,
+    exact: bool,
 ) -> list[Walk]:
     """A walk of each subject. Of several, those that cannot work on this ground are named and left out."""
-    from unmask.cli.terminal import say
+    from unmask.cli.terminal import print_line
     from unmask.errors import RecipeError
     from unmask.walk.run import walk as take
 
@@ -84,37 +94,37 @@ def _walks(
         except RecipeError as error:
             if len(subjects) == 1:
                 raise
-            say(f"{subject.name} is left out: {error}", beside=True)
+            print_line(f"{subject.name} is left out: {error}", stderr=True)
     return walks
 
 
-def _subjects(member: str, rule: str, changes: list[str], task: str) -> list[Subject]:
+def _subjects(member: str, rule: str, changes: list[str], task: str) -> list[WalkTarget]:
     """The member, or the rule, or all rules."""
-    from unmask.cli.terminal import changed, resolve
+    from unmask.cli.terminal import apply_changes, resolve_member
     from unmask.errors import RecipeError
-    from unmask.rules import bare_rule, rules
-    from unmask.walk.run import Subject
+    from unmask.rules import find_preset, presets
+    from unmask.walk.run import WalkTarget
 
     if member and rule:
         raise RecipeError(f"Walk either the member {member} or the bare rule {rule}, not both at once.")
     if member:
-        return [Subject.of_member(resolve(member, changes), task)]
+        return [WalkTarget.of_member(resolve_member(member, changes), task)]
     if task:
         raise RecipeError("--task names a task of a member, but no member was named. Name one, or leave --task out.")
     if not rule and changes:
         raise RecipeError("--set changes one member or one rule: name it, for instance with --rule token.")
-    found = [bare_rule(rule)] if rule else rules()
-    return [Subject.of_rule(one, changed(one.task, changes, "corrupt.select.rate=0.3")) for one in found]
+    found = [find_preset(rule)] if rule else presets()
+    return [WalkTarget.of_rule(one, apply_changes(one.task, changes, "corrupt.select.rate=0.3")) for one in found]
 
 
-def _show(walks: list[Walk], html: Path | None) -> None:
-    from unmask.cli.terminal import console, say
+def _print_walks(walks: list[Walk], html: Path | None) -> None:
+    from unmask.cli.terminal import console, print_line
 
     if html is not None:
         from unmask.report.walk_page import write_page
 
         write_page(walks, html)
-        say(f"{html} is written; open it in any browser.")
+        print_line(f"{html} is written; open it in any browser.")
         return
     from unmask.report.walk_text import summary_lines, walk_lines
 

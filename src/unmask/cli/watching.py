@@ -15,17 +15,17 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from unmask.cli.progress import Tick, duration, progress
-from unmask.cli.terminal import print_facts, print_place, say
+from unmask.cli.progress import ProgressCallback, duration, progress
+from unmask.cli.terminal import print_facts, print_line, print_path
 from unmask.errors import UserError
 from unmask.shards.corpus import Corpus
 from unmask.tasks import Recipe
-from unmask.train.budget import Budget, Hours, Steps, Tokens
-from unmask.train.estimate import Estimate
+from unmask.train.budget import Budget, StepBudget, TimeBudget, TokenBudget
+from unmask.train.estimate import CostEstimate
 from unmask.train.folder import read_finished
 from unmask.train.lessons import unigram_entropy
-from unmask.train.record import RECORD, Line, Listener, read_record
-from unmask.train.run import Run
+from unmask.train.record import RECORD, Listener, LogLine, read_record
+from unmask.train.run import RunConfig
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -35,33 +35,36 @@ _LAST = 50
 """Steps whose mean loss is told."""
 
 
-def show_estimate(found: Estimate, run: Run, budget: Budget) -> None:
+def print_estimate(found: CostEstimate, run: RunConfig, budget: Budget) -> None:
     """What the run will cost. Of steps, tokens and time one is the budget, and no guess."""
-    steps, tokens = _count(found.steps, isinstance(budget, Steps)), _count(found.tokens, isinstance(budget, Tokens))
-    about = "" if isinstance(budget, Hours) else "about "
+    steps, tokens = (
+        _count(found.steps, isinstance(budget, StepBudget)),
+        _count(found.tokens, isinstance(budget, TokenBudget)),
+    )
+    about = "" if isinstance(budget, TimeBudget) else "about "
     print_facts(
         (
-            ("parameters", f"{found.parameters:,}"),
+            ("parameters", f"{found.num_parameters:,}"),
             ("device", f"{run.device}, {run.precision}{', compiled' if run.compile else ''}"),
             ("steps", steps),
             ("tokens", f"{tokens} ({found.tokens_per_second:,.0f} a second)"),
             ("time", f"{about}{duration(found.seconds)}"),
-            ("memory", f"{found.memory / _GIGA:.1f} GB"),
-            ("disk", f"up to {found.disk / _GIGA:.2g} GB of checkpoints"),
+            ("memory", f"{found.memory_bytes / _GIGA:.1f} GB"),
+            ("disk", f"up to {found.disk_bytes / _GIGA:.2g} GB of checkpoints"),
         )
     )
 
 
-def show_start(recipe: Recipe, corpus: Corpus, budget: Budget) -> None:
+def print_start(recipe: Recipe, corpus: Corpus, budget: Budget) -> None:
     """What is begun, and what loss says that nothing was learned but frequencies."""
-    say(
-        f"{recipe.name}: {recipe.trunk.depth} layers, width {recipe.trunk.width}, for {budget.told()} on "
+    print_line(
+        f"{recipe.name}: {recipe.network.depth} layers, width {recipe.network.width}, for {budget.text()} on "
         f"{corpus.manifest.counts.tokens:,} tokens. A guesser that knows only how often each token occurs loses "
         f"{unigram_entropy(corpus):.3f}."
     )
 
 
-def show_summary(out: Path) -> None:
+def print_summary(out: Path) -> None:
     """How the run ended."""
     finished = read_finished(out)
     facts = [
@@ -69,30 +72,30 @@ def show_summary(out: Path) -> None:
         ("tokens", f"{finished['tokens']:,}"),
         ("time", duration(finished["seconds"])),
     ]
-    trials: list[Line] = []
-    rows = _Rows()
+    trials: list[LogLine] = []
+    rows = _RowLengths()
     for line in read_record(out / RECORD):  # of a long run these are millions
         if line["kind"] == "trial":
             trials.append(line)
         elif line["kind"] == "step":
             rows.add(line)
     print_facts([*facts, *_scores(trials), *rows.last()])
-    print_place("run", out)
+    print_path("run", out)
 
 
 @contextmanager
-def watching(out: Path, tensorboard: bool) -> Iterator[Sequence[Listener]]:
+def training_listeners(out: Path, tensorboard: bool) -> Iterator[Sequence[Listener]]:
     """Listeners for the lines of a record: a bar with the time left, a line for each trial, TensorBoard if wished."""
     with ExitStack() as stack:
         boards = [stack.enter_context(_writer(out))] if tensorboard else []
         tick = stack.enter_context(progress("training", 1.0))
-        yield [_Bar(tick), *map(_Board, boards)]
+        yield [_ProgressListener(tick), *map(_TensorBoardListener, boards)]
 
 
-def counting(tick: Tick, remark: Callable[[Line], str]) -> Listener:
+def step_counter(tick: ProgressCallback, remark: Callable[[LogLine], str]) -> Listener:
     """A listener that counts steps, with a remark on each line."""
 
-    def hear(line: Line) -> None:
+    def hear(line: LogLine) -> None:
         if line["kind"] == "start" and line["step"]:
             tick.note(f"going on from step {line['step']:,}")
         tick(line["step"], remark(line))
@@ -100,14 +103,14 @@ def counting(tick: Tick, remark: Callable[[Line], str]) -> Listener:
     return hear
 
 
-class _Bar:
+class _ProgressListener:
     """Says how far the training is."""
 
-    def __init__(self, tick: Tick) -> None:
+    def __init__(self, tick: ProgressCallback) -> None:
         self.tick = tick
         self.length = 0
 
-    def __call__(self, line: Line) -> None:
+    def __call__(self, line: LogLine) -> None:
         if line["kind"] == "step":
             if self.length and line["length"] != self.length:
                 self.tick.note(f"step {line['step']:,}: from here on rows of {line['length']:,} tokens")
@@ -124,13 +127,13 @@ class _Bar:
             self.tick.note(f"going on from step {line['step']:,}")
 
 
-class _Board:
+class _TensorBoardListener:
     """Passes numbers on to TensorBoard."""
 
     def __init__(self, writer: SummaryWriter) -> None:
         self.writer = writer
 
-    def __call__(self, line: Line) -> None:
+    def __call__(self, line: LogLine) -> None:
         for group in ("loss", "right"):
             for name, value in line.get(group, {}).items():
                 self._add(f"{group}/{name}/{line['kind']}", value, line["step"])
@@ -150,7 +153,7 @@ def _writer(out: Path) -> SummaryWriter:
     return SummaryWriter(str(out / "tensorboard"))
 
 
-def _scores(trials: Sequence[Line]) -> Iterator[tuple[str, str]]:
+def _scores(trials: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
     """Held-out losses at the end, and at the beginning."""
     for name, loss in trials[-1]["loss"].items() if trials else ():
         began, right = trials[0]["loss"][name], 100 * trials[-1]["right"][name]
@@ -158,7 +161,7 @@ def _scores(trials: Sequence[Line]) -> Iterator[tuple[str, str]]:
 
 
 @dataclass(slots=True)
-class _Rows:
+class _RowLengths:
     """How long the rows of a run were, and what was lost on the last ones of each length."""
 
     lengths: Counter[int] = field(default_factory=Counter)
@@ -166,7 +169,7 @@ class _Rows:
     length: int = 0
     """That of the last step."""
 
-    def add(self, step: Line) -> None:
+    def add(self, step: LogLine) -> None:
         """One more step."""
         self.length = step["length"]
         self.lengths[self.length] += 1

@@ -15,34 +15,34 @@ from typing import Any
 from unmask.errors import RecipeError
 from unmask.examples.dialogues import Dialogues
 from unmask.family import member
-from unmask.records import Layer
-from unmask.shards.collect import Collecting
-from unmask.shards.files import disk_space, part_of, write_text
-from unmask.shards.learn import sample
-from unmask.shards.prepare import Preparing, shard_size
-from unmask.shards.writer import annotated
-from unmask.text.clean import Cleaning
-from unmask.text.dedup import Resemblance
+from unmask.records import UnitKind
+from unmask.shards.collect import CollectConfig
+from unmask.shards.files import disk_errors, temp_path, write_text
+from unmask.shards.learn import sample_documents
+from unmask.shards.prepare import PrepareConfig, shard_size
+from unmask.shards.writer import annotate
+from unmask.text.clean import Cleaner
+from unmask.text.dedup import MinHashConfig
 from unmask.text.dictionaries import read_terms, read_words
-from unmask.text.entities import Entities, Given, NamedWords
-from unmask.text.part import Annotate, FindEntities
-from unmask.text.phrases import Phrases
-from unmask.text.read import Reading
-from unmask.text.rows import Layout
-from unmask.text.segmenters import Tagger, chinese
+from unmask.text.entities import Entities, GivenEntities, WordsWithEntities
+from unmask.text.part import Annotator, EntityFinder
+from unmask.text.phrases import PhraseMatcher
+from unmask.text.read import ReadConfig
+from unmask.text.rows import DocumentLayout
+from unmask.text.segmenters import PosTagger, default_segmenter
 from unmask.text.sentences import Sentences
 from unmask.text.sources import total_bytes
-from unmask.text.terms import Terms
+from unmask.text.terms import TermMatcher
 from unmask.text.words import Words
 from unmask.tokenize.bpe import ByteBPE
 from unmask.tokenize.chars import Characters
-from unmask.tokenize.extend import Extended, extend
-from unmask.tokenize.spec import Spec
+from unmask.tokenize.extend import ExtendedTokenizer, extend_tokenizer
+from unmask.tokenize.spec import TokenizerTrainer
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.unigram import Unigram
 from unmask.tokenize.wordpiece import WordPiece
 
-_KINDS: dict[str, Spec] = {
+_KINDS: dict[str, TokenizerTrainer] = {
     "wordpiece": WordPiece(),
     "wordpiece-cased": WordPiece(lowercase=False, strip_accents=False),
     "byte-bpe": ByteBPE(),
@@ -53,7 +53,7 @@ _KINDS: dict[str, Spec] = {
 
 
 @dataclass(frozen=True)
-class Wishes:
+class PrepareOptions:
     """The wishes. What is empty was not wished for."""
 
     member: str = "bert"
@@ -61,8 +61,8 @@ class Wishes:
     extend: Path | None = None
     vocabulary: str = "member"
     vocab_size: int = 0
-    sentinels: int = 0
-    layers: tuple[str, ...] = ()
+    num_sentinels: int = 0
+    units: tuple[str, ...] = ()
     field: str = "text"
     one_line: bool = False
     entities_field: str = ""
@@ -70,21 +70,21 @@ class Wishes:
     terms: tuple[Path, ...] = ()
     phrases: Path | None = None
     dialogues: tuple[Path, ...] = ()
-    near_duplicates: float = 0.0
-    shortest: int = 2
+    near_duplicate_threshold: float = 0.0
+    min_chars: int = 2
 
     @cached_property
-    def spec(self) -> Spec:
+    def trainer(self) -> TokenizerTrainer:
         """The vocabulary to train: the member's or another, of its usual size or another, perhaps with markers."""
         spec = _KINDS.get(self.vocabulary) or member(self.member).tokenizer
         return replace(  # type: ignore[type-var]
-            spec, size=self.vocab_size or spec.size, sentinels=self.sentinels or spec.sentinels
+            spec, size=self.vocab_size or spec.size, sentinels=self.num_sentinels or spec.num_sentinels
         )
 
     @cached_property
-    def given_tokenizer(self) -> Tokenizer | Extended | None:
+    def given_tokenizer(self) -> Tokenizer | ExtendedTokenizer | None:
         """The tokenizer that was given, extended if words were given too; nothing if one is to be trained."""
-        if self.tokenizer is not None and (self.vocabulary in _KINDS or self.vocab_size or self.sentinels):
+        if self.tokenizer is not None and (self.vocabulary in _KINDS or self.vocab_size or self.num_sentinels):
             raise RecipeError(
                 "--vocabulary, --vocab-size and --sentinels are for training a vocabulary, but --tokenizer gives one."
             )
@@ -95,29 +95,34 @@ class Wishes:
         loaded = Tokenizer.load(self.tokenizer)
         if self.extend is None:
             return loaded
-        return extend(loaded, [entry.word for entry in read_words(self.extend)])
+        return extend_tokenizer(loaded, [entry.word for entry in read_words(self.extend)])
 
     @cached_property
-    def collecting(self) -> Collecting:
+    def collect_config(self) -> CollectConfig:
         """How documents are read and which are kept."""
-        layout = Layout.LINE if self.one_line else Layout.BLANK_LINE
+        layout = DocumentLayout.LINE if self.one_line else DocumentLayout.BLANK_LINE
         talks = frozenset(path.resolve() for path in self.dialogues)
-        reading = Reading(field=self.field, layout=layout, entities_field=self.entities_field, dialogues=talks)
-        near = (Resemblance(self.near_duplicates),) if self.near_duplicates else ()
-        return Collecting(reading, Cleaning(self.shortest), near)
+        reading = ReadConfig(field=self.field, layout=layout, entities_field=self.entities_field, dialogue_files=talks)
+        near = (MinHashConfig(self.near_duplicate_threshold),) if self.near_duplicate_threshold else ()
+        return CollectConfig(reading, Cleaner(self.min_chars), near)
 
     @cached_property
-    def wanted(self) -> frozenset[Layer]:
+    def unit_kinds(self) -> frozenset[UnitKind]:
         """The layers to find: the member's, words and sentences always, and what was asked for or given."""
-        unknown = set(self.layers) - {Layer.PHRASE, Layer.ENTITY}
+        unknown = set(self.units) - {UnitKind.PHRASE, UnitKind.ENTITY}
         if unknown:
             raise RecipeError(
                 f"--layers takes phrase and entity, found '{min(unknown)}'. Words and sentences are always found."
             )
-        given = {Layer.PHRASE} if self.phrases else set()
-        given |= {Layer.ENTITY} if self.terms or self.entities_field else set()
-        given |= {Layer.TURN} if self.dialogues else set()
-        return member(self.member).needs | {Layer.WORD, Layer.SENTENCE} | given | {Layer(name) for name in self.layers}
+        given = {UnitKind.PHRASE} if self.phrases else set()
+        given |= {UnitKind.ENTITY} if self.terms or self.entities_field else set()
+        given |= {UnitKind.TURN} if self.dialogues else set()
+        return (
+            member(self.member).required_units
+            | {UnitKind.WORD, UnitKind.SENTENCE}
+            | given
+            | {UnitKind(name) for name in self.units}
+        )
 
     @property
     def misses_dialogues(self) -> bool:
@@ -125,9 +130,9 @@ class Wishes:
         return not self.dialogues and any(isinstance(task.examples, Dialogues) for task in member(self.member).tasks)
 
     @cached_property
-    def segmenter(self) -> Tagger:
+    def segmenter(self) -> PosTagger:
         """The segmenter, with the user's own words."""
-        return chinese(tuple(word for path in self.dictionaries for word in read_words(path)))
+        return default_segmenter(tuple(word for path in self.dictionaries for word in read_words(path)))
 
     def describe(self) -> dict[str, Any]:
         """The settings that decide what comes out: what a folder that was begun must have been begun with.
@@ -135,14 +140,14 @@ class Wishes:
         Files that were given are read here, and refused if they are not what they should be.
         """
         return {
-            **self.collecting.describe(),
-            "units": [annotator.describe() for annotator in self._units],
-            "vocabulary": _vocabulary(self.given_tokenizer, self.spec),
-            "phrases": f"given {Phrases.load(self.phrases).describe()}" if self.phrases else "learned",
-            "layers": sorted(self.wanted),
+            **self.collect_config.describe(),
+            "units": [annotator.describe() for annotator in self._annotators],
+            "vocabulary": _vocabulary(self.given_tokenizer, self.trainer),
+            "phrases": f"given {PhraseMatcher.load(self.phrases).describe()}" if self.phrases else "learned",
+            "layers": sorted(self.unit_kinds),
         }
 
-    def keep_lists(self, folder: Path) -> None:
+    def save_lists(self, folder: Path) -> None:
         """Store the user's own words, terms and phrases beside the shards, for whoever looks at the corpus later."""
         for name, paths in (("dictionary.txt", self.dictionaries), ("terms.tsv", self.terms)):
             if paths and not (folder / name).exists():
@@ -150,29 +155,29 @@ class Wishes:
                     folder / name, "".join(path.read_text(encoding="utf-8-sig").rstrip("\n") + "\n" for path in paths)
                 )
 
-    def preparing(self, sources: Sequence[str], folder: Path) -> Preparing:
+    def prepare_config(self, sources: Sequence[str], folder: Path) -> PrepareConfig:
         """All settings, with phrases learned if they are wanted and not there yet."""
-        if Layer.PHRASE not in self.wanted:
-            return self._preparing(sources, ())
-        return self._preparing(sources, (self._phrases(sources, folder),))
+        if UnitKind.PHRASE not in self.unit_kinds:
+            return self._prepare_config(sources, ())
+        return self._prepare_config(sources, (self._phrases(sources, folder),))
 
-    def _preparing(self, sources: Sequence[str], phrases: tuple[Phrases, ...]) -> Preparing:
-        layers = tuple(layer for layer in Layer if layer in self.wanted)
+    def _prepare_config(self, sources: Sequence[str], phrases: tuple[PhraseMatcher, ...]) -> PrepareConfig:
+        layers = tuple(layer for layer in UnitKind if layer in self.unit_kinds)
         size = shard_size(total_bytes(sources))
-        return Preparing(self.collecting, (*self._units, *phrases), layers, size)
+        return PrepareConfig(self.collect_config, (*self._annotators, *phrases), layers, size)
 
     @cached_property
-    def _units(self) -> tuple[Annotate, ...]:
+    def _annotators(self) -> tuple[Annotator, ...]:
         """Sentences, then entities from outside, then words (with the segmenter's names where entities are wanted)."""
-        if Layer.ENTITY not in self.wanted:
+        if UnitKind.ENTITY not in self.unit_kinds:
             return Sentences(), Words(self.segmenter)
-        finders: tuple[FindEntities, ...] = (Given(),) if self.entities_field else ()
+        finders: tuple[EntityFinder, ...] = (GivenEntities(),) if self.entities_field else ()
         if self.terms:
-            finders += (Terms(tuple(term for path in self.terms for term in read_terms(path))),)
+            finders += (TermMatcher(tuple(term for path in self.terms for term in read_terms(path))),)
         outside = (Entities(finders),) if finders else ()
-        return Sentences(), *outside, NamedWords(self.segmenter)
+        return Sentences(), *outside, WordsWithEntities(self.segmenter)
 
-    def _phrases(self, sources: Sequence[str], folder: Path) -> Phrases:
+    def _phrases(self, sources: Sequence[str], folder: Path) -> PhraseMatcher:
         path = folder / "phrases.txt"
         if self.phrases and not path.exists():
             write_text(path, self.phrases.read_text(encoding="utf-8-sig"))
@@ -181,16 +186,16 @@ class Wishes:
             from unmask.text.collocations import learn_phrases
 
             with progress("learning phrases", total_bytes(sources)) as tick:
-                documents = sample(sources, self.collecting, tick)
-                found = learn_phrases(annotated(document, self._units) for document in documents)
-            with disk_space(folder):
-                part = part_of(path)
+                documents = sample_documents(sources, self.collect_config, tick)
+                found = learn_phrases(annotate(document, self._annotators) for document in documents)
+            with disk_errors(folder):
+                part = temp_path(path)
                 found.save(part)
                 part.replace(path)
-        return Phrases.load(path)
+        return PhraseMatcher.load(path)
 
 
-def _vocabulary(given: Tokenizer | Extended | None, spec: Spec) -> str:
+def _vocabulary(given: Tokenizer | ExtendedTokenizer | None, spec: TokenizerTrainer) -> str:
     if given is None:
         return repr(spec)
-    return f"given {(given.tokenizer if isinstance(given, Extended) else given).digest}"
+    return f"given {(given.tokenizer if isinstance(given, ExtendedTokenizer) else given).digest}"

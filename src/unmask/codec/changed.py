@@ -13,23 +13,31 @@ from dataclasses import is_dataclass
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar, cast, get_args, get_origin
 
-from unmask.codec.told import brief, held_in, key_name
-from unmask.codec.typed import read_parts
-from unmask.codec.values import TYPED, arm_of, build_part, is_part, kinds_in, read_leaf, slots_of
+from unmask.codec.told import children_of, key_name, to_line
+from unmask.codec.typed import parse_parts
+from unmask.codec.values import (
+    TEXT_CONVERTER,
+    build_config,
+    convert_leaf,
+    field_types,
+    is_config_type,
+    tuple_types,
+    union_member,
+)
 from unmask.errors import RecipeError
 
 T = TypeVar("T")
 Change: TypeAlias = tuple[list[str], str]
 """A path, word by word, and what was typed."""
-_EVERY = "*"
+_WILDCARD = "*"
 
 
 def override(value: T, path: str, text: str) -> T:
     """A copy in which what stands at `path` ("stages.0.length") is what `text` says, read by its own type."""
-    return override_all(value, [(path, text)])
+    return override_many(value, [(path, text)])
 
 
-def override_all(value: T, changes: Sequence[tuple[str, str]]) -> T:
+def override_many(value: T, changes: Sequence[tuple[str, str]]) -> T:
     """A copy with several things changed at once: two that make sense only together may come in any order."""
     split = [(path.split("."), text) for path, text in changes]
     return cast(T, _override(value, type(value), split, type(value).__name__)) if split else value
@@ -38,13 +46,13 @@ def override_all(value: T, changes: Sequence[tuple[str, str]]) -> T:
 def _override(value: object, declared: object, changes: Sequence[Change], where: str) -> object:
     whole = [text for path, text in changes if not path]
     if whole:
-        return _read(whole[-1], value, arm_of(declared, False, where), where)
-    inside = held_in(value)
-    changes = _spread(changes, value, inside)
+        return _parse_typed(whole[-1], value, union_member(declared, False, where), where)
+    inside = children_of(value)
+    changes = _expand_wildcards(changes, value, inside)
     for step in (path[0] for path, _ in changes if path[0] not in inside):
-        there = f"it has {', '.join(inside)}" if inside else f"it holds nothing by name, only {brief(value)}"
+        there = f"it has {', '.join(inside)}" if inside else f"it holds nothing by name, only {to_line(value)}"
         raise RecipeError(f"{where} has no {step!r}; {there}")
-    kinds = kinds_in(value, arm_of(declared, is_dataclass(value), where), where)
+    kinds = field_types(value, union_member(declared, is_dataclass(value), where), where)
     changed = dict(inside)
     for step in dict.fromkeys(path[0] for path, _ in changes):
         below = [(path[1:], text) for path, text in changes if path[0] == step]
@@ -53,29 +61,29 @@ def _override(value: object, declared: object, changes: Sequence[Change], where:
         return tuple(changed.values())
     if isinstance(value, Mapping):
         return MappingProxyType({key: changed[key_name(key)] for key in value})
-    return build_part(type(value), changed, where)
+    return build_config(type(value), changed, where)
 
 
-def _spread(changes: Sequence[Change], value: object, inside: Mapping[str, object]) -> list[Change]:
+def _expand_wildcards(changes: Sequence[Change], value: object, inside: Mapping[str, object]) -> list[Change]:
     """The changes, with one for each place where a path says that every place is meant."""
     if is_dataclass(value):
         return list(changes)
     spread: list[Change] = []
     for (first, *rest), text in changes:
-        spread += [([name, *rest], text) for name in (inside if first == _EVERY else (first,))]
+        spread += [([name, *rest], text) for name in (inside if first == _WILDCARD else (first,))]
     return spread
 
 
-def _read(text: str, old: object, kind: object, where: str) -> object:
+def _parse_typed(text: str, old: object, kind: object, where: str) -> object:
     """What was typed for a whole value: a word, words with commas, or a part."""
     if get_origin(kind) is Mapping:
-        names = ", ".join(held_in(old)) or "nothing"
-        raise RecipeError(f"{where} is {brief(old)} and cannot be typed in one word; set what it holds: {names}")
+        names = ", ".join(children_of(old)) or "nothing"
+        raise RecipeError(f"{where} is {to_line(old)} and cannot be typed in one word; set what it holds: {names}")
     several = get_origin(kind) is tuple
-    if is_part(kind) or (several and any(map(is_part, get_args(kind)[:1]))):
-        return read_parts(text, kind, old, where)
+    if is_config_type(kind) or (several and any(map(is_config_type, get_args(kind)[:1]))):
+        return parse_parts(text, kind, old, where)
     if not several:
-        return read_leaf(TYPED, text, kind, where)
+        return convert_leaf(TEXT_CONVERTER, text, kind, where)
     words = [word.strip() for word in text.strip().strip("()").split(",") if word.strip()]
-    slots = (arm_of(slot, False, where) for slot in slots_of(kind, len(words), where))
-    return tuple(read_leaf(TYPED, word, slot, where) for word, slot in zip(words, slots, strict=True))
+    slots = (union_member(slot, False, where) for slot in tuple_types(kind, len(words), where))
+    return tuple(convert_leaf(TEXT_CONVERTER, word, slot, where) for word, slot in zip(words, slots, strict=True))

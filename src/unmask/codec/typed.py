@@ -21,48 +21,57 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import get_origin
 
-from unmask.codec.told import held_in
-from unmask.codec.values import TYPED, arm_of, arms_of, build_part, fields_of, is_part, read_leaf, slots_of
+from unmask.codec.told import children_of
+from unmask.codec.values import (
+    TEXT_CONVERTER,
+    build_config,
+    config_field_types,
+    convert_leaf,
+    is_config_type,
+    tuple_types,
+    union_member,
+    union_members,
+)
 from unmask.errors import RecipeError
 
 
-def read_parts(text: str, kind: object, old: object, where: str) -> object:
+def parse_parts(text: str, kind: object, old: object, where: str) -> object:
     """A part, or a tuple of parts, in the place of an old one."""
     try:
         node = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError):
-        raise _unknown(text[:60], old, where) from None
-    return _made(node, kind, old[0] if isinstance(old, tuple) and old else old, where)
+        raise _unknown_part_error(text[:60], old, where) from None
+    return _parse_value(node, kind, old[0] if isinstance(old, tuple) and old else old, where)
 
 
-def _made(node: ast.expr, declared: object, near: object, where: str) -> object:
-    kind = arm_of(declared, isinstance(node, ast.Call), where)
+def _parse_value(node: ast.expr, declared: object, near: object, where: str) -> object:
+    kind = union_member(declared, isinstance(node, ast.Call), where)
     if get_origin(kind) is tuple:
         items = node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
-        slots = slots_of(kind, len(items), where)
-        return tuple(_made(item, slots[i], near, f"{where}.{i}") for i, item in enumerate(items))
-    if is_part(kind):
-        return _part(node, kind, near, where)
+        slots = tuple_types(kind, len(items), where)
+        return tuple(_parse_value(item, slots[i], near, f"{where}.{i}") for i, item in enumerate(items))
+    if is_config_type(kind):
+        return _parse_part(node, kind, near, where)
     text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
-    return read_leaf(TYPED, text, kind, where)
+    return convert_leaf(TEXT_CONVERTER, text, kind, where)
 
 
-def _part(node: ast.expr, kind: object, near: object, where: str) -> object:
+def _parse_part(node: ast.expr, kind: object, near: object, where: str) -> object:
     call = node if isinstance(node, ast.Call) else ast.Call(func=node, args=[], keywords=[])
     name = ast.unparse(call.func)
-    cls = _named(name, kind, near, where)
-    kinds = fields_of(cls, kind, where)
-    given = _given(call, kinds, f"{where}: {name}")
-    values = {field: _made(value, kinds[field], cls, f"{where}.{field}") for field, value in given.items()}
+    cls = _resolve_class(name, kind, near, where)
+    kinds = config_field_types(cls, kind, where)
+    given = _bind_arguments(call, kinds, f"{where}: {name}")
+    values = {field: _parse_value(value, kinds[field], cls, f"{where}.{field}") for field, value in given.items()}
     try:
-        return build_part(cls, values, where)
+        return build_config(cls, values, where)
     except TypeError:  # a field without a default was left out
-        missing = [one.name for one in fields(cls) if one.name not in values and _needed(one)]
+        missing = [one.name for one in fields(cls) if one.name not in values and _is_required(one)]
         told = f"{' and '.join(missing)}; its fields are {', '.join(kinds)}"
         raise RecipeError(f"{where}: {name} also needs {told}") from None
 
 
-def _given(call: ast.Call, kinds: Mapping[str, object], who: str) -> dict[str, ast.expr]:
+def _bind_arguments(call: ast.Call, kinds: Mapping[str, object], who: str) -> dict[str, ast.expr]:
     """What was typed for each field: in order, then by name."""
     has = f"it has {', '.join(kinds)}" if kinds else "it has none"
     if len(call.args) > len(kinds):
@@ -75,18 +84,18 @@ def _given(call: ast.Call, kinds: Mapping[str, object], who: str) -> dict[str, a
     return given
 
 
-def _named(name: str, kind: object, near: object, where: str) -> type:
+def _resolve_class(name: str, kind: object, near: object, where: str) -> type:
     """The class that a name means here."""
     module, _, own = name.rpartition(".")
-    arms = [arm for arm in arms_of(kind) if isinstance(arm, type) and arm.__name__ == name]
+    arms = [arm for arm in union_members(kind) if isinstance(arm, type) and arm.__name__ == name]
     home = (near if isinstance(near, type) else type(near)).__module__
-    found = arms[0] if arms else _inside(module, own) if module else _beside(name, home)
+    found = arms[0] if arms else _import_name(module, own) if module else _find_nearby(name, home)
     if not isinstance(found, type):
-        raise _unknown(name[:60], near, where)
+        raise _unknown_part_error(name[:60], near, where)
     return found
 
 
-def _inside(module: str, name: str) -> object:
+def _import_name(module: str, name: str) -> object:
     """What a module of this library defines under a name; nothing else is ever imported."""
     try:
         return getattr(import_module(module), name, None) if module.startswith("unmask.") else None
@@ -94,21 +103,21 @@ def _inside(module: str, name: str) -> object:
         return None
 
 
-def _beside(name: str, home: str) -> object:
+def _find_nearby(name: str, module_name: str) -> object:
     """What the file of a part, or a file beside it, defines under a name. Files are read before one is imported."""
-    found = getattr(sys.modules.get(home), name, None)
-    folder = home.rpartition(".")[0]
+    found = getattr(sys.modules.get(module_name), name, None)
+    folder = module_name.rpartition(".")[0]
     if found is not None or not folder.startswith("unmask.") or not name.isidentifier():
         return found
     for module in pkgutil.iter_modules(sys.modules[folder].__path__, f"{folder}."):
         spec = find_spec(module.name)
         if spec and spec.origin and re.search(rf"^class {name}\b", Path(spec.origin).read_text("utf-8"), re.MULTILINE):
-            return _inside(module.name, name)
+            return _import_name(module.name, name)
     return None
 
 
-def _unknown(typed: str, near: object, where: str) -> RecipeError:
-    names = ", ".join(held_in(near))
+def _unknown_part_error(typed: str, near: object, where: str) -> RecipeError:
+    names = ", ".join(children_of(near))
     return RecipeError(
         f"{where}: there is no part {typed!r} that could stand here. Write one as Name(field=value), in full if it is "
         "from elsewhere (unmask.examples.packed.Packed(join=never))"
@@ -116,6 +125,6 @@ def _unknown(typed: str, near: object, where: str) -> RecipeError:
     )
 
 
-def _needed(field: Field[object]) -> bool:
+def _is_required(field: Field[object]) -> bool:
     """Whether a field has no usual value."""
     return field.default is MISSING and field.default_factory is MISSING

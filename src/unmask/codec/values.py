@@ -23,7 +23,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar, Union, cast, get_args, get
 
 from cattrs import Converter
 
-from unmask.codec.told import held_in, key_name
+from unmask.codec.told import children_of, key_name
 from unmask.errors import RecipeError
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json]"
@@ -57,13 +57,13 @@ def fingerprint(value: object) -> str:
 
 
 def _encode(value: object, declared: object, where: str) -> Json:
-    kind = arm_of(declared, is_dataclass(value), where)
+    kind = union_member(declared, is_dataclass(value), where)
     if isinstance(kind, EnumType) and type(value) is kind:
         return str(cast(Enum, value).name)
     if kind in _PLAIN:
-        return cast(Json, read_leaf(_EXACT, value, kind, where))
-    kinds = kinds_in(value, kind, where)
-    inside = {name: _encode(item, kinds[name], f"{where}.{name}") for name, item in held_in(value).items()}
+        return cast(Json, convert_leaf(_JSON_CONVERTER, value, kind, where))
+    kinds = field_types(value, kind, where)
+    inside = {name: _encode(item, kinds[name], f"{where}.{name}") for name, item in children_of(value).items()}
     if isinstance(value, tuple):
         return list(inside.values())
     if isinstance(value, Mapping):
@@ -72,28 +72,28 @@ def _encode(value: object, declared: object, where: str) -> Json:
 
 
 def _decode(data: Json, declared: object, where: str, modules: Mapping[str, ModuleType]) -> object:
-    kind = arm_of(declared, isinstance(data, dict) and _TAG in data, where)
-    if is_part(kind):
-        return _decode_part(data, kind, where, modules)
+    kind = union_member(declared, isinstance(data, dict) and _TAG in data, where)
+    if is_config_type(kind):
+        return _decode_config(data, kind, where, modules)
     if get_origin(kind) is tuple and isinstance(data, list):
-        items = zip(data, slots_of(kind, len(data), where), strict=True)
+        items = zip(data, tuple_types(kind, len(data), where), strict=True)
         return tuple(_decode(item, of, f"{where}.{i}", modules) for i, (item, of) in enumerate(items))
     if get_origin(kind) is Mapping and isinstance(data, dict):
         key_kind, of = get_args(kind)
         keys = {key: _read_key(key, key_kind, where) for key in data}
         return MappingProxyType({keys[key]: _decode(data[key], of, f"{where}.{key}", modules) for key in data})
-    return read_leaf(_EXACT, data, kind, where)
+    return convert_leaf(_JSON_CONVERTER, data, kind, where)
 
 
-def _decode_part(data: Json, kind: object, where: str, modules: Mapping[str, ModuleType]) -> object:
+def _decode_config(data: Json, kind: object, where: str, modules: Mapping[str, ModuleType]) -> object:
     if not isinstance(data, dict) or not isinstance(data.get(_TAG), str):
         _refuse(where, f"an object whose {_TAG!r} names a {_name(kind)}", data)
     cls = _find(str(data[_TAG]), where, modules)
-    kinds = fields_of(cls, kind, where)
+    kinds = config_field_types(cls, kind, where)
     if data.keys() - {_TAG} != kinds.keys():
         found = ", ".join(name for name in data if name != _TAG) or "none"
         raise RecipeError(f"{where}: {_name(cls)} needs exactly the fields {', '.join(kinds) or 'none'}, found {found}")
-    return build_part(
+    return build_config(
         cls, {name: _decode(data[name], of, f"{where}.{name}", modules) for name, of in kinds.items()}, where
     )
 
@@ -114,7 +114,7 @@ def _find(tag: str, where: str, modules: Mapping[str, ModuleType]) -> type:
     return found
 
 
-def build_part(cls: type, values: Mapping[str, object], where: str) -> object:
+def build_config(cls: type, values: Mapping[str, object], where: str) -> object:
     """A part from its fields; what it refuses is told with the place where it stands."""
     try:
         return cls(**values)
@@ -122,12 +122,12 @@ def build_part(cls: type, values: Mapping[str, object], where: str) -> object:
         raise RecipeError(f"{where}: {error}") from error
 
 
-def kinds_in(value: object, kind: object, where: str) -> dict[str, object]:
+def field_types(value: object, kind: object, where: str) -> dict[str, object]:
     """The annotation of each thing inside a value, once the value itself is found to fit its own."""
-    if is_part(kind) and is_dataclass(value):
-        return fields_of(type(value), kind, where)
+    if is_config_type(kind) and is_dataclass(value):
+        return config_field_types(type(value), kind, where)
     if get_origin(kind) is tuple and type(value) is tuple:
-        return {str(i): of for i, of in enumerate(slots_of(kind, len(value), where))}
+        return {str(i): of for i, of in enumerate(tuple_types(kind, len(value), where))}
     if get_origin(kind) is not Mapping or not isinstance(value, dict | MappingProxyType):
         _refuse(where, f"{_name(kind)}, as plain data", value)
     key_kind, of = get_args(kind)
@@ -136,7 +136,7 @@ def kinds_in(value: object, kind: object, where: str) -> dict[str, object]:
     return dict.fromkeys(map(key_name, value), of)
 
 
-def fields_of(cls: type, kind: object, where: str) -> dict[str, object]:
+def config_field_types(cls: type, kind: object, where: str) -> dict[str, object]:
     """The fields of a part with their annotations, or a refusal if the part cannot stand here or cannot be saved."""
     if not (is_dataclass(cls) and cast(Any, cls).__dataclass_params__.frozen and "<locals>" not in cls.__qualname__):
         raise RecipeError(
@@ -144,8 +144,8 @@ def fields_of(cls: type, kind: object, where: str) -> dict[str, object]:
         )
     if _TAG in (f.name for f in fields(cls)):
         raise RecipeError(f"{where}: {_name(cls)} has a field {_TAG!r}, the word that names parts in JSON; rename it")
-    if not any(_fits(cls, arm) for arm in arms_of(kind)):
-        wanted = " or ".join(map(_name, arms_of(kind)))
+    if not any(_fits(cls, arm) for arm in union_members(kind)):
+        wanted = " or ".join(map(_name, union_members(kind)))
         raise RecipeError(f"{where} needs a {wanted}, found a {_name(cls)}, which does not do what that one does")
     hints = get_type_hints(cls)
     return {f.name: hints[f.name] for f in fields(cls) if f.init}
@@ -161,7 +161,7 @@ def _fits(cls: type, arm: object) -> bool:
     return all(name in has for name in asked if name == "__call__" or not name.startswith("_"))
 
 
-def slots_of(kind: object, count: int, where: str) -> Sequence[object]:
+def tuple_types(kind: object, count: int, where: str) -> Sequence[object]:
     """The annotation of each of so many values of a tuple."""
     args = get_args(kind)
     if len(args) == 2 and args[1] is Ellipsis:
@@ -171,28 +171,28 @@ def slots_of(kind: object, count: int, where: str) -> Sequence[object]:
     return args
 
 
-def arm_of(kind: object, part: bool, where: str) -> object:
+def union_member(kind: object, part: bool, where: str) -> object:
     """The arm of a union that a value takes: its parts know themselves by their tag, so one other arm is possible."""
-    arms = arms_of(kind)
-    parts, plain = [arm for arm in arms if is_part(arm)], [arm for arm in arms if not is_part(arm)]
+    arms = union_members(kind)
+    parts, plain = [arm for arm in arms if is_config_type(arm)], [arm for arm in arms if not is_config_type(arm)]
     if len(plain) > 1:
         raise RecipeError(f"{where} is declared as {_name(kind)}; a union may hold parts and at most one other type")
     return cast(Any, Union)[tuple(parts)] if parts and (part or not plain) else plain[0]
 
 
-def arms_of(kind: object) -> tuple[object, ...]:
+def union_members(kind: object) -> tuple[object, ...]:
     """The types that a union allows; a plain type is its only arm."""
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
-def is_part(kind: object) -> bool:
+def is_config_type(kind: object) -> bool:
     """Whether values of this type are parts: frozen dataclasses, or whatever does what a protocol says."""
-    homes = [get_origin(arm) or arm for arm in arms_of(kind)]
+    homes = [get_origin(arm) or arm for arm in union_members(kind)]
     return all(home is object or is_dataclass(home) or getattr(home, "_is_protocol", False) for home in homes)
 
 
 def _read_key(text: str, kind: object, where: str) -> object:
-    key = read_leaf(TYPED, text, kind, where)
+    key = convert_leaf(TEXT_CONVERTER, text, kind, where)
     if key_name(key) != text or text == _TAG:
         _refuse(where, f"a key that is written as {key_name(key)!r} and is not {_TAG!r}, which names parts", text)
     return key
@@ -206,7 +206,7 @@ def _refuse(where: str, needs: str, found: object) -> NoReturn:
     raise RecipeError(f"{where} needs {needs}, found {type(found).__name__} {repr(found)[:60]}")
 
 
-def read_leaf(converter: Converter, value: object, kind: object, where: str) -> object:
+def convert_leaf(converter: Converter, value: object, kind: object, where: str) -> object:
     """A number, a text or an enum member, as the converter reads it."""
     named = list(kind.__members__) if isinstance(kind, EnumType) else []
     if not (kind in _PLAIN or named):
@@ -214,7 +214,7 @@ def read_leaf(converter: Converter, value: object, kind: object, where: str) -> 
     try:
         made: object = converter.structure(value, cast(type, kind))
     except (TypeError, ValueError, KeyError, OverflowError):
-        if converter is _EXACT:
+        if converter is _JSON_CONVERTER:
             _refuse(where, f"one of {', '.join(named)}" if named else _name(kind), value)
         needs = f"one of {', '.join(named).lower()}" if named else _IN_WORDS[cast(type, kind)]
         raise RecipeError(f"{where} needs {needs}, found {str(value)[:60]!r}") from None
@@ -223,7 +223,7 @@ def read_leaf(converter: Converter, value: object, kind: object, where: str) -> 
     return made
 
 
-def _as_it_stands(value: object, kind: type) -> object:
+def _structure_json(value: object, kind: type) -> object:
     if isinstance(kind, EnumType):
         return kind[str(value)]
     if kind is float and type(value) is int and float(value) == value:
@@ -233,7 +233,7 @@ def _as_it_stands(value: object, kind: type) -> object:
     return value
 
 
-def _as_typed(text: str, kind: type) -> object:
+def _structure_text(text: str, kind: type) -> object:
     if isinstance(kind, EnumType):
         return kind[text.upper()]
     return {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
@@ -247,5 +247,5 @@ def _converter(hook: Callable[[Any, Any], object]) -> Converter:
 
 
 _IN_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
-_EXACT = _converter(_as_it_stands)
-TYPED = _converter(_as_typed)
+_JSON_CONVERTER = _converter(_structure_json)
+TEXT_CONVERTER = _converter(_structure_text)

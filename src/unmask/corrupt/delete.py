@@ -11,41 +11,41 @@ from typing import ClassVar
 
 import numpy as np
 
-from unmask.corrupt.noise import ask_back, asked
-from unmask.corrupt.ragged import columns, free_tokens, keep, pick
+from unmask.corrupt.noise import denoising_target, original_rows
+from unmask.corrupt.ragged import drop_tokens, free_tokens, sample_cells, valid_mask
 from unmask.errors import RecipeError
-from unmask.keys import Key, Lane
-from unmask.records import Example, Ids, Instance, Ints, Layer, Rewrite, Target
+from unmask.keys import DrawPurpose, Key
+from unmask.records import DecoderTarget, Ids, InputsAndTargets, Ints, RowBatch, Target, UnitKind
 from unmask.tokenize.vocab import Vocab
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class TokenDeletion:
     """Remove `rate` of the free tokens of each row: rounded, at least one, but the last one stays."""
 
     rate: float = 0.15
-    makes: ClassVar[tuple[type[Target], ...]] = (Rewrite,)
-    needs: ClassVar[frozenset[Layer]] = frozenset()
+    target_types: ClassVar[tuple[type[Target], ...]] = (DecoderTarget,)
+    required_units: ClassVar[frozenset[UnitKind]] = frozenset()
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < 1:
             raise RecipeError(f"Delete needs a rate between 0 and 1, found {self.rate}; 0.15 is usual.")
 
-    def apply(self, example: Example, vocab: Vocab, key: Key) -> Example:
+    def apply(self, example: RowBatch, vocab: Vocab, key: Key) -> RowBatch:
         """The rows without the drawn tokens."""
         free, rows = free_tokens(example)
         size = np.diff(rows)
-        real = columns(size)
+        real = valid_mask(size)
         drawn = np.maximum(np.rint(size * self.rate).astype(np.int64), 1)
-        gone = pick(key.draws(Lane.SELECT, real.shape[1]), real, np.clip(size - 1, 0, drawn))
+        gone = sample_cells(key.bits(DrawPurpose.SELECT, real.shape[1]), real, np.clip(size - 1, 0, drawn))
         kept = np.ones(len(example.ids), dtype=np.bool_)
         kept[free[gone[real]]] = False
-        return keep(example, kept)
+        return drop_tokens(example, kept)
 
-    def __call__(self, example: Example, vocab: Vocab, key: Key) -> Instance:
+    def __call__(self, example: RowBatch, vocab: Vocab, key: Key) -> InputsAndTargets:
         """Delete from every row and ask for it."""
-        return ask_back(example, self.apply(example, vocab, key), vocab)
+        return denoising_target(example, self.apply(example, vocab, key), vocab)
 
-    def restore(self, instance: Instance, vocab: Vocab) -> tuple[Ids, Ints]:
+    def restore(self, instance: InputsAndTargets, vocab: Vocab) -> tuple[Ids, Ints]:
         """The original rows, which are the target."""
-        return asked(instance, vocab)
+        return original_rows(instance, vocab)

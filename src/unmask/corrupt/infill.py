@@ -23,49 +23,70 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from unmask.corrupt.noise import ask_back, asked
-from unmask.corrupt.ragged import columns, free_tokens, keep, shuffle, stretch_starts, take, unit_starts
+from unmask.corrupt.noise import denoising_target, original_rows
+from unmask.corrupt.ragged import (
+    drop_tokens,
+    free_tokens,
+    gather_tokens,
+    segment_starts,
+    shuffle,
+    unit_starts,
+    valid_mask,
+)
 from unmask.errors import RecipeError
-from unmask.keys import Key, Lane, uniform
-from unmask.ragged import ranges
-from unmask.records import Bools, Example, Flag, Ids, Instance, Ints, Layer, Rewrite, Target, UnitMap
+from unmask.keys import DrawPurpose, Key, uniform
+from unmask.ragged import concat_ranges
+from unmask.records import (
+    Bools,
+    DecoderTarget,
+    Ids,
+    InputsAndTargets,
+    Ints,
+    RowBatch,
+    Target,
+    TokenUnits,
+    UnitFlag,
+    UnitKind,
+)
 from unmask.tokenize.vocab import Vocab
 
 
 @dataclass(frozen=True, slots=True)
-class Infill:
+class TextInfilling:
     """Hide `rate` of the units of each row, rounded up, in spans whose lengths follow Poisson(`mean`).
 
     Lengths are drawn until they cover the budget; the last one is trimmed to it.
     """
 
     rate: float = 0.3
-    mean: float = 3.0
-    layer: Layer = Layer.WORD
-    makes: ClassVar[tuple[type[Target], ...]] = (Rewrite,)
+    mean_span_length: float = 3.0
+    layer: UnitKind = UnitKind.WORD
+    target_types: ClassVar[tuple[type[Target], ...]] = (DecoderTarget,)
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
             raise RecipeError(f"Infill needs a rate above 0 and up to 1, found {self.rate}; BART uses 0.3.")
-        if not 0.1 <= self.mean <= 100:
-            raise RecipeError(f"Infill needs a mean span length from 0.1 to 100, found {self.mean}; BART uses 3.")
+        if not 0.1 <= self.mean_span_length <= 100:
+            raise RecipeError(
+                f"Infill needs a mean span length from 0.1 to 100, found {self.mean_span_length}; BART uses 3."
+            )
 
     @property
-    def needs(self) -> frozenset[Layer]:
+    def required_units(self) -> frozenset[UnitKind]:
         """The layer whose units make up the spans."""
-        return frozenset() if self.layer is Layer.TOKEN else frozenset({self.layer})
+        return frozenset() if self.layer is UnitKind.TOKEN else frozenset({self.layer})
 
-    def apply(self, example: Example, vocab: Vocab, key: Key) -> Example:
+    def apply(self, example: RowBatch, vocab: Vocab, key: Key) -> RowBatch:
         """The rows with their spans turned into masks."""
         free, rows = free_tokens(example)
         first = np.flatnonzero(unit_starts(example, self.layer)[free])
         units = np.searchsorted(first, rows)
         row, at, taken = self._spans(units, key)
         gone = np.zeros(len(example.ids), dtype=np.bool_)
-        gone[free[_tokens(first, len(free), at, taken)]] = True
-        head = gone & stretch_starts(example)
+        gone[free[_span_tokens(first, len(free), at, taken)]] = True
+        head = gone & segment_starts(example)
         head[free[first[at[taken > 0]]]] = True
-        hidden = keep(_shown_as_mask(example, head, vocab), ~gone | head)
+        hidden = drop_tokens(_replace_by_mask(example, head, vocab), ~gone | head)
 
         # An empty span goes before the unit it stands at, or behind the last token of its row.
         row, at = row[taken == 0], at[taken == 0]
@@ -73,23 +94,23 @@ class Infill:
         anchor = np.append(free[first], 0)[at]
         anchor[behind] = free[rows[row[behind] + 1] - 1] + 1
         place = np.searchsorted(np.flatnonzero(~gone | head), anchor)
-        return _inserted(hidden, place, behind, row, vocab)
+        return _insert_masks(hidden, place, behind, row, vocab)
 
-    def __call__(self, example: Example, vocab: Vocab, key: Key) -> Instance:
+    def __call__(self, example: RowBatch, vocab: Vocab, key: Key) -> InputsAndTargets:
         """Infill every row and ask for it."""
-        return ask_back(example, self.apply(example, vocab, key), vocab)
+        return denoising_target(example, self.apply(example, vocab, key), vocab)
 
-    def restore(self, instance: Instance, vocab: Vocab) -> tuple[Ids, Ints]:
+    def restore(self, instance: InputsAndTargets, vocab: Vocab) -> tuple[Ids, Ints]:
         """The original rows, which are the target."""
-        return asked(instance, vocab)
+        return original_rows(instance, vocab)
 
     def _spans(self, units: Ints, key: Key) -> tuple[Ints, Ints, Ints]:
         """Every span in reading order: its row, the unit it stands at, and how many units it takes."""
         size = np.diff(units)
         budget = np.ceil(size * self.rate - 1e-9).astype(np.int64)
         lengths, used = self._lengths(budget, key)
-        real = columns(size - budget + used.sum(axis=1))
-        slot = shuffle(key.draws(Lane.PLACE, real.shape[1]), real)
+        real = valid_mask(size - budget + used.sum(axis=1))
+        slot = shuffle(key.bits(DrawPurpose.PLACE, real.shape[1]), real)
         takes, span = np.ones(real.shape, dtype=np.int64), np.zeros(real.shape, dtype=np.bool_)
         row, number = np.nonzero(used)
         takes[row, slot[row, number]] = lengths[row, number]
@@ -99,10 +120,10 @@ class Infill:
 
     def _lengths(self, budget: Ints, key: Key) -> tuple[Ints, Bools]:
         """Span lengths in the order of drawing, trimmed to the budget of their row, and which of them are used."""
-        law = _poisson(self.mean)
-        count = 16 + int(1.3 * budget.max(initial=0) / self.mean)
+        law = _poisson_cdf(self.mean_span_length)
+        count = 16 + int(1.3 * budget.max(initial=0) / self.mean_span_length)
         while True:
-            lengths = np.searchsorted(law, uniform(key.draws(Lane.LENGTH, count)), side="right")
+            lengths = np.searchsorted(law, uniform(key.bits(DrawPurpose.LENGTH, count)), side="right")
             total = np.cumsum(lengths, axis=1)
             if (total[:, -1] >= budget).all():
                 break
@@ -111,29 +132,31 @@ class Infill:
         return np.minimum(lengths, budget[:, None] - before), before < budget[:, None]
 
 
-def _poisson(mean: float) -> npt.NDArray[np.float64]:
+def _poisson_cdf(mean: float) -> npt.NDArray[np.float64]:
     """The probability of a length of at most 0, 1, 2, ..., as far as a uniform number can tell."""
     steps = mean / np.arange(1, int(mean + 12 * sqrt(mean)) + 30)
     return np.cumsum(exp(-mean) * np.cumprod(np.append(1.0, steps)))
 
 
-def _tokens(first: Ints, size: int, at: Ints, taken: Ints) -> Ints:
+def _span_tokens(first: Ints, size: int, at: Ints, taken: Ints) -> Ints:
     """The free tokens that spans of units take, where `first` is the first free token of every unit."""
     edges = np.append(first, size)
-    return ranges(edges[at], edges[at + taken] - edges[at])
+    return concat_ranges(edges[at], edges[at + taken] - edges[at])
 
 
-def _shown_as_mask(example: Example, head: Bools, vocab: Vocab) -> Example:
+def _replace_by_mask(example: RowBatch, head: Bools, vocab: Vocab) -> RowBatch:
     """The first token of each span turned into the mask, which is a word."""
-    bits = np.where(head, (example.units.bits & np.uint8(Flag.SENTENCE)) | np.uint8(Flag.WORD), example.units.bits)
-    return replace(example, ids=np.where(head, np.int32(vocab.mask), example.ids), units=UnitMap(bits))
+    bits = np.where(
+        head, (example.units.bits & np.uint8(UnitFlag.SENTENCE)) | np.uint8(UnitFlag.WORD), example.units.bits
+    )
+    return replace(example, ids=np.where(head, np.int32(vocab.mask), example.ids), units=TokenUnits(bits))
 
 
-def _inserted(example: Example, place: Ints, behind: Bools, row: Ints, vocab: Vocab) -> Example:
+def _insert_masks(example: RowBatch, place: Ints, behind: Bools, row: Ints, vocab: Vocab) -> RowBatch:
     """The example with a mask inserted before each place, in the segment and document of its neighbour in the row."""
     source = np.insert(np.arange(len(example.ids)), place, place - behind)
-    result = take(example, source, example.rows + np.searchsorted(row, np.arange(len(example) + 1)))
+    result = gather_tokens(example, source, example.rows + np.searchsorted(row, np.arange(len(example) + 1)))
     masks = place + np.arange(len(place))
     result.ids[masks] = vocab.mask
-    result.units.bits[masks] = Flag.WORD
+    result.units.bits[masks] = UnitFlag.WORD
     return result

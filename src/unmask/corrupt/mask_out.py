@@ -11,41 +11,43 @@ from typing import ClassVar
 
 import numpy as np
 
-from unmask.corrupt.part import facts_of, shown
-from unmask.corrupt.replace import Chosen, Replace
-from unmask.corrupt.select import Select, Tokens
+from unmask.corrupt.part import inputs_like, row_class_targets
+from unmask.corrupt.replace import Replace, SelectedTokens
+from unmask.corrupt.select import RandomTokens, Selector
 from unmask.keys import Key
-from unmask.ragged import ranges
-from unmask.records import Cloze, Example, Flag, Ids, Instance, Ints, Layer, Spans, Target
+from unmask.ragged import concat_ranges
+from unmask.records import Cloze, Ids, InputsAndTargets, Ints, RowBatch, Spans, Target, UnitFlag, UnitKind
 from unmask.tokenize.vocab import Vocab
 
 
 @dataclass(frozen=True, slots=True)
-class MaskOut:
+class MaskTokens:
     """Hide the selected tokens and ask for them.
 
     `MaskOut()` is BERT's rule: 15 % of the tokens; of these 80 % become [MASK], 10 % a random token, 10 % stay.
     """
 
-    select: Select = Tokens()
+    select: Selector = RandomTokens()
     replace: Replace = Replace(mask=0.8, random=0.1, keep=0.1)
-    makes: ClassVar[tuple[type[Target], ...]] = (Cloze,)
+    target_types: ClassVar[tuple[type[Target], ...]] = (Cloze,)
 
     @property
-    def needs(self) -> frozenset[Layer]:
+    def required_units(self) -> frozenset[UnitKind]:
         """What the selection needs."""
-        return self.select.needs
+        return self.select.required_units
 
-    def __call__(self, example: Example, vocab: Vocab, key: Key) -> Instance:
+    def __call__(self, example: RowBatch, vocab: Vocab, key: Key) -> InputsAndTargets:
         """Select, replace, and keep the answers."""
         spans = self.select(example, key)
-        positions = ranges(spans.start, spans.lengths)
-        chosen = _chosen(example, spans, positions)
+        positions = concat_ranges(spans.start, spans.lengths)
+        chosen = _selected_tokens(example, spans, positions)
         ids = example.ids.copy()
         ids[positions] = self.replace(chosen, vocab, key)
-        return Instance(shown(example, ids), (Cloze(positions, chosen.ids, spans), *facts_of(example)))
+        return InputsAndTargets(
+            inputs_like(example, ids), (Cloze(positions, chosen.ids, spans), *row_class_targets(example))
+        )
 
-    def restore(self, instance: Instance, vocab: Vocab) -> tuple[Ids, Ints]:
+    def restore(self, instance: InputsAndTargets, vocab: Vocab) -> tuple[Ids, Ints]:
         """Write the answers back."""
         cloze = instance.targets[0]
         assert isinstance(cloze, Cloze)
@@ -54,11 +56,11 @@ class MaskOut:
         return ids, instance.inputs.rows
 
 
-def _chosen(example: Example, spans: Spans, positions: Ints) -> Chosen:
+def _selected_tokens(example: RowBatch, spans: Spans, positions: Ints) -> SelectedTokens:
     row = np.repeat(np.arange(len(example)), np.diff(np.searchsorted(positions, example.rows)))
     lengths = spans.lengths
     span = np.repeat(np.cumsum(lengths) - lengths, lengths)
-    begins = (example.units.bits[positions] & Flag.WORD) != 0
+    begins = (example.units.bits[positions] & UnitFlag.WORD) != 0
     begins[span] = True
     word = np.maximum.accumulate(np.where(begins, np.arange(len(positions)), 0))
-    return Chosen(example.ids[positions], row, positions - example.rows[row], word, span)
+    return SelectedTokens(example.ids[positions], row, positions - example.rows[row], word, span)

@@ -16,78 +16,78 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from unmask.corrupt.part import Corrupt, facts_of, shown
+from unmask.corrupt.part import Corruption, inputs_like, row_class_targets
 from unmask.errors import RecipeError
 from unmask.keys import Key
-from unmask.ragged import offsets, within
-from unmask.records import Bools, Example, Ids, Inputs, Instance, Ints, Layer, Rewrite, Target
+from unmask.ragged import offsets, positions_in_rows
+from unmask.records import Bools, DecoderTarget, Ids, Inputs, InputsAndTargets, Ints, RowBatch, Target, UnitKind
 from unmask.tokenize.vocab import Vocab
 
 
 @runtime_checkable
-class Step(Corrupt, Protocol):
+class NoiseStep(Corruption, Protocol):
     """A corruption that leaves an example behind, so that another one can follow it."""
 
-    def apply(self, example: Example, vocab: Vocab, key: Key) -> Example:
+    def apply(self, example: RowBatch, vocab: Vocab, key: Key) -> RowBatch:
         """The rows after spoiling, with their units carried along."""
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class NoiseSequence:
     """Several ways of spoiling a text, one after another. BART permutes the sentences and then infills."""
 
-    steps: tuple[Step, ...]
-    makes: ClassVar[tuple[type[Target], ...]] = (Rewrite,)
+    steps: tuple[NoiseStep, ...]
+    target_types: ClassVar[tuple[type[Target], ...]] = (DecoderTarget,)
 
     def __post_init__(self) -> None:
         if not self.steps:
             raise RecipeError("Noise needs at least one step, found none; give it Infill() or PermuteSentences().")
         for step in self.steps:
-            if not isinstance(step, Step):
+            if not isinstance(step, NoiseStep):
                 raise RecipeError(
                     f"Noise needs steps that leave a text for the next one, found {type(step).__name__}, which asks for"
                     " parts of it; use Infill, Delete, PermuteSentences or Rotate, or use that part alone."
                 )
 
     @property
-    def needs(self) -> frozenset[Layer]:
+    def required_units(self) -> frozenset[UnitKind]:
         """The layers that any of the steps reads."""
-        return frozenset().union(*(step.needs for step in self.steps))
+        return frozenset().union(*(step.required_units for step in self.steps))
 
-    def apply(self, example: Example, vocab: Vocab, key: Key) -> Example:
+    def apply(self, example: RowBatch, vocab: Vocab, key: Key) -> RowBatch:
         """The rows after all steps. Each step draws from an address of its own."""
         for number, step in enumerate(self.steps):
-            example = step.apply(example, vocab, key.fold("step", number))
+            example = step.apply(example, vocab, key.fold_in("step", number))
         return example
 
-    def __call__(self, example: Example, vocab: Vocab, key: Key) -> Instance:
+    def __call__(self, example: RowBatch, vocab: Vocab, key: Key) -> InputsAndTargets:
         """Spoil every row and ask for it."""
-        return ask_back(example, self.apply(example, vocab, key), vocab)
+        return denoising_target(example, self.apply(example, vocab, key), vocab)
 
-    def restore(self, instance: Instance, vocab: Vocab) -> tuple[Ids, Ints]:
+    def restore(self, instance: InputsAndTargets, vocab: Vocab) -> tuple[Ids, Ints]:
         """The original rows, which are the target."""
-        return asked(instance, vocab)
+        return original_rows(instance, vocab)
 
 
-def ask_back(before: Example, after: Example, vocab: Vocab) -> Instance:
+def denoising_target(before: RowBatch, after: RowBatch, vocab: Vocab) -> InputsAndTargets:
     """Show the spoilt rows and ask for the original ones."""
-    inputs = shown(after, after.ids)
-    ends = before.rows[1:][_open(inputs, vocab)]
+    inputs = inputs_like(after, after.ids)
+    ends = before.rows[1:][_is_unterminated(inputs, vocab)]
     rows = before.rows + np.searchsorted(ends, before.rows, side="right")
-    target = Rewrite(np.insert(before.ids, ends, vocab.sep), rows, within(rows))
-    return Instance(inputs, (target, *facts_of(before)))
+    target = DecoderTarget(np.insert(before.ids, ends, vocab.sep), rows, positions_in_rows(rows))
+    return InputsAndTargets(inputs, (target, *row_class_targets(before)))
 
 
-def asked(instance: Instance, vocab: Vocab) -> tuple[Ids, Ints]:
+def original_rows(instance: InputsAndTargets, vocab: Vocab) -> tuple[Ids, Ints]:
     """The original rows: the target without the separators that were added."""
     target = instance.targets[0]
-    assert isinstance(target, Rewrite)
-    added = _open(instance.inputs, vocab)
+    assert isinstance(target, DecoderTarget)
+    added = _is_unterminated(instance.inputs, vocab)
     ids = np.delete(target.ids, target.rows[1:][added] - 1)
     return ids, offsets(np.diff(target.rows) - added)
 
 
-def _open(inputs: Inputs, vocab: Vocab) -> Bools:
+def _is_unterminated(inputs: Inputs, vocab: Vocab) -> Bools:
     """Which rows do not end with the separator."""
     unclosed: Bools = inputs.ids[inputs.rows[1:] - 1] != vocab.sep
     return unclosed

@@ -10,26 +10,26 @@ from typing import ClassVar
 
 import numpy as np
 
-from unmask.corrupt.part import facts_of, shown
+from unmask.corrupt.part import inputs_like, row_class_targets
 from unmask.keys import Key
-from unmask.records import Example, Ids, Instance, Ints, Layer, NextToken, Target
+from unmask.records import Ids, InputsAndTargets, Ints, NextToken, RowBatch, Target, UnitKind
 from unmask.tokenize.vocab import Vocab
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
+class NoCorruption:
     """Show the text as it is; every position says what follows, but for the last of a row and of a document in it."""
 
-    makes: ClassVar[tuple[type[Target], ...]] = (NextToken,)
-    needs: ClassVar[frozenset[Layer]] = frozenset()
+    target_types: ClassVar[tuple[type[Target], ...]] = (NextToken,)
+    required_units: ClassVar[frozenset[UnitKind]] = frozenset()
 
-    def __call__(self, example: Example, vocab: Vocab, key: Key) -> Instance:
+    def __call__(self, example: RowBatch, vocab: Vocab, key: Key) -> InputsAndTargets:
         """The rows as they are."""
         weights = np.ones(len(example.ids), dtype=np.float32)
         weights[example.rows[1:] - 1] = 0
         weights[:-1][np.diff(example.document) != 0] = 0
-        return Instance(shown(example, example.ids), (NextToken(weights), *facts_of(example)))
+        return InputsAndTargets(inputs_like(example, example.ids), (NextToken(weights), *row_class_targets(example)))
 
-    def restore(self, instance: Instance, vocab: Vocab) -> tuple[Ids, Ints]:
+    def restore(self, instance: InputsAndTargets, vocab: Vocab) -> tuple[Ids, Ints]:
         """Nothing was lost."""
         return instance.inputs.ids, instance.inputs.rows

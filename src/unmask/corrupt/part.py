@@ -10,34 +10,34 @@ from __future__ import annotations
 from typing import Protocol
 
 from unmask.keys import Key
-from unmask.ragged import within
-from unmask.records import Example, Fact, Ids, Inputs, Instance, Ints, Layer, Target
+from unmask.ragged import positions_in_rows
+from unmask.records import Ids, Inputs, InputsAndTargets, Ints, RowBatch, RowClass, Target, UnitKind
 from unmask.tokenize.vocab import Vocab
 
 
-class Corrupt(Protocol):
+class Corruption(Protocol):
     """Hides something and asks for it. A frozen dataclass that is its own configuration."""
 
     @property
-    def needs(self) -> frozenset[Layer]:
+    def required_units(self) -> frozenset[UnitKind]:
         """The layers that the corpus must have been segmented into."""
 
     @property
-    def makes(self) -> tuple[type[Target], ...]:
+    def target_types(self) -> tuple[type[Target], ...]:
         """The kinds of target that come out."""
 
-    def __call__(self, example: Example, vocab: Vocab, key: Key) -> Instance:
+    def __call__(self, example: RowBatch, vocab: Vocab, key: Key) -> InputsAndTargets:
         """Corrupt every row; row i depends on `key.state[i]` and on nothing else that is random."""
 
-    def restore(self, instance: Instance, vocab: Vocab) -> tuple[Ids, Ints]:
+    def restore(self, instance: InputsAndTargets, vocab: Vocab) -> tuple[Ids, Ints]:
         """The original ids and row offsets, from the instance alone: nothing is lost that the targets do not hold."""
 
 
-def shown(example: Example, ids: Ids) -> Inputs:
+def inputs_like(example: RowBatch, ids: Ids) -> Inputs:
     """Inputs of the same shape as the example, with other ids."""
-    return Inputs(ids, example.segment, example.document, within(example.rows), example.rows)
+    return Inputs(ids, example.segment, example.document, positions_in_rows(example.rows), example.rows)
 
 
-def facts_of(example: Example) -> tuple[Fact, ...]:
+def row_class_targets(example: RowBatch) -> tuple[RowClass, ...]:
     """The truths about each row, as targets: a corruption passes them on untouched."""
-    return tuple(Fact(name, value) for name, value in sorted(example.facts.items()))
+    return tuple(RowClass(name, value) for name, value in sorted(example.facts.items()))

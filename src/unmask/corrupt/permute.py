@@ -13,11 +13,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from unmask.corrupt.noise import ask_back, asked
-from unmask.corrupt.ragged import mark_borders, stretch_starts, take, unit_starts
-from unmask.keys import Key, Lane
-from unmask.ragged import ranges
-from unmask.records import Example, Ids, Instance, Ints, Layer, Rewrite, Target
+from unmask.corrupt.noise import denoising_target, original_rows
+from unmask.corrupt.ragged import gather_tokens, mark_borders, segment_starts, unit_starts
+from unmask.keys import DrawPurpose, Key
+from unmask.ragged import concat_ranges
+from unmask.records import DecoderTarget, Ids, InputsAndTargets, Ints, RowBatch, Target, UnitKind
 from unmask.tokenize.vocab import Vocab
 
 
@@ -25,27 +25,27 @@ from unmask.tokenize.vocab import Vocab
 class PermuteSentences:
     """Put the sentences of each stretch into a random order; every order is equally likely, the old one too."""
 
-    makes: ClassVar[tuple[type[Target], ...]] = (Rewrite,)
+    target_types: ClassVar[tuple[type[Target], ...]] = (DecoderTarget,)
 
     @property
-    def needs(self) -> frozenset[Layer]:
+    def required_units(self) -> frozenset[UnitKind]:
         """Sentences."""
-        return frozenset({Layer.SENTENCE})
+        return frozenset({UnitKind.SENTENCE})
 
-    def apply(self, example: Example, vocab: Vocab, key: Key) -> Example:
+    def apply(self, example: RowBatch, vocab: Vocab, key: Key) -> RowBatch:
         """The rows with their sentences moved."""
-        starts = np.flatnonzero(unit_starts(example, Layer.SENTENCE))
+        starts = np.flatnonzero(unit_starts(example, UnitKind.SENTENCE))
         lengths = np.diff(starts, append=len(example.ids))
-        stretch = np.cumsum(stretch_starts(example), dtype=np.int32)[starts]
-        words = key.spread(Lane.ORDER, np.searchsorted(starts, example.rows))
+        stretch = np.cumsum(segment_starts(example), dtype=np.int32)[starts]
+        words = key.bits_per_token(DrawPurpose.ORDER, np.searchsorted(starts, example.rows))
         order = np.lexsort((words, stretch))
         # A piece of a sentence cut off by the row's edge would melt into its new neighbour, so it is marked as well.
-        return take(mark_borders(example, starts), ranges(starts[order], lengths[order]), example.rows)
+        return gather_tokens(mark_borders(example, starts), concat_ranges(starts[order], lengths[order]), example.rows)
 
-    def __call__(self, example: Example, vocab: Vocab, key: Key) -> Instance:
+    def __call__(self, example: RowBatch, vocab: Vocab, key: Key) -> InputsAndTargets:
         """Permute every row and ask for it."""
-        return ask_back(example, self.apply(example, vocab, key), vocab)
+        return denoising_target(example, self.apply(example, vocab, key), vocab)
 
-    def restore(self, instance: Instance, vocab: Vocab) -> tuple[Ids, Ints]:
+    def restore(self, instance: InputsAndTargets, vocab: Vocab) -> tuple[Ids, Ints]:
         """The original rows, which are the target."""
-        return asked(instance, vocab)
+        return original_rows(instance, vocab)

@@ -13,12 +13,12 @@ from enum import StrEnum
 import numpy as np
 
 from unmask.errors import RecipeError
-from unmask.keys import Key, Lane, choose
+from unmask.keys import DrawPurpose, Key, categorical
 from unmask.records import Ids, Ints
 from unmask.tokenize.vocab import Vocab
 
 
-class Per(StrEnum):
+class ReplaceBy(StrEnum):
     """Who draws once: every token, every word of a span, or the span as a whole."""
 
     TOKEN = "token"
@@ -27,7 +27,7 @@ class Per(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class SelectedTokens:
     """The chosen positions of a batch, in order, with the row and the group heads of each."""
 
     ids: Ids
@@ -54,40 +54,42 @@ class Replace:
     random: float = 0.0
     keep: float = 0.0
     similar: float = 0.0
-    per: Per = Per.TOKEN
+    per: ReplaceBy = ReplaceBy.TOKEN
 
     def __post_init__(self) -> None:
-        shares = self._shares
+        shares = self._probabilities
         if min(shares) < 0 or abs(sum(shares) - 1) > 1e-9:
             raise RecipeError(
                 f"Replace needs shares that sum to 1; found mask {self.mask}, random {self.random}, keep {self.keep}, "
                 f"similar {self.similar}, which sum to {sum(shares):g}."
             )
-        if self.similar and self.per is Per.TOKEN:
+        if self.similar and self.per is ReplaceBy.TOKEN:
             raise RecipeError("Replace(similar=...) exchanges whole words: set per=Per.WORD or per=Per.SPAN.")
 
     @property
-    def _shares(self) -> tuple[float, ...]:
+    def _probabilities(self) -> tuple[float, ...]:
         return tuple(float(share) for share in astuple(self)[:4])
 
-    def __call__(self, chosen: Chosen, vocab: Vocab, key: Key) -> Ids:
+    def __call__(self, chosen: SelectedTokens, vocab: Vocab, key: Key) -> Ids:
         """The ids to show at the chosen positions."""
-        head = {Per.TOKEN: np.arange(len(chosen.ids)), Per.WORD: chosen.word, Per.SPAN: chosen.span}[self.per]
-        action = choose(key.at(Lane.SHOW, chosen.row[head], chosen.column[head]), self._shares)
+        head = {ReplaceBy.TOKEN: np.arange(len(chosen.ids)), ReplaceBy.WORD: chosen.word, ReplaceBy.SPAN: chosen.span}[
+            self.per
+        ]
+        action = categorical(key.bits_at(DrawPurpose.SHOW, chosen.row[head], chosen.column[head]), self._probabilities)
         result = np.where(action == 0, np.int32(vocab.mask), chosen.ids)
         if self.similar:
-            return self._words(result, action, chosen, vocab, key)
+            return self._replace_words(result, action, chosen, vocab, key)
         noisy = np.flatnonzero(action == 1)
-        result[noisy] = vocab.draw(key.at(Lane.TOKEN, chosen.row[noisy], chosen.column[noisy]))
+        result[noisy] = vocab.random_ordinary(key.bits_at(DrawPurpose.TOKEN, chosen.row[noisy], chosen.column[noisy]))
         return result
 
-    def _words(self, result: Ids, action: Ints, chosen: Chosen, vocab: Vocab, key: Key) -> Ids:
+    def _replace_words(self, result: Ids, action: Ints, chosen: SelectedTokens, vocab: Vocab, key: Key) -> Ids:
         """Exchange whole words: similar ones where the table has them, random ones of the same length elsewhere."""
-        for wanted, exchange in ((3, vocab.stand_ins.similar), (1, vocab.stand_ins.any_of_length)):
+        for wanted, exchange in ((3, vocab.similar_words.random_similar), (1, vocab.similar_words.random_of_length)):
             place = np.flatnonzero(action == wanted)
             if len(place):
-                draws = key.at(Lane.WORD, chosen.row[place], chosen.column[chosen.word[place]])
-                spare = vocab.draw(key.at(Lane.TOKEN, chosen.row[place], chosen.column[place]))
+                draws = key.bits_at(DrawPurpose.WORD, chosen.row[place], chosen.column[chosen.word[place]])
+                spare = vocab.random_ordinary(key.bits_at(DrawPurpose.TOKEN, chosen.row[place], chosen.column[place]))
                 result[place] = exchange(chosen.ids[place], _starts(chosen.word[place]), draws, spare)
         return result
 

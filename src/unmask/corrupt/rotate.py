@@ -12,34 +12,34 @@ from typing import ClassVar
 
 import numpy as np
 
-from unmask.corrupt.noise import ask_back, asked
-from unmask.corrupt.ragged import mark_borders, stretch_starts, take
-from unmask.keys import Key, Lane, below
-from unmask.ragged import ranges
-from unmask.records import Example, Ids, Instance, Ints, Layer, Rewrite, Target
+from unmask.corrupt.noise import denoising_target, original_rows
+from unmask.corrupt.ragged import gather_tokens, mark_borders, segment_starts
+from unmask.keys import DrawPurpose, Key, randint
+from unmask.ragged import concat_ranges
+from unmask.records import DecoderTarget, Ids, InputsAndTargets, Ints, RowBatch, Target, UnitKind
 from unmask.tokenize.vocab import Vocab
 
 
 @dataclass(frozen=True, slots=True)
-class Rotate:
+class DocumentRotation:
     """Rotate each stretch so that a token drawn uniformly from it comes first."""
 
-    makes: ClassVar[tuple[type[Target], ...]] = (Rewrite,)
-    needs: ClassVar[frozenset[Layer]] = frozenset()
+    target_types: ClassVar[tuple[type[Target], ...]] = (DecoderTarget,)
+    required_units: ClassVar[frozenset[UnitKind]] = frozenset()
 
-    def apply(self, example: Example, vocab: Vocab, key: Key) -> Example:
+    def apply(self, example: RowBatch, vocab: Vocab, key: Key) -> RowBatch:
         """The rows rotated: in each stretch, what precedes the drawn token changes places with what follows."""
-        starts = np.flatnonzero(stretch_starts(example))
+        starts = np.flatnonzero(segment_starts(example))
         lengths = np.diff(starts, append=len(example.ids))
-        before = below(key.spread(Lane.PLACE, np.searchsorted(starts, example.rows)), lengths)
+        before = randint(key.bits_per_token(DrawPurpose.PLACE, np.searchsorted(starts, example.rows)), lengths)
         first = starts + before
-        source = ranges(np.stack([first, starts], 1).ravel(), np.stack([lengths - before, before], 1).ravel())
-        return take(mark_borders(mark_borders(example, starts), first), source, example.rows)
+        source = concat_ranges(np.stack([first, starts], 1).ravel(), np.stack([lengths - before, before], 1).ravel())
+        return gather_tokens(mark_borders(mark_borders(example, starts), first), source, example.rows)
 
-    def __call__(self, example: Example, vocab: Vocab, key: Key) -> Instance:
+    def __call__(self, example: RowBatch, vocab: Vocab, key: Key) -> InputsAndTargets:
         """Rotate every row and ask for it."""
-        return ask_back(example, self.apply(example, vocab, key), vocab)
+        return denoising_target(example, self.apply(example, vocab, key), vocab)
 
-    def restore(self, instance: Instance, vocab: Vocab) -> tuple[Ids, Ints]:
+    def restore(self, instance: InputsAndTargets, vocab: Vocab) -> tuple[Ids, Ints]:
         """The original rows, which are the target."""
-        return asked(instance, vocab)
+        return original_rows(instance, vocab)

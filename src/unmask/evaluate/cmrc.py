@@ -58,26 +58,26 @@ _CONTRACTIONS = (
 )
 
 
-def bare(text: str) -> str:
+def normalize(text: str) -> str:
     """What exact match compares: the text in lower case, without outer white space and the listed punctuation."""
     return text.lower().strip().translate(_PUNCTUATION)
 
 
-def units(text: str) -> list[str]:
+def f1_units(text: str) -> list[str]:
     """What F1 compares: Chinese characters one by one, and the words of the runs between them."""
-    parts = filter(None, _CHINESE.split(bare(text)))  # between two Chinese characters stands an empty run
+    parts = filter(None, _CHINESE.split(normalize(text)))  # between two Chinese characters stands an empty run
     return [unit for part in parts for unit in ((part,) if _CHINESE.match(part) else _words(part))]
 
 
-def exact(truth: str, said: str) -> float:
+def exact_match(truth: str, prediction: str) -> float:
     """Whether nothing but case and listed punctuation differs."""
-    return float(bare(truth) == bare(said))
+    return float(normalize(truth) == normalize(prediction))
 
 
-def f1(truth: str, said: str) -> float:
+def f1(truth: str, prediction: str) -> float:
     """F1 of the longest common run of units."""
-    theirs, ours = units(truth), units(said)
-    run = _common_run(theirs, ours)
+    theirs, ours = f1_units(truth), f1_units(prediction)
+    run = _longest_common_run(theirs, ours)
     return 2 * run / (len(theirs) + len(ours)) if run else 0.0
 
 
@@ -86,15 +86,15 @@ def _words(run: str) -> list[str]:
     for pattern, to in _TREEBANK:
         run = pattern.sub(to, run)
     for pattern in _CONTRACTIONS:
-        run = pattern.sub(_parts, run)
+        run = pattern.sub(_split_contraction, run)
     return run.split()
 
 
-def _parts(contraction: re.Match[str]) -> str:
+def _split_contraction(contraction: re.Match[str]) -> str:
     return f" {' '.join(filter(None, contraction.groups()))} "
 
 
-def _common_run(left: Sequence[str], right: Sequence[str]) -> int:
+def _longest_common_run(left: Sequence[str], right: Sequence[str]) -> int:
     """The length of the longest stretch that stands in both, by the lengths of the stretches that end at each pair."""
     longest, before = 0, [0] * (len(right) + 1)
     for unit in left:

@@ -18,41 +18,41 @@ from unmask.evaluate.metrics import Scores
 from unmask.records import Bits
 
 
-def labelling(truth_NC: Bits, said_NC: Bits) -> Scores:
+def multilabel_metrics(truth_NC: Bits, predicted_NC: Bits) -> Scores:
     """Micro F1 with its precision and recall, macro F1, F1 per example, and exact match of the whole set.
 
     The definitions are scikit-learn's (`average="micro"`, `"macro"`, `"samples"`). Micro counts all cells of the table
     together. Macro is the mean over the labels that occur, true or said. F1 per example is the mean over rows, where
     a row that rightly has no label counts as 1. What would divide nothing by nothing in micro is 0.
     """
-    truth_NC, said_NC = _tables(truth_NC, said_NC)
+    truth_NC, predicted_NC = _tables(truth_NC, predicted_NC)
     return MappingProxyType(
         {
-            "micro_f1": float(f1_score(truth_NC, said_NC, average="micro", zero_division=0.0)),
-            "micro_precision": float(precision_score(truth_NC, said_NC, average="micro", zero_division=0.0)),
-            "micro_recall": float(recall_score(truth_NC, said_NC, average="micro", zero_division=0.0)),
-            "macro_f1": float(f1_score(truth_NC, said_NC, average="macro", zero_division=math.nan)),
-            "example_f1": float(f1_score(truth_NC, said_NC, average="samples", zero_division=1.0)),
-            "exact_match": float((truth_NC == said_NC).all(axis=1).mean()),
+            "micro_f1": float(f1_score(truth_NC, predicted_NC, average="micro", zero_division=0.0)),
+            "micro_precision": float(precision_score(truth_NC, predicted_NC, average="micro", zero_division=0.0)),
+            "micro_recall": float(recall_score(truth_NC, predicted_NC, average="micro", zero_division=0.0)),
+            "macro_f1": float(f1_score(truth_NC, predicted_NC, average="macro", zero_division=math.nan)),
+            "example_f1": float(f1_score(truth_NC, predicted_NC, average="samples", zero_division=1.0)),
+            "exact_match": float((truth_NC == predicted_NC).all(axis=1).mean()),
         }
     )
 
 
-def by_label(truth_NC: Bits, said_NC: Bits) -> tuple[float, ...]:
+def f1_by_label(truth_NC: Bits, predicted_NC: Bits) -> tuple[float, ...]:
     """The F1 of each label alone; not a number for a label that is neither true nor said anywhere."""
     labels = truth_NC.shape[1]
-    truth_NC, said_NC = _tables(truth_NC, said_NC)
-    return tuple(map(float, f1_score(truth_NC, said_NC, average=None, zero_division=math.nan)))[:labels]
+    truth_NC, predicted_NC = _tables(truth_NC, predicted_NC)
+    return tuple(map(float, f1_score(truth_NC, predicted_NC, average=None, zero_division=math.nan)))[:labels]
 
 
-def baseline(known_NC: Bits, truth_NC: Bits) -> Scores:
+def multilabel_baseline(train_NC: Bits, truth_NC: Bits) -> Scores:
     """What one set of labels, said of every row, scores: those that at least half of the `known` rows have.
 
     Where no label is that frequent, the most frequent one is said: saying nothing at all would make every F1 0.
     """
-    share_C = known_NC.mean(axis=0)
+    share_C = train_NC.mean(axis=0)
     said_C = share_C >= min(0.5, float(share_C.max()))
-    return labelling(truth_NC, np.broadcast_to(said_C, truth_NC.shape).astype(np.uint8))
+    return multilabel_metrics(truth_NC, np.broadcast_to(said_C, truth_NC.shape).astype(np.uint8))
 
 
 def _tables(truth_NC: Bits, said_NC: Bits) -> tuple[Bits, Bits]:

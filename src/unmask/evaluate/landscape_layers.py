@@ -11,52 +11,52 @@ from collections.abc import Collection, Iterator
 import numpy as np
 from torch import Tensor
 
-from unmask.evaluate.landscape_weights import Weights, difference, norm
-from unmask.report.landscape_record import Layer
-from unmask.train.learner import Learner
-from unmask.tune.places import places, top_of
+from unmask.evaluate.landscape_weights import Weights, difference, l2_norm
+from unmask.report.landscape_record import LayerDistance
+from unmask.train.learner import MultiHeadModel
+from unmask.tune.places import locate_parameters, top_level
 
 PARTS = {1: (), 2: ("bottom", "top")}
 """What the parts of few blocks are called; more have three."""
 THIRDS = ("bottom", "middle", "top")
 
 
-def layers(learner: Learner, start: Weights, end: Weights) -> tuple[Layer, ...]:
+def layer_distances(learner: MultiHeadModel, start: Weights, end: Weights) -> tuple[LayerDistance, ...]:
     """How far the embeddings, each block and the head moved."""
-    way, levels, top = difference(end, start), _levels(learner), top_of(learner)
+    way, levels, top = difference(end, start), _levels(learner), top_level(learner)
     found = []
     for level in range(top + 1):
         names = [name for name in way if levels[name] == level]
         if names:
-            moved, size = (norm({name: one[name] for name in names}) for one in (way, start))
-            found.append(Layer(_name(level, top), moved, size))
+            moved, size = (l2_norm({name: one[name] for name in names}) for one in (way, start))
+            found.append(LayerDistance(_name(level, top), moved, size))
     return tuple(found)
 
 
-def thirds(learner: Learner) -> Iterator[tuple[str, frozenset[str]]]:
+def thirds(learner: MultiHeadModel) -> Iterator[tuple[str, frozenset[str]]]:
     """The parameters of the lowest, the middle and the highest third of the blocks; then of all blocks.
 
     Two blocks are two halves. A part that holds no parameters, because blocks share theirs, is passed over.
     """
-    levels, top = _levels(learner), top_of(learner)
+    levels, top = _levels(learner), top_level(learner)
     words = PARTS.get(top - 1, THIRDS)
     for word, some in zip(words, np.array_split(np.arange(1, top), len(words)) if words else (), strict=True):
-        names = _at(levels, some.tolist())
+        names = _names_at(levels, some.tolist())
         if names:
             yield f"{word}: {_blocks(some.tolist())}", names
-    yield "all blocks", _at(levels, range(1, top))
+    yield "all blocks", _names_at(levels, range(1, top))
 
 
-def rolled_back(start: Weights, end: Weights, names: Collection[str]) -> dict[str, Tensor]:
+def roll_back(start: Weights, end: Weights, names: Collection[str]) -> dict[str, Tensor]:
     """The end, with some parameters as they were at the start."""
     return {name: start[name] if name in names else tensor for name, tensor in end.items()}
 
 
-def _levels(learner: Learner) -> dict[str, int]:
-    return {name: place.level for name, place in places(learner).items()}
+def _levels(learner: MultiHeadModel) -> dict[str, int]:
+    return {name: place.level for name, place in locate_parameters(learner).items()}
 
 
-def _at(levels: dict[str, int], wanted: Collection[int]) -> frozenset[str]:
+def _names_at(levels: dict[str, int], wanted: Collection[int]) -> frozenset[str]:
     return frozenset(name for name, level in levels.items() if level in wanted)
 
 

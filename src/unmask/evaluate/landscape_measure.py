@@ -17,57 +17,57 @@ import numpy as np
 import torch
 
 from unmask.evaluate.landscape_weights import Weights
-from unmask.keys import Key, permute
+from unmask.keys import Key, permuted_index
 from unmask.nets.batch import Batch, collate
-from unmask.objectives.part import Learnable
-from unmask.report.landscape_record import Height
-from unmask.shards.files import disk_space, write_text
-from unmask.train.learner import Learner
-from unmask.train.trial import still
-from unmask.tune.course import JUDGED_AT_ONCE, Labelled
-from unmask.tune.exercise import Exercise
+from unmask.objectives.part import TrainableObjective
+from unmask.report.landscape_record import LossPoint
+from unmask.shards.files import disk_errors, write_text
+from unmask.train.learner import MultiHeadModel
+from unmask.train.trial import eval_mode
+from unmask.tune.course import EVAL_BATCH_SIZE, EpochBatches
+from unmask.tune.exercise import EncodedDataset
 
 Ticker: TypeAlias = Callable[[], None]
 """Hears of every place that is done."""
 
 
-def fixed_rows(exercise: Exercise, count: int, seed: int, device: torch.device) -> tuple[Batch, ...]:
+def fixed_rows(dataset: EncodedDataset, count: int, seed: int, device: torch.device) -> tuple[Batch, ...]:
     """Some items of an exercise, always the same ones, on the device, those of like length together.
 
     Fewer items are the first ones of more.
     """
-    size = len(exercise)
-    chosen = permute(np.arange(min(count, size)), size, Key.of(seed, "landscape rows"))
-    longest = np.maximum.reduceat(exercise.rows.lengths, exercise.begin[:-1])[chosen]
+    size = len(dataset)
+    chosen = permuted_index(np.arange(min(count, size)), size, Key.of(seed, "landscape rows"))
+    longest = np.maximum.reduceat(dataset.rows.lengths, dataset.group_offsets[:-1])[chosen]
     chosen = chosen[np.argsort(longest, kind="stable")]
-    at_once = max(1, JUDGED_AT_ONCE // exercise.most)
+    at_once = max(1, EVAL_BATCH_SIZE // dataset.max_group_rows)
     parts = [chosen[first : first + at_once] for first in range(0, len(chosen), at_once)]
-    return tuple(collate(exercise.at(some), device) for some in parts)
+    return tuple(collate(dataset.take(some), device) for some in parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Gauge:
+class LossMeter:
     """Measures weights."""
 
-    learner: Learner
+    learner: MultiHeadModel
     """Lent: its own weights are overwritten."""
-    objective: Learnable
-    learned: tuple[Batch, ...]
-    judged: tuple[Batch, ...]
+    objective: TrainableObjective
+    train_batches: tuple[Batch, ...]
+    dev_batches: tuple[Batch, ...]
 
     @staticmethod
-    def of(learner: Learner, course: Labelled, rows: int, device: torch.device) -> Gauge:
+    def of(learner: MultiHeadModel, course: EpochBatches, rows: int, device: torch.device) -> LossMeter:
         """A gauge with so many rows to learn from, and so many to judge by."""
-        learned, judged = (fixed_rows(one, rows, course.seed, device) for one in (course.learned, course.judged))
-        return Gauge(learner.to(device), course.objective, learned, judged)
+        learned, judged = (fixed_rows(one, rows, course.seed, device) for one in (course.train, course.dev))
+        return LossMeter(learner.to(device), course.objective, learned, judged)
 
-    def __call__(self, weights: Weights) -> Height:
+    def __call__(self, weights: Weights) -> LossPoint:
         """The height of a point."""
-        self.learner.take_weights(weights)
-        with still(self.learner):
-            loss, _ = self._mean(self.learned)
-            dev_loss, dev_right = self._mean(self.judged)
-        return Height(loss, dev_loss, 1 - dev_right)
+        self.learner.load_weights(weights)
+        with eval_mode(self.learner):
+            loss, _ = self._mean(self.train_batches)
+            dev_loss, dev_right = self._mean(self.dev_batches)
+        return LossPoint(loss, dev_loss, 1 - dev_right)
 
     def _mean(self, batches: Sequence[Batch]) -> tuple[float, float]:
         """The mean loss, and the share of right answers."""
@@ -79,45 +79,47 @@ class Gauge:
         return loss, right
 
 
-class Kept:
+class CachedLosses:
     """Heights in a file, each by the name of its place: what was measured once is not measured again."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.found = _read(path)
-        with disk_space(path.parent):
+        self.losses = _read(path)
+        with disk_errors(path.parent):
             path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, "".join(_line(name, height) for name, height in self.found.items()))  # without a torn line
+        write_text(path, "".join(_line(name, height) for name, height in self.losses.items()))  # without a torn line
 
-    def height(self, name: str, measure: Callable[[], Height]) -> Height:
+    def get_or_measure(self, name: str, measure: Callable[[], LossPoint]) -> LossPoint:
         """The height of a place: what was kept, or a new measurement, which is kept."""
-        if name not in self.found:
-            self.found[name] = measure()
-            with disk_space(self.path.parent), self.path.open("a", encoding="utf-8") as file:
-                file.write(_line(name, self.found[name]))
-        return self.found[name]
+        if name not in self.losses:
+            self.losses[name] = measure()
+            with disk_errors(self.path.parent), self.path.open("a", encoding="utf-8") as file:
+                file.write(_line(name, self.losses[name]))
+        return self.losses[name]
 
 
-def survey(points: Mapping[str, Callable[[], Weights]], gauge: Gauge, kept: Kept, tick: Ticker) -> tuple[Height, ...]:
+def measure_all(
+    points: Mapping[str, Callable[[], Weights]], meter: LossMeter, cache: CachedLosses, tick: Ticker
+) -> tuple[LossPoint, ...]:
     """The heights of all points, in their order. Points are made when they are needed, one after the other."""
     found = []
     for name, make in points.items():
-        found.append(kept.height(name, lambda make=make: gauge(make())))  # type: ignore[misc]
+        found.append(cache.get_or_measure(name, lambda make=make: meter(make())))  # type: ignore[misc]
         tick()
     return tuple(found)
 
 
-def _line(name: str, height: Height) -> str:
+def _line(name: str, height: LossPoint) -> str:
     return json.dumps({"place": name, **asdict(height)}) + "\n"
 
 
-def _read(path: Path) -> dict[str, Height]:
+def _read(path: Path) -> dict[str, LossPoint]:
     found = {}
     for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         try:
             line = json.loads(text)
             name = str(line.pop("place"))
-            found[name] = Height(**line)
+            found[name] = LossPoint(**line)
         except (ValueError, KeyError, TypeError):
             continue  # torn by a kill; it is measured again
     return found

@@ -11,22 +11,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unmask.records import Amounts
-from unmask.report.landscape_record import Basin, Ridge, Rise, Side
+from unmask.records import Doubles
+from unmask.report.landscape_record import Basin, LandscapeSide, LossLine, LossRise
 
-RISE = 0.1
+MAX_BASIN_RISE = 0.1
 """The bound of a basin above its lowest place, in units of the loss."""
-SHARE = 0.1
+RELATIVE_BASIN_RISE = 0.1
 """The same, as a part of the way up to the start."""
 RADII = (0.125, 0.25, 0.5, 0.75, 1.0)
 """Distances from the end at which the rise is measured, as parts of the norm of the weights."""
-RADIUS = 0.5
+DEFAULT_RADIUS = 0.5
 """The one that two runs are compared by."""
-DRAWS = 6
+NUM_DIRECTIONS = 6
 """Random directions at each radius."""
 
 
-def basin(ridge: Ridge, rise: float) -> Basin:
+def find_basin(ridge: LossLine, rise: float) -> Basin:
     """The stretch around the lowest place of a line where the loss is less than `rise` above it."""
     alpha, loss = np.array(ridge.alpha), np.array([height.loss for height in ridge.height])
     lowest = int(np.nanargmin(loss))
@@ -36,7 +36,7 @@ def basin(ridge: Ridge, rise: float) -> Basin:
     return Basin(bound, low, high, low_found and high_found)
 
 
-def _edge(alpha: Amounts, loss: Amounts, bound: float) -> tuple[float, bool]:
+def _edge(alpha: Doubles, loss: Doubles, bound: float) -> tuple[float, bool]:
     """Where a line that begins below a bound first reaches it, by straight lines between places; or its last place."""
     above = np.flatnonzero(~(loss < bound))
     if not len(above):
@@ -46,20 +46,20 @@ def _edge(alpha: Amounts, loss: Amounts, bound: float) -> tuple[float, bool]:
     return float(alpha[there - 1] + step * (alpha[there] - alpha[there - 1])), True
 
 
-def rise(radius: float, losses: Sequence[float], end: float) -> Rise:
+def sharpness(radius: float, losses: Sequence[float], end: float) -> LossRise:
     """The mean rise over some directions."""
     rises = [loss - end for loss in losses]
-    return Rise(radius, statistics.fmean(rises), statistics.stdev(rises) if len(rises) > 1 else 0.0)
+    return LossRise(radius, statistics.fmean(rises), statistics.stdev(rises) if len(rises) > 1 else 0.0)
 
 
-def rise_at(side: Side, radius: float = RADIUS) -> Rise:
+def sharpness_at(side: LandscapeSide, radius: float = DEFAULT_RADIUS) -> LossRise:
     """The rise at a radius that was measured."""
     return next(one for one in side.rises if one.radius == radius)
 
 
-def steps_to(side: Side, loss: float) -> float:
+def steps_to(side: LandscapeSide, loss: float) -> float:
     """After how many steps the loss on the fixed rows first was so low, by straight lines; not a number if never."""
-    steps, losses = side.trained.trial_step, [height.loss for height in side.trained.trial]
+    steps, losses = side.training.eval_step, [height.loss for height in side.training.evals]
     for number, found in enumerate(losses):
         if found <= loss:
             if not number:
@@ -69,11 +69,11 @@ def steps_to(side: Side, loss: float) -> float:
     return float("nan")
 
 
-def learned(side: Side) -> bool:
+def has_learned(side: LandscapeSide) -> bool:
     """Whether a run went down at all: the ground around one that did not is flat, and no basin."""
-    return side.start.loss - side.end.loss > RISE
+    return side.start.loss - side.end.loss > MAX_BASIN_RISE
 
 
-def relative_width(side: Side) -> float:
+def relative_width(side: LandscapeSide) -> float:
     """The width of a basin as a part of the norm of the weights."""
     return side.basins[0].width * side.moved / side.norm

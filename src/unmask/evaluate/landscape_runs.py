@@ -16,46 +16,46 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from unmask.errors import InputError
-from unmask.shards.files import disk_space, new_file, sweep
-from unmask.train.budget import Steps
-from unmask.train.checkpoint import CHECKPOINTS, discard, name_of
-from unmask.train.course import Lesson
-from unmask.train.folder import finish, finished
-from unmask.train.learner import Learner
+from unmask.shards.files import atomic_file, disk_errors, remove_temp
+from unmask.train.budget import StepBudget
+from unmask.train.checkpoint import CHECKPOINTS, checkpoint_name, remove_atomically
+from unmask.train.course import StepBatch
+from unmask.train.folder import is_finished, mark_finished
+from unmask.train.learner import MultiHeadModel
 from unmask.train.loop import train
-from unmask.train.processes import Processes
-from unmask.train.record import Line, Listener
-from unmask.train.run import Run
-from unmask.train.training import Training
-from unmask.tune.course import Labelled
-from unmask.tune.places import places
-from unmask.tune.policy import paces_of
-from unmask.tune.start import Origin, new_learner
-from unmask.tune.tuning import Tuning
+from unmask.train.processes import DistContext
+from unmask.train.record import Listener, LogLine
+from unmask.train.run import RunConfig
+from unmask.train.training import TrainingSpec
+from unmask.tune.course import EpochBatches
+from unmask.tune.places import locate_parameters
+from unmask.tune.policy import param_lrs
+from unmask.tune.start import StartFrom, build_model
+from unmask.tune.tuning import FineTune
 
-WEIGHTS = "weights"
+WEIGHTS_FOLDER = "weights"
 """The folder of a run where its weights are kept."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Walked:
+class FinishedRun:
     """A finished run."""
 
     folder: Path
 
     @property
-    def points(self) -> list[Path]:
+    def weight_files(self) -> list[Path]:
         """The kept weights, the start first."""
-        return sorted((self.folder / WEIGHTS).glob("step-*.safetensors"))
+        return sorted((self.folder / WEIGHTS_FOLDER).glob("step-*.safetensors"))
 
     @property
     def steps(self) -> list[int]:
         """After how many steps each of them was kept."""
-        return [int(path.stem.removeprefix("step-")) for path in self.points]
+        return [int(path.stem.removeprefix("step-")) for path in self.weight_files]
 
     def weights(self, number: int) -> dict[str, Tensor]:
         """One of them; -1 for the end."""
-        path = self.points[number]
+        path = self.weight_files[number]
         try:
             return dict(load_file(path))
         except (OSError, SafetensorError) as error:
@@ -63,85 +63,85 @@ class Walked:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Walk:
+class TrackedFineTune:
     """A fine-tune to be made, from a given start."""
 
-    tuning: Tuning
-    course: Labelled
+    finetune: FineTune
+    batches: EpochBatches
     """The rows, and the seed of their order."""
-    origin: Origin
+    start_from: StartFrom
     folder: Path
 
     @property
-    def steps(self) -> int:
+    def num_steps(self) -> int:
         """How long it is."""
-        return self.course.steps(self.tuning.settings.epochs)
+        return self.batches.num_steps(self.finetune.settings.epochs)
 
     @property
-    def done(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether it came to its end."""
-        return finished(self.folder)
+        return is_finished(self.folder)
 
-    def start(self) -> Learner:
+    def build_model(self) -> MultiHeadModel:
         """The learner before the first step: as `unmask tune` would make it for the seed of the tuning."""
-        tuning = self.tuning
-        return new_learner(tuning.model, (self.course.objective,), tuning.settings.seed, self.origin)
+        tuning = self.finetune
+        return build_model(tuning.model, (self.batches.objective,), tuning.settings.seed, self.start_from)
 
-    def go(self, learner: Learner, run: Run, listeners: Sequence[Listener] = ()) -> Walked:
+    def train(self, learner: MultiHeadModel, run: RunConfig, listeners: Sequence[Listener] = ()) -> FinishedRun:
         """Train, going on from the last checkpoint; what is finished is only opened."""
-        if not self.done:
-            keeper, alone = Keeper(self.folder / WEIGHTS), Processes(0, 1, run.device)
+        if not self.is_finished:
+            keeper, alone = WeightTracker(self.folder / WEIGHTS_FOLDER), DistContext(0, 1, run.device)
             train(self._training(learner), run, alone, self.folder, [keeper.hear, *listeners], [keeper])
-            finish(self.folder, {"step": self.steps})
+            mark_finished(self.folder, {"step": self.num_steps})
         if (self.folder / CHECKPOINTS).is_dir():
-            discard(self.folder / CHECKPOINTS)
-        return Walked(self.folder)
+            remove_atomically(self.folder / CHECKPOINTS)
+        return FinishedRun(self.folder)
 
-    def _training(self, learner: Learner) -> Training:
-        how, policy = self.tuning.settings, self.tuning.policy
-        return Training(
-            learner=learner,
-            course=self.course,
-            descent=how.descent(policy),
-            budget=Steps(self.steps),
-            seed=self.course.seed,
-            paces=paces_of(policy, learner),
+    def _training(self, learner: MultiHeadModel) -> TrainingSpec:
+        how, policy = self.finetune.settings, self.finetune.method
+        return TrainingSpec(
+            model=learner,
+            source=self.batches,
+            optim=how.optim_config(policy),
+            budget=StepBudget(self.num_steps),
+            seed=self.batches.seed,
+            param_lr=param_lrs(policy, learner),
         )
 
 
-class Keeper:
+class WeightTracker:
     """Keeps the weights at every trial: it hears of a trial first, and is shown the learner then."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.step = folder, 0
-        with disk_space(folder):
+        with disk_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        sweep(folder)
+        remove_temp(folder)
 
-    def hear(self, line: Line) -> None:
+    def hear(self, line: LogLine) -> None:
         """A line of the record."""
         if line["kind"] == "trial":
             self.step = line["step"]
 
-    def __call__(self, learner: Learner, lessons: Sequence[Lesson]) -> Line:
+    def __call__(self, learner: MultiHeadModel, lessons: Sequence[StepBatch]) -> LogLine:
         """Keep the weights; the record says where."""
-        path = self.folder / f"{name_of(self.step)}.safetensors"
-        with new_file(path) as file:
-            file.write(save({name: tensor.cpu().contiguous() for name, tensor in learner.weights().items()}))
-        return {"kind": "weights", "file": f"{WEIGHTS}/{path.name}"}
+        path = self.folder / f"{checkpoint_name(self.step)}.safetensors"
+        with atomic_file(path) as file:
+            file.write(save({name: tensor.cpu().contiguous() for name, tensor in learner.named_weights().items()}))
+        return {"kind": "weights", "file": f"{WEIGHTS_FOLDER}/{path.name}"}
 
 
-def begun_like(learner: Learner, other: Learner, alike: bool) -> Learner:
+def copy_start(learner: MultiHeadModel, other: MultiHeadModel, alike: bool) -> MultiHeadModel:
     """The learner with the trunk of another, and with its head too where both ask the same.
 
     A trunk that is drawn depends on the shape of the head that is drawn along with it; here they begin as one.
     """
-    learner.trunk.load_state_dict(other.trunk.state_dict())
+    learner.network.load_state_dict(other.network.state_dict())
     if alike:
         learner.heads.load_state_dict(other.heads.state_dict())
     return learner
 
 
-def shared_parameters(learner: Learner, alike: bool) -> frozenset[str]:
+def shared_parameters(learner: MultiHeadModel, alike: bool) -> frozenset[str]:
     """What two runs have in common: everything if they ask the same (`alike`), else what is not in a head."""
-    return frozenset(name for name, place in places(learner).items() if alike or not place.above)
+    return frozenset(name for name, place in locate_parameters(learner).items() if alike or not place.is_above_encoder)

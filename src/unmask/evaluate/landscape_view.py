@@ -12,12 +12,12 @@ import numpy as np
 from unmask.errors import InputError
 from unmask.report.landscape_record import Directions, Row
 
-REACH = 1.0
+DEFAULT_REACH = 1.0
 """How far a map of random directions goes, as a part of the norm of the weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class LandscapeConfig:
     """How far and how closely one looks."""
 
     low: float = -1.0
@@ -45,7 +45,7 @@ class View:
     @property
     def axis(self) -> Row:
         """The places along an axis of a map; around the end for random directions, where no run leads anywhere."""
-        low, high = (-REACH, REACH) if self.directions is Directions.RANDOM else (self.low, self.high)
+        low, high = (-DEFAULT_REACH, DEFAULT_REACH) if self.directions is Directions.RANDOM else (self.low, self.high)
         return tuple(np.linspace(low, high, self.grid).round(9).tolist())
 
     @property

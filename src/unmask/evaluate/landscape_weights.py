@@ -33,7 +33,7 @@ def dot(one: Weights, other: Weights) -> float:
     return math.fsum(float((one[name].double() * other[name].double()).sum()) for name in one)
 
 
-def norm(weights: Weights) -> float:
+def l2_norm(weights: Weights) -> float:
     """The length of a vector of all parameters."""
     return math.sqrt(dot(weights, weights))
 
@@ -43,7 +43,7 @@ def scaled(weights: Weights, factor: float) -> dict[str, Tensor]:
     return {name: tensor * factor for name, tensor in weights.items()}
 
 
-def filter_normal(weights: Weights, key: Key) -> dict[str, Tensor]:
+def filter_normalized_direction(weights: Weights, key: Key) -> dict[str, Tensor]:
     """A random direction whose every row is as long as that row of the weights; vectors (biases, norms) do not move.
 
     Networks whose weights have another scale but say the same are thus disturbed alike (Li et al., 2018).
@@ -54,7 +54,7 @@ def filter_normal(weights: Weights, key: Key) -> dict[str, Tensor]:
         if tensor.dim() < 2:
             found[name] = torch.zeros_like(tensor)
             continue
-        drawn = torch.randn(tensor.shape, generator=_generator(key.fold(name)))
+        drawn = torch.randn(tensor.shape, generator=_generator(key.fold_in(name)))
         long, wanted = drawn.flatten(1).norm(dim=1), tensor.flatten(1).norm(dim=1)
         found[name] = drawn * (wanted / long).view(-1, *[1] * (tensor.dim() - 1))
     return found
@@ -87,7 +87,7 @@ class Plane:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Frame:
+class PlaneAxes:
     """The axes of a plane, to find the places of points by least squares."""
 
     first: Weights
@@ -96,18 +96,18 @@ class Frame:
     @property
     def cosine(self) -> float:
         """Of the angle between the axes."""
-        lengths = norm(self.first) * norm(self.second)
+        lengths = l2_norm(self.first) * l2_norm(self.second)
         return dot(self.first, self.second) / lengths if lengths else 0.0
 
-    def place(self, way: Weights) -> tuple[float, float, float]:
+    def project(self, vector: Weights) -> tuple[float, float, float]:
         """The place in the plane that is nearest to a point, and how far off the point is, by its distance.
 
         `way` leads from the origin to the point. Axes that are parallel share its place between them.
         """
         axes = (self.first, self.second)
         products = np.array([[dot(one, other) for other in axes] for one in axes])
-        aims = np.array([dot(one, way) for one in axes])
+        aims = np.array([dot(one, vector) for one in axes])
         (alpha, beta), *_ = np.linalg.lstsq(products, aims, rcond=1e-10)
-        length = dot(way, way)
+        length = dot(vector, vector)
         missed = max(length - float(np.array([alpha, beta]) @ aims), 0.0)
         return float(alpha), float(beta), math.sqrt(missed / length) if length else 0.0

@@ -9,33 +9,42 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from unmask.evaluate.landscape_numbers import DRAWS, RADIUS, RISE, SHARE, learned, relative_width, rise_at, steps_to
-from unmask.report.landscape_record import Landscape, Side, Yardstick
+from unmask.evaluate.landscape_numbers import (
+    DEFAULT_RADIUS,
+    MAX_BASIN_RISE,
+    NUM_DIRECTIONS,
+    RELATIVE_BASIN_RISE,
+    has_learned,
+    relative_width,
+    sharpness_at,
+    steps_to,
+)
+from unmask.report.landscape_record import DevMetric, Landscape, LandscapeSide
 
 _SAME = 0.05
 """Two widths that differ by less than this part of the larger are the same."""
 _WHOSE = {1: "that of the pre-trained run", -1: "that of the run from scratch", 0: "neither"}
 
 
-def verdict(found: Landscape) -> Iterator[str]:
+def describe_verdict(found: Landscape) -> Iterator[str]:
     """Which basin is wider, in sentences; and what this does not say."""
-    idle = [side.name for side in found.sides if not learned(side)]
+    idle = [side.name for side in found.sides if not has_learned(side)]
     for name in idle:
         yield (
-            f"{_run(name).capitalize()} learned next to nothing: its loss fell by less than {RISE}. What lies around "
+            f"{_run(name).capitalize()} learned next to nothing: its loss fell by less than {MAX_BASIN_RISE}. What lies around "
             "it is a plain and no basin, so widths cannot be compared. Give it more epochs, more rows or a higher rate."
         )
     cut = [_run(side.name) for side in found.sides if not side.basins[0].closed]
     if not idle:
-        yield _wider(found)
+        yield _describe_wider(found)
     if cut:
         yield f"The basin of {' and that of '.join(cut)} could not be followed to its end: take a wider --span."
     yield "This is one run of each: another seed gives other numbers."
 
 
-def _wider(found: Landscape) -> str:
+def _describe_wider(found: Landscape) -> str:
     """Three measures: in the run's own unit, as a distance by the norm of the weights, and in random directions."""
-    if any(_cut_short(found, width) for width in (alpha_width, relative_width)):
+    if any(_is_cut_off(found, width) for width in (alpha_width, relative_width)):
         return "Which basin is wider stays open: the narrower one was not measured to its ends."
     signs = {
         "along the line in alpha": _widths(*map(alpha_width, found.sides)),
@@ -51,12 +60,12 @@ def _wider(found: Landscape) -> str:
     return f"The wider basin is {_WHOSE[sign]}, by all three measures."
 
 
-def alpha_width(side: Side) -> float:
+def alpha_width(side: LandscapeSide) -> float:
     """The width of a basin in units of the way from start to end."""
     return side.basins[0].width
 
 
-def _cut_short(found: Landscape, width: Callable[[Side], float]) -> bool:
+def _is_cut_off(found: Landscape, width: Callable[[LandscapeSide], float]) -> bool:
     """Whether the narrower basin may be wider than it seems."""
     return not min(found.sides, key=width).basins[0].closed
 
@@ -68,10 +77,10 @@ def _widths(pretrained: float, scratch: float) -> int:
     return 1 if pretrained > scratch else -1
 
 
-def _rises(pretrained: Side, scratch: Side) -> int:
+def _rises(pretrained: LandscapeSide, scratch: LandscapeSide) -> int:
     """The same for rises, where less is wider; two standard errors of the difference are none."""
-    one, other = rise_at(pretrained), rise_at(scratch)
-    if abs(one.mean - other.mean) <= 2 * math.hypot(one.spread, other.spread) / math.sqrt(DRAWS):
+    one, other = sharpness_at(pretrained), sharpness_at(scratch)
+    if abs(one.mean - other.mean) <= 2 * math.hypot(one.spread, other.spread) / math.sqrt(NUM_DIRECTIONS):
         return 0
     return 1 if one.mean < other.mean else -1
 
@@ -80,34 +89,34 @@ def _run(name: str) -> str:
     return f"the run {name}" if name.startswith("from") else f"the {name} run"
 
 
-def table(found: Landscape) -> Iterator[tuple[str, str, str]]:
+def comparison_rows(found: Landscape) -> Iterator[tuple[str, str, str]]:
     """The figures of both runs beside each other: a name, and a value for each."""
     worse = max(side.end.loss for side in found.sides)
-    rows: tuple[tuple[str, Callable[[Side], str]], ...] = (
+    rows: tuple[tuple[str, Callable[[LandscapeSide], str]], ...] = (
         ("loss at the start", lambda side: f"{side.start.loss:.3f}"),
         ("loss at the end", lambda side: f"{side.end.loss:.3f}"),
-        (f"dev {found.judged_by} at the end", lambda side: _judged(side, found.judged_by)),
+        (f"dev {found.judged_by} at the end", lambda side: _format_loss(side, found.judged_by)),
         (f"steps to a loss of {worse:.3f}", lambda side: f"{steps_to(side, worse):.0f}"),
         ("distance moved / norm of weights", lambda side: f"{side.moved / side.norm:.3f}"),
-        (f"width of the basin in alpha, to loss + {RISE}", lambda side: _width(side, 0, 1.0)),
+        (f"width of the basin in alpha, to loss + {MAX_BASIN_RISE}", lambda side: _width(side, 0, 1.0)),
         ("same basin / norm of weights", lambda side: _width(side, 0, side.moved / side.norm)),
-        (f"width in alpha, to {SHARE:.0%} of the fall", lambda side: _width(side, 1, 1.0)),
-        (f"rise at a random distance of {RADIUS} norms", _rise),
+        (f"width in alpha, to {RELATIVE_BASIN_RISE:.0%} of the fall", lambda side: _width(side, 1, 1.0)),
+        (f"rise at a random distance of {DEFAULT_RADIUS} norms", _rise),
     )
     one, other = found.sides
     return ((name, tell(one), tell(other)) for name, tell in rows)
 
 
-def _judged(side: Side, by: Yardstick) -> str:
-    value = side.end.judged(by)
-    return f"{100 * value:.1f} %" if by is Yardstick.ERROR else f"{value:.3f}"
+def _format_loss(side: LandscapeSide, by: DevMetric) -> str:
+    value = side.end.dev_value(by)
+    return f"{100 * value:.1f} %" if by is DevMetric.ERROR else f"{value:.3f}"
 
 
-def _width(side: Side, number: int, unit: float) -> str:
+def _width(side: LandscapeSide, number: int, unit: float) -> str:
     one = side.basins[number]
     return f"{'' if one.closed else '>= '}{one.width * unit:.3f}"
 
 
-def _rise(side: Side) -> str:
-    one = rise_at(side)
+def _rise(side: LandscapeSide) -> str:
+    one = sharpness_at(side)
     return f"{round(one.mean, 3) + 0.0:.3f} ± {one.spread:.3f}"  # never a minus before zeros

@@ -17,11 +17,11 @@ import numpy as np
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef, root_mean_squared_error
 
-from unmask.records import Amounts, Ints
+from unmask.records import Doubles, Ints
 
 Scores = Mapping[str, float]
 """Scores by name; the first is the one to compare by."""
-NAMES = MappingProxyType(
+METRIC_NAMES = MappingProxyType(
     {
         "accuracy": "accuracy",
         "macro_f1": "macro F1",
@@ -64,34 +64,34 @@ _COUNTS = frozenset({"groups", "groups_left_out"})
 _CORRELATIONS = frozenset({"pearson", "spearman"})
 
 
-def classification(truth: Ints, said: Ints, classes: int) -> Scores:
+def classification_metrics(truth: Ints, predicted: Ints, num_classes: int) -> Scores:
     """Accuracy, F1 averaged over the classes that occur, Matthews' correlation; of two classes, the F1 of the second.
 
     A class that is never said has an F1 of 0. Matthews' correlation is 0 where only one class is said or true.
     """
-    _need_rows(truth, said)
+    _check_rows(truth, predicted)
     scores = {
-        "accuracy": float(accuracy_score(truth, said)),
-        "macro_f1": float(f1_score(truth, said, average="macro", zero_division=0.0)),
+        "accuracy": float(accuracy_score(truth, predicted)),
+        "macro_f1": float(f1_score(truth, predicted, average="macro", zero_division=0.0)),
     }
-    if classes == 2:
-        scores["f1"] = float(f1_score(truth, said, pos_label=1, average="binary", zero_division=0.0))
+    if num_classes == 2:
+        scores["f1"] = float(f1_score(truth, predicted, pos_label=1, average="binary", zero_division=0.0))
     # Where nothing but one class occurs on both sides, scikit-learn warns about a matrix of one cell.
-    alone = len(np.union1d(truth, said)) == 1
-    scores["matthews"] = 0.0 if alone else float(matthews_corrcoef(truth, said))
+    alone = len(np.union1d(truth, predicted)) == 1
+    scores["matthews"] = 0.0 if alone else float(matthews_corrcoef(truth, predicted))
     return MappingProxyType(scores)
 
 
-def classification_baseline(known: Ints, truth: Ints, classes: int) -> Scores:
+def classification_baseline(train: Ints, truth: Ints, classes: int) -> Scores:
     """What always saying the class that is most frequent among the `known` truths scores; of equals, the first."""
-    majority = int(np.bincount(known, minlength=classes).argmax())
-    return classification(truth, np.full_like(truth, majority), classes)
+    majority = int(np.bincount(train, minlength=classes).argmax())
+    return classification_metrics(truth, np.full_like(truth, majority), classes)
 
 
-def choice(truth: Ints, said: Ints) -> Scores:
+def choice_metrics(truth: Ints, predicted: Ints) -> Scores:
     """The share of questions whose right choice was said: the accuracy of C3, ChID and SWAG."""
-    _need_rows(truth, said)
-    return MappingProxyType({"accuracy": float(np.mean(truth == said))})
+    _check_rows(truth, predicted)
+    return MappingProxyType({"accuracy": float(np.mean(truth == predicted))})
 
 
 def choice_baseline(choices: Ints) -> Scores:
@@ -99,34 +99,34 @@ def choice_baseline(choices: Ints) -> Scores:
     return MappingProxyType({"accuracy": float(np.mean(1 / choices))})
 
 
-def regression(truth: Amounts, said: Amounts) -> Scores:
+def regression_metrics(truth: Doubles, predicted: Doubles) -> Scores:
     """The correlations of Pearson and Spearman, and the root mean square error.
 
     Numbers that are all the same correlate with nothing: the two correlations are not numbers then.
     """
-    _need_rows(truth, said)
-    varies = len(truth) > 1 and bool(np.ptp(truth) > 0) and bool(np.ptp(said) > 0)
+    _check_rows(truth, predicted)
+    varies = len(truth) > 1 and bool(np.ptp(truth) > 0) and bool(np.ptp(predicted) > 0)
     return MappingProxyType(
         {
-            "pearson": float(pearsonr(truth, said).statistic) if varies else math.nan,
-            "spearman": float(spearmanr(truth, said).statistic) if varies else math.nan,
-            "rmse": float(root_mean_squared_error(truth, said)),
+            "pearson": float(pearsonr(truth, predicted).statistic) if varies else math.nan,
+            "spearman": float(spearmanr(truth, predicted).statistic) if varies else math.nan,
+            "rmse": float(root_mean_squared_error(truth, predicted)),
         }
     )
 
 
-def regression_baseline(known: Amounts, truth: Amounts) -> Scores:
+def regression_baseline(train: Doubles, truth: Doubles) -> Scores:
     """What always saying the mean of the `known` numbers scores: it correlates with nothing."""
-    return regression(truth, np.full(len(truth), float(np.mean(known))))
+    return regression_metrics(truth, np.full(len(truth), float(np.mean(train))))
 
 
-def told(scores: Scores, labels: Sequence[str] = ()) -> list[tuple[str, str]]:
+def format_scores(scores: Scores, labels: Sequence[str] = ()) -> list[tuple[str, str]]:
     """Scores as a person reads them: name and value. With two labels, F1 says whose it is."""
-    return [(_name(name, labels), _value(name, value)) for name, value in scores.items() if name in NAMES]
+    return [(_name(name, labels), _value(name, value)) for name, value in scores.items() if name in METRIC_NAMES]
 
 
 def _name(name: str, labels: Sequence[str]) -> str:
-    return f"F1 of {labels[1]}" if name == "f1" and len(labels) == 2 else NAMES[name]
+    return f"F1 of {labels[1]}" if name == "f1" and len(labels) == 2 else METRIC_NAMES[name]
 
 
 def _value(name: str, value: float) -> str:
@@ -137,5 +137,5 @@ def _value(name: str, value: float) -> str:
     return "undefined: all the same" if name in _CORRELATIONS else "undefined: nothing to judge"
 
 
-def _need_rows(truth: Ints | Amounts, said: Ints | Amounts) -> None:
+def _check_rows(truth: Ints | Doubles, said: Ints | Doubles) -> None:
     assert len(truth) == len(said) > 0, f"{len(said)} answers to {len(truth)} questions"

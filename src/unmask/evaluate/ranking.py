@@ -19,7 +19,7 @@ from types import MappingProxyType
 import numpy as np
 
 from unmask.evaluate.metrics import Scores
-from unmask.records import Amounts, Ints
+from unmask.records import Doubles, Ints
 
 _CUT = 10
 
@@ -38,27 +38,31 @@ class _Tie:
     """The sum of their relevance."""
 
 
-def ranking(value: Amounts, said: Amounts, groups: Ints) -> Scores:
+def ranking_metrics(value: Doubles, predicted: Doubles, groups: Ints) -> Scores:
     """Mean average precision, mean reciprocal rank, precision at 1 and nDCG at 10, over groups.
 
     Group i holds the candidates `groups[i]:groups[i + 1]`. Relevant is what has a `value` above 0; nDCG alone looks at
     how far above (the relevance itself is the gain, the discount is log2(1 + rank): Järvelin and Kekäläinen, 2002, and
     scikit-learn). The scores are not numbers if every group is left out.
     """
-    assert len(value) == len(said) == groups[-1], f"{len(said)} scores for {len(value)} candidates"
+    assert len(value) == len(predicted) == groups[-1], f"{len(predicted)} scores for {len(value)} candidates"
     assert (value >= 0).all(), "relevance cannot be negative"
-    rows = [_judged(value[first:end], said[first:end]) for first, end in pairwise(groups) if value[first:end].any()]
+    rows = [
+        _group_metrics(value[first:end], predicted[first:end])
+        for first, end in pairwise(groups)
+        if value[first:end].any()
+    ]
     means = np.mean(rows, axis=0) if rows else np.full(4, math.nan)
     scores = {name: float(mean) for name, mean in zip(("map", "mrr", "p_at_1", "ndcg_at_10"), means, strict=True)}
     return MappingProxyType(scores | {"groups": len(rows), "groups_left_out": len(groups) - 1 - len(rows)})
 
 
-def baseline(value: Amounts, groups: Ints) -> Scores:
+def ranking_baseline(value: Doubles, groups: Ints) -> Scores:
     """What a random order scores on average."""
-    return ranking(value, np.zeros_like(value), groups)
+    return ranking_metrics(value, np.zeros_like(value), groups)
 
 
-def _judged(value: Amounts, said: Amounts) -> tuple[float, float, float, float]:
+def _group_metrics(value: Doubles, said: Doubles) -> tuple[float, float, float, float]:
     """The four scores of one group with at least one relevant candidate."""
     ties = tuple(_ties(value, said))
     first = next(tie for tie in ties if tie.right)
@@ -67,7 +71,7 @@ def _judged(value: Amounts, said: Amounts) -> tuple[float, float, float, float]:
     return precision, _reciprocal_rank(first), ties[0].right / ties[0].size, _discounted(ties) / ideal
 
 
-def _ties(value: Amounts, said: Amounts) -> Iterator[_Tie]:
+def _ties(value: Doubles, said: Doubles) -> Iterator[_Tie]:
     """The ties of a group, highest score first."""
     above = right_above = 0
     for score in np.unique(said)[::-1]:

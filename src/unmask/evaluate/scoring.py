@@ -11,117 +11,123 @@ from typing import cast
 
 import numpy as np
 
-from unmask.evaluate.labels import baseline as labelling_baseline
-from unmask.evaluate.labels import labelling
+from unmask.evaluate.labels import multilabel_baseline as labelling_baseline
+from unmask.evaluate.labels import multilabel_metrics
 from unmask.evaluate.metrics import (
     Scores,
-    choice,
     choice_baseline,
-    classification,
+    choice_metrics,
     classification_baseline,
-    regression,
+    classification_metrics,
     regression_baseline,
+    regression_metrics,
 )
-from unmask.evaluate.ranking import baseline as ranking_baseline
-from unmask.evaluate.ranking import ranking
-from unmask.evaluate.spans import Reading, best_thresholds, reading_of, spans
-from unmask.evaluate.spans import baseline as spans_baseline
-from unmask.evaluate.tags import Scheme, tagging
-from unmask.evaluate.tags import baseline as tagging_baseline
-from unmask.evaluate.writing import writing
-from unmask.records import Amounts
-from unmask.tune.asking import PassageQuestion
-from unmask.tune.asking_answers import SpanAnswer
-from unmask.tune.output import Answer, Output
-from unmask.tune.outputs.choose import ChoiceAnswer, Choose, choice_counts, right_places
-from unmask.tune.outputs.classify import ClassAnswer, Classify
-from unmask.tune.outputs.labels import Labels, LabelsAnswer
-from unmask.tune.outputs.pair import PairClass
-from unmask.tune.outputs.rank import Rank, RankAnswer, group_offsets, relevances
-from unmask.tune.outputs.regress import NumberAnswer, Regress, amounts
-from unmask.tune.outputs.span import Span
-from unmask.tune.outputs.tag import Tag, TagAnswer
-from unmask.tune.outputs.write import TextAnswer, Write
-from unmask.tune.sheet import AnySheet, Sheet
-from unmask.tune.texts import TextQuestion
+from unmask.evaluate.ranking import ranking_baseline as ranking_baseline
+from unmask.evaluate.ranking import ranking_metrics
+from unmask.evaluate.spans import QADefinition, best_thresholds, qa_definition_for, qa_metrics
+from unmask.evaluate.spans import qa_baseline as spans_baseline
+from unmask.evaluate.tags import ScoringScheme, tagging_metrics
+from unmask.evaluate.tags import tagging_baseline as tagging_baseline
+from unmask.evaluate.writing import generation_metrics
+from unmask.records import Doubles
+from unmask.tune.asking import QAExample
+from unmask.tune.asking_answers import QAPrediction
+from unmask.tune.output import Prediction, TaskDefinition
+from unmask.tune.outputs.choose import ChoicePrediction, MultipleChoiceTask, choice_counts, gold_indices
+from unmask.tune.outputs.classify import ClassificationTask, ClassPrediction
+from unmask.tune.outputs.labels import MultiLabelPrediction, MultiLabelTask
+from unmask.tune.outputs.pair import SANPairTask
+from unmask.tune.outputs.rank import RankingPrediction, RankingTask, group_offsets, relevances
+from unmask.tune.outputs.regress import NumberPrediction, RegressionTask, target_numbers
+from unmask.tune.outputs.span import SpanQATask
+from unmask.tune.outputs.tag import TaggingTask, TagPrediction
+from unmask.tune.outputs.write import GenerationTask, TextPrediction
+from unmask.tune.sheet import AnyExampleSet, ExampleSet
+from unmask.tune.texts import Seq2SeqExample
 
 
-def scores(output: Output, sheet: AnySheet, answers: Sequence[Answer]) -> Scores:
+def scores(task: TaskDefinition, sheet: AnyExampleSet, predictions: Sequence[Prediction]) -> Scores:
     """The scores that are usual for this kind of question; the first of them is the one to compare by."""
-    match output:
-        case Classify():
-            said = output.numbers_of([one.said for one in cast(Sequence[ClassAnswer], answers)])
-            return classification(output.numbers(sheet), said, len(output.labels))
-        case PairClass():
-            return scores(output.classes, sheet, answers)
-        case Regress():
-            numbers = np.array([one.said for one in cast(Sequence[NumberAnswer], answers)])
-            return regression(amounts(sheet), numbers)
-        case Span():
-            right, reading = _right_pieces(sheet)
-            return spans(right, [one.said for one in cast(Sequence[SpanAnswer], answers)], reading)
-        case Labels():
-            truths = output.bits([question.truth for question in sheet.questions])
-            return labelling(truths, output.bits([one.said for one in cast(Sequence[LabelsAnswer], answers)]))
-        case Choose():
-            chosen = right_places([one.said for one in cast(Sequence[ChoiceAnswer], answers)], sheet)
-            return choice(right_places([question.truth for question in sheet.questions], sheet), chosen)
-        case Rank():
-            told = np.concatenate([one.scores for one in cast(Sequence[RankAnswer], answers)])
-            return ranking(relevances(sheet), told, group_offsets(sheet))
-        case Tag():
-            given = [one.said for one in cast(Sequence[TagAnswer], answers)]
-            found = tagging([question.truth for question in sheet.questions], given, _scheme(output))
-            return {"entity_f1": found["entity_f1"], **found} if output.spells else found
-        case Write():
-            return _written(_right_texts(sheet), [one.said for one in cast(Sequence[TextAnswer], answers)])
-    raise AssertionError(f"nobody knows how good a {type(output).__name__} is")
+    match task:
+        case ClassificationTask():
+            said = task.indices_of([one.prediction for one in cast(Sequence[ClassPrediction], predictions)])
+            return classification_metrics(task.class_indices(sheet), said, len(task.labels))
+        case SANPairTask():
+            return scores(task.as_classification, sheet, predictions)
+        case RegressionTask():
+            numbers = np.array([one.prediction for one in cast(Sequence[NumberPrediction], predictions)])
+            return regression_metrics(target_numbers(sheet), numbers)
+        case SpanQATask():
+            right, reading = _gold_spans(sheet)
+            return qa_metrics(right, [one.prediction for one in cast(Sequence[QAPrediction], predictions)], reading)
+        case MultiLabelTask():
+            truths = task.bits([question.truth for question in sheet.examples])
+            return multilabel_metrics(
+                truths, task.bits([one.prediction for one in cast(Sequence[MultiLabelPrediction], predictions)])
+            )
+        case MultipleChoiceTask():
+            chosen = gold_indices([one.prediction for one in cast(Sequence[ChoicePrediction], predictions)], sheet)
+            return choice_metrics(gold_indices([question.truth for question in sheet.examples], sheet), chosen)
+        case RankingTask():
+            told = np.concatenate([one.scores for one in cast(Sequence[RankingPrediction], predictions)])
+            return ranking_metrics(relevances(sheet), told, group_offsets(sheet))
+        case TaggingTask():
+            given = [one.prediction for one in cast(Sequence[TagPrediction], predictions)]
+            found = tagging_metrics([question.truth for question in sheet.examples], given, _scheme(task))
+            return {"entity_f1": found["entity_f1"], **found} if task.spells_entities else found
+        case GenerationTask():
+            return _generation_scores(
+                _reference_texts(sheet), [one.prediction for one in cast(Sequence[TextPrediction], predictions)]
+            )
+    raise AssertionError(f"nobody knows how good a {type(task).__name__} is")
 
 
-def floor(output: Output, learned: AnySheet, judged: AnySheet) -> Scores:
+def trivial_baseline(task: TaskDefinition, train: AnyExampleSet, dev: AnyExampleSet) -> Scores:
     """What is scored by an answer that knows the training file and nothing of the text; empty where there is none."""
-    match output:
-        case Classify():
-            return classification_baseline(output.numbers(learned), output.numbers(judged), len(output.labels))
-        case PairClass():
-            return floor(output.classes, learned, judged)
-        case Regress():
-            return regression_baseline(amounts(learned), amounts(judged))
-        case Labels():
-            sides = [output.bits([question.truth for question in sheet.questions]) for sheet in (learned, judged)]
+    match task:
+        case ClassificationTask():
+            return classification_baseline(task.class_indices(train), task.class_indices(dev), len(task.labels))
+        case SANPairTask():
+            return trivial_baseline(task.as_classification, train, dev)
+        case RegressionTask():
+            return regression_baseline(target_numbers(train), target_numbers(dev))
+        case MultiLabelTask():
+            sides = [task.bits([question.truth for question in sheet.examples]) for sheet in (train, dev)]
             return labelling_baseline(*sides)
-        case Choose():
-            return choice_baseline(choice_counts(judged))
-        case Rank():
-            return ranking_baseline(relevances(judged), group_offsets(judged))
-        case Tag():
-            known, truth = ([question.truth for question in sheet.questions] for sheet in (learned, judged))
-            return tagging_baseline(known, truth, _scheme(output))
-        case Span():
-            return spans_baseline(*_right_pieces(judged))
-        case Write():
-            return _written(_right_texts(judged), [question.source.lower() for question in judged.questions])
+        case MultipleChoiceTask():
+            return choice_baseline(choice_counts(dev))
+        case RankingTask():
+            return ranking_baseline(relevances(dev), group_offsets(dev))
+        case TaggingTask():
+            known, truth = ([question.truth for question in sheet.examples] for sheet in (train, dev))
+            return tagging_baseline(known, truth, _scheme(task))
+        case SpanQATask():
+            return spans_baseline(*_gold_spans(dev))
+        case GenerationTask():
+            return _generation_scores(_reference_texts(dev), [question.source.lower() for question in dev.examples])
     return {}
 
 
-def fit(output: Output, sheet: AnySheet, answers: Sequence[Answer]) -> tuple[Output, Sequence[Answer]]:
+def fit_thresholds(
+    task: TaskDefinition, sheet: AnyExampleSet, predictions: Sequence[Prediction]
+) -> tuple[TaskDefinition, Sequence[Prediction]]:
     """The output with what is chosen by the questions to judge by, and the answers as they are then.
 
     Only spans know such a choice: how much doubt keeps an answer back. It is the one with the best F1, as the script of
     SQuAD 2.0 finds it.
     """
-    match output:
-        case Span() if any(question.impossible for question in sheet.questions):
-            truths, reading = _right_pieces(sheet)
-            given = cast(Sequence[SpanAnswer], answers)
-            doubt = np.array([one.doubt for one in given])
-            best = best_thresholds(truths, [one.meant for one in given], doubt, reading)
-            fitted = output.fitted(_between(best.f1.value, doubt))
-            return fitted, fitted.reconsidered(given)
-    return output, answers
+    match task:
+        case SpanQATask() if any(question.impossible for question in sheet.examples):
+            truths, reading = _gold_spans(sheet)
+            given = cast(Sequence[QAPrediction], predictions)
+            doubt = np.array([one.no_answer_score for one in given])
+            best = best_thresholds(truths, [one.text for one in given], doubt, reading)
+            fitted = task.with_threshold(_between(best.f1.value, doubt))
+            return fitted, fitted.apply_threshold(given)
+    return task, predictions
 
 
-def _between(threshold: float, doubt: Amounts) -> float:
+def _between(threshold: float, doubt: Doubles) -> float:
     """A threshold that keeps the same answers back, halfway between the doubts beside it.
 
     The script puts it on the doubt of a question. There, the last digit of a sum on another device would decide whether
@@ -133,24 +139,24 @@ def _between(threshold: float, doubt: Amounts) -> float:
     return (below + above) / 2
 
 
-def _written(right: list[list[str]], said: Sequence[str]) -> Scores:
+def _generation_scores(right: list[list[str]], said: Sequence[str]) -> Scores:
     """Scores of texts. Where no capital was ever written, as by an uncased tokenizer, none is asked for."""
     if all(text == text.lower() for text in said):
         right = [[text.lower() for text in texts] for texts in right]
-    return writing(right, said)
+    return generation_metrics(right, said)
 
 
-def _right_texts(sheet: Sheet[TextQuestion]) -> list[list[str]]:
+def _reference_texts(sheet: ExampleSet[Seq2SeqExample]) -> list[list[str]]:
     """The one text that is right for each source."""
-    return [[question.target] for question in sheet.questions]
+    return [[question.target] for question in sheet.examples]
 
 
-def _right_pieces(sheet: Sheet[PassageQuestion]) -> tuple[list[list[str]], Reading]:
+def _gold_spans(sheet: ExampleSet[QAExample]) -> tuple[list[list[str]], QADefinition]:
     """The right answers to each question, and by whose definition they are judged."""
-    truths = [[piece.text for piece in question.answers] for question in sheet.questions]
-    return truths, reading_of(truths, {question.passage for question in sheet.questions})
+    truths = [[piece.text for piece in question.answers] for question in sheet.examples]
+    return truths, qa_definition_for(truths, {question.passage for question in sheet.examples})
 
 
-def _scheme(output: Tag) -> Scheme:
+def _scheme(output: TaggingTask) -> ScoringScheme:
     """Entities are read as the CoNLL script reads them, in whatever scheme they are spelled."""
-    return Scheme.CONLL if output.spells else Scheme.FREE
+    return ScoringScheme.CONLL if output.spells_entities else ScoringScheme.FREE

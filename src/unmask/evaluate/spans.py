@@ -21,14 +21,14 @@ import numpy as np
 from unmask.evaluate import cmrc, squad
 from unmask.evaluate.language import Language, language_of
 from unmask.evaluate.metrics import Scores
-from unmask.records import Amounts
+from unmask.records import Doubles
 
 Truths: TypeAlias = Sequence[Sequence[str]]
 """The right answers of each question; none where there is no answer."""
-Judge: TypeAlias = Callable[[str, str], float]
+AnswerMetric: TypeAlias = Callable[[str, str], float]
 
 
-class Reading(Enum):
+class QADefinition(Enum):
     """Whose definition of a right answer holds."""
 
     SQUAD_1 = "SQuAD 1.1"
@@ -52,41 +52,43 @@ class Thresholds:
     f1: Threshold
 
 
-def reading_of(truths: Truths, passages: Iterable[str] = ()) -> Reading:
+def qa_definition_for(truths: Truths, passages: Iterable[str] = ()) -> QADefinition:
     """The definition for a task: CMRC's if it is in Chinese, else SQuAD's, 2.0 if some question has no answer."""
     answers = [answer for each in truths for answer in each]
     if language_of([*answers, *passages]) is Language.CHINESE:
-        return Reading.CMRC
-    return Reading.SQUAD_1 if all(truths) else Reading.SQUAD_2
+        return QADefinition.CMRC
+    return QADefinition.SQUAD_1 if all(truths) else QADefinition.SQUAD_2
 
 
-def judged(truths: Sequence[str], said: str, reading: Reading) -> tuple[float, float]:
+def score_answer(truths: Sequence[str], prediction: str, definition: QADefinition) -> tuple[float, float]:
     """Exact match and F1 of one question: the best over its right answers.
 
     Where there is no answer, both are 1 if nothing is said (SQuAD 2.0; CMRC knows no such questions). Punctuation alone
     says nothing, nor do articles in English. SQuAD 2.0 passes over right answers that say nothing in this sense.
     """
-    exact, f1 = _judges(reading)
-    if reading is Reading.SQUAD_2:
-        truths = [truth for truth in truths if squad.words(truth)]
+    exact, f1 = _metrics_for(definition)
+    if definition is QADefinition.SQUAD_2:
+        truths = [truth for truth in truths if squad.normalized_words(truth)]
     if not truths:
-        return exact("", said), exact("", said)
-    return max(exact(truth, said) for truth in truths), max(f1(truth, said) for truth in truths)
+        return exact("", prediction), exact("", prediction)
+    return max(exact(truth, prediction) for truth in truths), max(f1(truth, prediction) for truth in truths)
 
 
-def spans(truths: Truths, said: Sequence[str], reading: Reading) -> Scores:
+def qa_metrics(truths: Truths, predictions: Sequence[str], definition: QADefinition) -> Scores:
     """F1 and exact match, and both again for the questions with an answer and for those without, if there are such."""
-    scores_Q2 = _all_judged(truths, said, reading)
+    scores_Q2 = _score_all(truths, predictions, definition)
     has = np.array([bool(each) for each in truths])
-    scores = _named("answer_f1", "exact_match", scores_Q2)
+    scores = _name_scores("answer_f1", "exact_match", scores_Q2)
     if has.any() and not has.all():
-        scores |= _named("has_answer_f1", "has_answer_exact", scores_Q2[has])
+        scores |= _name_scores("has_answer_f1", "has_answer_exact", scores_Q2[has])
     if not has.all():
-        scores |= _named("no_answer_f1", "no_answer_exact", scores_Q2[~has])
+        scores |= _name_scores("no_answer_f1", "no_answer_exact", scores_Q2[~has])
     return MappingProxyType(scores)
 
 
-def best_thresholds(truths: Truths, said: Sequence[str], doubt: Amounts, reading: Reading) -> Thresholds:
+def best_thresholds(
+    truths: Truths, predictions: Sequence[str], no_answer_scores: Doubles, definition: QADefinition
+) -> Thresholds:
     """The thresholds of the no-answer score `doubt` that earn most, found as evaluate-v2.0.py finds them.
 
     `said` are the answers that would be given if one had to be. Questions are taken in order of rising doubt: each that
@@ -94,46 +96,48 @@ def best_thresholds(truths: Truths, said: Sequence[str], doubt: Amounts, reading
     equals the lowest threshold wins. Where never answering is best, the script says 0, which fits probabilities; if a
     doubt is below 0, the threshold is put below them all instead.
     """
-    scores_Q2 = _all_judged(truths, said, reading)
-    order = np.argsort(doubt, kind="stable")
+    scores_Q2 = _score_all(truths, predictions, definition)
+    order = np.argsort(no_answer_scores, kind="stable")
     has = np.array([bool(each) for each in truths])
-    cost = np.array([-1.0 if answer else 0.0 for answer in said])
+    cost = np.array([-1.0 if answer else 0.0 for answer in predictions])
     gains_Q2 = np.where(has[:, None], scores_Q2, cost[:, None])[order]
-    exact, f1 = (_best(gains_Q2[:, which], doubt[order], int((~has).sum())) for which in range(2))
+    exact, f1 = (_best(gains_Q2[:, which], no_answer_scores[order], int((~has).sum())) for which in range(2))
     return Thresholds(exact, f1)
 
 
-def hold_back(said: Sequence[str], doubt: Amounts, threshold: float) -> tuple[str, ...]:
+def apply_threshold(predictions: Sequence[str], no_answer_scores: Doubles, threshold: float) -> tuple[str, ...]:
     """The answers, without those whose doubt is above the threshold."""
-    return tuple("" if above else answer for answer, above in zip(said, doubt > threshold, strict=True))
+    return tuple(
+        "" if above else answer for answer, above in zip(predictions, no_answer_scores > threshold, strict=True)
+    )
 
 
-def baseline(truths: Truths, reading: Reading) -> Scores:
+def qa_baseline(truths: Truths, definition: QADefinition) -> Scores:
     """What never giving an answer scores: the share of questions without one."""
-    return spans(truths, [""] * len(truths), reading)
+    return qa_metrics(truths, [""] * len(truths), definition)
 
 
-def _judges(reading: Reading) -> tuple[Judge, Judge]:
+def _metrics_for(reading: QADefinition) -> tuple[AnswerMetric, AnswerMetric]:
     match reading:
-        case Reading.SQUAD_1:
-            return squad.exact, squad.f1_first
-        case Reading.SQUAD_2:
-            return squad.exact, squad.f1_second
-        case Reading.CMRC:
-            return cmrc.exact, cmrc.f1
+        case QADefinition.SQUAD_1:
+            return squad.exact_match, squad.f1_squad1
+        case QADefinition.SQUAD_2:
+            return squad.exact_match, squad.f1_squad2
+        case QADefinition.CMRC:
+            return cmrc.exact_match, cmrc.f1
 
 
-def _all_judged(truths: Truths, said: Sequence[str], reading: Reading) -> Amounts:
+def _score_all(truths: Truths, said: Sequence[str], reading: QADefinition) -> Doubles:
     assert len(truths) == len(said) > 0, f"{len(said)} answers to {len(truths)} questions"
-    return np.array([judged(each, answer, reading) for each, answer in zip(truths, said, strict=True)])
+    return np.array([score_answer(each, answer, reading) for each, answer in zip(truths, said, strict=True)])
 
 
-def _named(f1: str, exact: str, scores_Q2: Amounts) -> dict[str, float]:
+def _name_scores(f1: str, exact: str, scores_Q2: Doubles) -> dict[str, float]:
     exact_mean, f1_mean = scores_Q2.mean(axis=0).tolist()
     return {f1: f1_mean, exact: exact_mean}
 
 
-def _best(gains_Q: Amounts, doubt_Q: Amounts, unanswerable: int) -> Threshold:
+def _best(gains_Q: Doubles, doubt_Q: Doubles, unanswerable: int) -> Threshold:
     """`gains_Q` and `doubt_Q` come in order of rising doubt."""
     earned = np.cumsum([unanswerable, *gains_Q])[1:]  # added up in the order of the script, to the last digit
     best = int(earned.argmax())

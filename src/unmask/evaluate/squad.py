@@ -19,23 +19,23 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLE = re.compile(r"\b(a|an|the)\b")
 
 
-def words(text: str) -> list[str]:
+def normalized_words(text: str) -> list[str]:
     """The words that count. Punctuation vanishes without a gap: `well-known` is one word, `wellknown`."""
     return _ARTICLE.sub(" ", text.lower().translate(_PUNCTUATION)).split()
 
 
-def exact(truth: str, said: str) -> float:
+def exact_match(truth: str, prediction: str) -> float:
     """Whether both texts have the same words in the same order."""
-    return float(words(truth) == words(said))
+    return float(normalized_words(truth) == normalized_words(prediction))
 
 
-def f1_first(truth: str, said: str) -> float:
+def f1_squad1(truth: str, prediction: str) -> float:
     """F1 of the two bags of words, as SQuAD 1.1 defines it."""
-    ours, theirs = Counter(words(said)), Counter(words(truth))
+    ours, theirs = Counter(normalized_words(prediction)), Counter(normalized_words(truth))
     common = (ours & theirs).total()
     return 2 * common / (ours.total() + theirs.total()) if common else 0.0
 
 
-def f1_second(truth: str, said: str) -> float:
+def f1_squad2(truth: str, prediction: str) -> float:
     """F1 of the two bags of words, as SQuAD 2.0 defines it: nothing against nothing is 1."""
-    return f1_first(truth, said) if words(truth) or words(said) else 1.0
+    return f1_squad1(truth, prediction) if normalized_words(truth) or normalized_words(prediction) else 1.0

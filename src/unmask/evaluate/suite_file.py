@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from unmask.errors import InputError
-from unmask.text.sources import unpacked_name
+from unmask.text.sources import strip_compression_suffix
 
-SETTINGS = "suite.toml"
+SETTINGS_FILE = "suite.toml"
 _SWITCHES = frozenset({"crf"})
 _OPTIONS = frozenset({"kind", "fields", "label", "epochs", "rate", "batch", "length", "read", "policy"}) | _SWITCHES
 
@@ -37,12 +37,12 @@ class SuiteTask:
     metric: str = ""
     """The score to compare by; nothing means the first that the task has."""
 
-    def words(self) -> list[str]:
+    def option_args(self) -> list[str]:
         """The options as they are typed."""
-        return [word for name, value in self.options.items() for word in _typed(name, value)]
+        return [word for name, value in self.options.items() for word in _to_args(name, value)]
 
 
-def read_suite(folder: Path, only: Sequence[str] = ()) -> tuple[SuiteTask, ...]:
+def read_suite(folder: Path, task_names: Sequence[str] = ()) -> tuple[SuiteTask, ...]:
     """The tasks of a folder, by name; `only` some of them."""
     if not folder.is_dir():
         raise InputError(f"{folder} is no folder. A suite is a folder of NAME.train.* and NAME.dev.* files.")
@@ -54,18 +54,18 @@ def read_suite(folder: Path, only: Sequence[str] = ()) -> tuple[SuiteTask, ...]:
                 raise InputError(f"{found[other][name]} has no {name}.{part}.* beside it. A task needs both files.")
     if not names:
         raise InputError(f"{folder} holds no task: none of its files are called NAME.train.* and NAME.dev.*.")
-    unknown = sorted(set(only) - set(names))
+    unknown = sorted(set(task_names) - set(names))
     if unknown:
         raise InputError(f"{folder} has no task {unknown[0]!r}. It has: {', '.join(names)}.")
-    said = _settings(folder / SETTINGS, names)
-    return tuple(_task(name, found, said) for name in names if not only or name in only)
+    said = _settings(folder / SETTINGS_FILE, names)
+    return tuple(_task(name, found, said) for name in names if not task_names or name in task_names)
 
 
 def _parts(folder: Path, part: str) -> dict[str, Path]:
     """The files of a folder that are called NAME.part.*, by name."""
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
-        stem, _, _ = unpacked_name(path.name)[0].rpartition(".")
+        stem, _, _ = strip_compression_suffix(path.name)[0].rpartition(".")
         name, _, last = stem.rpartition(".")
         if path.is_file() and name and last == part:
             if name in found:
@@ -98,7 +98,7 @@ def _task(name: str, found: Mapping[str, Mapping[str, Path]], said: Mapping[str,
     return SuiteTask(name, found["train"][name], found["dev"][name], tests, options, metric)
 
 
-def _typed(name: str, value: str) -> list[str]:
+def _to_args(name: str, value: str) -> list[str]:
     if name in _SWITCHES:
         return [f"--{name}"] if value == "True" else []
     return [f"--{name}", value]

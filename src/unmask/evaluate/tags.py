@@ -21,7 +21,7 @@ from unmask.evaluate.metrics import Scores
 TagRows: TypeAlias = Sequence[Sequence[str]]
 
 
-class Scheme(Enum):
+class ScoringScheme(Enum):
     """How entities are read from tags."""
 
     CONLL = "as the CoNLL script"
@@ -42,7 +42,7 @@ class Entity(NamedTuple):
     last: int
 
 
-class _Mark(NamedTuple):
+class _ParsedTag(NamedTuple):
     """A tag, taken apart."""
 
     letter: str
@@ -51,85 +51,89 @@ class _Mark(NamedTuple):
 
 _TAG = re.compile(r"([BIESMLU])(?:-(.*))?", re.DOTALL)
 _OTHER_LETTERS = MappingProxyType({"M": "I", "L": "E", "U": "S"})  # BMES and BILOU are BIOES in other letters
-_OUTSIDE = _Mark("O", "")
+_OUTSIDE = _ParsedTag("O", "")
 _UNTYPED = "_"
 _WHOLE = re.compile(r"S|BI*E")
 
 
-def scheme_of(tags: Iterable[str]) -> Scheme:
+def scoring_scheme_for(tags: Iterable[str]) -> ScoringScheme:
     """How tags ask to be judged: as entities if they are all O or letter-and-type, such as B-PER, else one by one."""
     inside = {tag for tag in tags if tag != "O"}
     spelled = bool(inside) and all(_TAG.fullmatch(tag) for tag in inside)
-    return Scheme.CONLL if spelled else Scheme.FREE
+    return ScoringScheme.CONLL if spelled else ScoringScheme.FREE
 
 
-def entities(tags: Sequence[str], scheme: Scheme) -> list[Entity]:
+def entities(tags: Sequence[str], scheme: ScoringScheme) -> list[Entity]:
     """The entities of one row, from left to right. Free tags have none."""
-    if scheme is Scheme.FREE:
+    if scheme is ScoringScheme.FREE:
         return []
-    marks = [_mark(tag) for tag in tags]
-    return [entity for entity in _stretches(marks) if _counts(marks[entity.first : entity.last + 1], scheme)]
+    marks = [_parse_tag(tag) for tag in tags]
+    return [
+        entity
+        for entity in _candidate_entities(marks)
+        if _is_valid_entity(marks[entity.first : entity.last + 1], scheme)
+    ]
 
 
-def tagging(truth: TagRows, said: TagRows, scheme: Scheme) -> Scores:
+def tagging_metrics(truth: TagRows, predicted: TagRows, scheme: ScoringScheme) -> Scores:
     """F1, precision and recall of entities, and F1 as a mean over types, if tags spell any; the share of right tags.
 
     A score that would divide nothing by nothing is 0, as the CoNLL script prints it.
     """
-    _need_tags(truth, said)
-    right = sum(a == b for true, ours in zip(truth, said, strict=True) for a, b in zip(true, ours, strict=True))
-    of_entities = {} if scheme is Scheme.FREE else _of_entities(_counted(truth, said, scheme))
+    _check_tags(truth, predicted)
+    right = sum(a == b for true, ours in zip(truth, predicted, strict=True) for a, b in zip(true, ours, strict=True))
+    of_entities = {} if scheme is ScoringScheme.FREE else _of_entities(_count_entities(truth, predicted, scheme))
     return MappingProxyType(of_entities | {"accuracy": right / sum(map(len, truth))})
 
 
-def by_type(truth: TagRows, said: TagRows, scheme: Scheme) -> Mapping[str, Scores]:
+def metrics_by_type(truth: TagRows, predicted: TagRows, scheme: ScoringScheme) -> Mapping[str, Scores]:
     """F1, precision and recall of each type of entity that occurs, true or said, in alphabetical order."""
-    _need_tags(truth, said)
-    counts = _counted(truth, said, scheme)
-    return MappingProxyType({kind: MappingProxyType(_shares(*counts[kind])) for kind in counts})
+    _check_tags(truth, predicted)
+    counts = _count_entities(truth, predicted, scheme)
+    return MappingProxyType({kind: MappingProxyType(_precision_recall_f1(*counts[kind])) for kind in counts})
 
 
-def baseline(known: TagRows, truth: TagRows, scheme: Scheme) -> Scores:
+def tagging_baseline(train: TagRows, truth: TagRows, scheme: ScoringScheme) -> Scores:
     """What saying the most frequent of the `known` tags everywhere scores. That tag is mostly O: no entity is found."""
-    [(majority, _)] = Counter(tag for row in known for tag in row).most_common(1)
-    return tagging(truth, [[majority] * len(row) for row in truth], scheme)
+    [(majority, _)] = Counter(tag for row in train for tag in row).most_common(1)
+    return tagging_metrics(truth, [[majority] * len(row) for row in truth], scheme)
 
 
-def _mark(tag: str) -> _Mark:
+def _parse_tag(tag: str) -> _ParsedTag:
     found = _TAG.fullmatch(tag)
     if found is None:
         return _OUTSIDE
     letter, kind = found.groups()
-    return _Mark(_OTHER_LETTERS.get(letter, letter), kind or _UNTYPED)
+    return _ParsedTag(_OTHER_LETTERS.get(letter, letter), kind or _UNTYPED)
 
 
-def _stretches(marks: Sequence[_Mark]) -> Iterator[Entity]:
+def _candidate_entities(marks: Sequence[_ParsedTag]) -> Iterator[Entity]:
     """Longest stretches of marks with no border inside. Every definition's entities are among them."""
     first = 0
     for place, (before, here, after) in enumerate(zip([_OUTSIDE, *marks], marks, [*marks[1:], _OUTSIDE], strict=False)):
-        if _border(before, here):
+        if _is_boundary(before, here):
             first = place
-        if here != _OUTSIDE and _border(here, after):
+        if here != _OUTSIDE and _is_boundary(here, after):
             yield Entity(here.type, first, place)
 
 
-def _border(left: _Mark, right: _Mark) -> bool:
+def _is_boundary(left: _ParsedTag, right: _ParsedTag) -> bool:
     """Whether an entity cannot go on from one mark to the next. What is outside has no type, so it borders on all."""
     return left.type != right.type or left.letter in "ES" or right.letter in "BS"
 
 
-def _counts(marks: Sequence[_Mark], scheme: Scheme) -> bool:
+def _is_valid_entity(marks: Sequence[_ParsedTag], scheme: ScoringScheme) -> bool:
     letters = "".join(mark.letter for mark in marks)
     match scheme:
-        case Scheme.STRICT_BIO:
+        case ScoringScheme.STRICT_BIO:
             return letters.startswith("B")
-        case Scheme.STRICT_BIOES:
+        case ScoringScheme.STRICT_BIOES:
             return _WHOLE.fullmatch(letters) is not None
         case _:
             return True
 
 
-def _counted(truth: TagRows, said: TagRows, scheme: Scheme) -> dict[str, tuple[int, int, int]]:
+def _count_entities(truth: TagRows, said: TagRows, scheme: ScoringScheme) -> dict[str, tuple[int, int, int]]:
     """For each type: how many entities are right, how many are said, how many are true."""
     true = {(row, entity) for row, tags in enumerate(truth) for entity in entities(tags, scheme)}
     ours = {(row, entity) for row, tags in enumerate(said) for entity in entities(tags, scheme)}
@@ -140,11 +144,11 @@ def _counted(truth: TagRows, said: TagRows, scheme: Scheme) -> dict[str, tuple[i
 def _of_entities(counts: Mapping[str, tuple[int, int, int]]) -> dict[str, float]:
     """All types together, and the mean of their F1."""
     right, found, there = (sum(each[which] for each in counts.values()) for which in range(3))
-    mean = sum(_shares(*each)["entity_f1"] for each in counts.values()) / max(len(counts), 1)
-    return _shares(right, found, there) | {"entity_macro_f1": mean}
+    mean = sum(_precision_recall_f1(*each)["entity_f1"] for each in counts.values()) / max(len(counts), 1)
+    return _precision_recall_f1(right, found, there) | {"entity_macro_f1": mean}
 
 
-def _shares(right: int, found: int, there: int) -> dict[str, float]:
+def _precision_recall_f1(right: int, found: int, there: int) -> dict[str, float]:
     return {
         "entity_f1": 2 * right / max(found + there, 1),
         "entity_precision": right / max(found, 1),
@@ -152,7 +156,7 @@ def _shares(right: int, found: int, there: int) -> dict[str, float]:
     }
 
 
-def _need_tags(truth: TagRows, said: TagRows) -> None:
+def _check_tags(truth: TagRows, said: TagRows) -> None:
     assert len(truth) == len(said) > 0, f"{len(said)} tagged rows for {len(truth)} rows"
     for row, (true, ours) in enumerate(zip(truth, said, strict=True)):
         assert len(true) == len(ours), f"row {row}: {len(ours)} tags for {len(true)} tokens"

@@ -29,39 +29,41 @@ _UNIT = re.compile(rf"[a-z0-9]+|[{HAN}\u3041-\u3096\u30a1-\u30fa]")
 _FULL_WIDTH = {0xFF01 + place: 0x21 + place for place in range(94)}
 
 
-def writing(references: References, said: Sequence[str]) -> Scores:
+def generation_metrics(references: References, predictions: Sequence[str]) -> Scores:
     """BLEU and chrF of all rows together; ROUGE-1, ROUGE-2 and ROUGE-L as means over rows.
 
     BLEU and chrF know several references. ROUGE takes the one that a text is nearest to, for each kind alone.
     """
-    _need_texts(references, said)
-    rouge = np.mean([_rouge(each, text) for each, text in zip(references, said, strict=True)], axis=0)
+    _check_texts(references, predictions)
+    rouge = np.mean([_best_rouge(each, text) for each, text in zip(references, predictions, strict=True)], axis=0)
     scores = zip(("rouge_1", "rouge_2", "rouge_l"), map(float, rouge), strict=True)
-    return MappingProxyType({"bleu": bleu(references, said), "chrf": chrf(references, said), **dict(scores)})
+    return MappingProxyType(
+        {"bleu": bleu(references, predictions), "chrf": chrf(references, predictions), **dict(scores)}
+    )
 
 
-def baseline(references: References, sources: Sequence[str]) -> Scores:
+def generation_baseline(references: References, sources: Sequence[str]) -> Scores:
     """What copying the source scores: much, where a text is to be rewritten or shortened."""
-    return writing(references, sources)
+    return generation_metrics(references, sources)
 
 
-def bleu(references: References, said: Sequence[str]) -> float:
+def bleu(references: References, predictions: Sequence[str]) -> float:
     """BLEU of all rows together, up to four units, with sacrebleu's exponential smoothing."""
     from sacrebleu.metrics.bleu import BLEU  # here, because only tasks that write need it
 
     language = language_of(text for each in references for text in each)
     metric = BLEU(tokenize="zh" if language is Language.CHINESE else "13a", force=True)
-    return float(metric.corpus_score(list(said), _streams(references)).score) / 100
+    return float(metric.corpus_score(list(predictions), _transpose_references(references)).score) / 100
 
 
-def chrf(references: References, said: Sequence[str]) -> float:
+def chrf(references: References, predictions: Sequence[str]) -> float:
     """The F2 of runs of one to six characters, white space left out."""
     from sacrebleu.metrics.chrf import CHRF
 
-    return float(CHRF().corpus_score(list(said), _streams(references)).score) / 100
+    return float(CHRF().corpus_score(list(predictions), _transpose_references(references)).score) / 100
 
 
-def units(text: str) -> list[str]:
+def rouge_units(text: str) -> list[str]:
     """What ROUGE counts: words of plain letters and digits, and characters. Full-width letters count as plain ones."""
     return _UNIT.findall(text.translate(_FULL_WIDTH).lower())
 
@@ -77,9 +79,9 @@ def rouge_l(truth: Sequence[str], said: Sequence[str]) -> float:
     return _f1(_common_subsequence(truth, said), len(truth), len(said))
 
 
-def _rouge(references: Sequence[str], said: str) -> tuple[float, ...]:
+def _best_rouge(references: Sequence[str], said: str) -> tuple[float, ...]:
     """ROUGE-1, ROUGE-2 and ROUGE-L of one row, each against the reference that fits it best."""
-    ours, truths = units(said), [units(reference) for reference in references]
+    ours, truths = rouge_units(said), [rouge_units(reference) for reference in references]
     each = [(rouge_n(truth, ours, 1), rouge_n(truth, ours, 2), rouge_l(truth, ours)) for truth in truths]
     return tuple(map(max, zip(*each, strict=True)))
 
@@ -105,7 +107,7 @@ def _f1(shared: int, theirs: int, ours: int) -> float:
     return 2 * shared / (theirs + ours) if shared else 0.0
 
 
-def _streams(references: References) -> list[list[str]]:
+def _transpose_references(references: References) -> list[list[str]]:
     """References as sacrebleu wants them: all first ones, all second ones, ...
 
     A row that has fewer gives its first one again; a reference that stands there twice changes neither score.
@@ -114,6 +116,6 @@ def _streams(references: References) -> list[list[str]]:
     return [[each[which if which < len(each) else 0] for each in references] for which in range(most)]
 
 
-def _need_texts(references: References, said: Sequence[str]) -> None:
+def _check_texts(references: References, said: Sequence[str]) -> None:
     assert len(references) == len(said) > 0, f"{len(said)} texts for {len(references)} rows"
     assert all(references), "a row has no reference"

@@ -12,43 +12,43 @@ from typing import ClassVar
 import numpy as np
 
 from unmask.errors import RecipeError
-from unmask.examples.plan import Frame, Plan
+from unmask.examples.plan import RowPlan, SpecialTokenTemplate
 from unmask.keys import Key
 from unmask.shards.corpus import Corpus
 
 
 @dataclass(frozen=True, slots=True)
-class Lanes:
+class ContiguousStreams:
     """The corpus cut into `lanes` equal streams, each read from its beginning to its end."""
 
-    lanes: int = 32
+    num_streams: int = 32
 
     def __post_init__(self) -> None:
-        if self.lanes < 1:
-            raise RecipeError(f"Lanes needs at least 1 lane, found {self.lanes}.")
+        if self.num_streams < 1:
+            raise RecipeError(f"Lanes needs at least 1 lane, found {self.num_streams}.")
 
-    apart: ClassVar[bool] = False
-    segments: ClassVar[int] = 1
+    isolate_documents: ClassVar[bool] = False
+    num_segments: ClassVar[int] = 1
 
     @property
-    def gives(self) -> frozenset[str]:
+    def row_facts(self) -> frozenset[str]:
         """No facts."""
         return frozenset()
 
     @property
-    def frame(self) -> Frame:
+    def template(self) -> SpecialTokenTemplate:
         """No special tokens: a lane is one long text."""
-        return Frame(opens=False, ends=False)
+        return SpecialTokenTemplate(cls=False, sep=False)
 
-    def plan(self, corpus: Corpus, length: int, key: Key) -> Plan:
+    def plan(self, corpus: Corpus, length: int, key: Key) -> RowPlan:
         """Equal lanes; what does not fill a last row is left out (fewer than `lanes * length` tokens)."""
-        steps = corpus.manifest.counts.tokens // self.lanes // length
+        steps = corpus.manifest.counts.tokens // self.num_streams // length
         if steps < 1:
             raise RecipeError(
-                f"{self.lanes} lanes of {length} tokens need {self.lanes * length:,} tokens, but the corpus has "
+                f"{self.num_streams} lanes of {length} tokens need {self.num_streams * length:,} tokens, but the corpus has "
                 f"{corpus.manifest.counts.tokens:,}. Use fewer lanes, shorter rows or more text."
             )
-        step, lane = np.divmod(np.arange(steps * self.lanes), self.lanes)
+        step, lane = np.divmod(np.arange(steps * self.num_streams), self.num_streams)
         start = corpus.bases[0] + (lane * steps + step) * length
         inner = corpus.bases[1:-1]
         first = np.searchsorted(inner, start, side="right")
@@ -58,7 +58,7 @@ class Lanes:
 
 def _split(
     start: np.ndarray, length: int, bases: np.ndarray, first: np.ndarray, last: np.ndarray, continues: np.ndarray
-) -> Plan:
+) -> RowPlan:
     """Pieces of rows; a row that reaches into the next shard has one piece in each."""
     count = last - first + 1
     row = np.repeat(np.arange(len(start)), count)
@@ -70,11 +70,11 @@ def _split(
     rows = np.append(0, np.cumsum(np.add.reduceat(keep, offset[:-1], dtype=np.int64)))
     begin, end = begin[keep], end[keep]
     zeros = np.zeros(len(begin))
-    return Plan(
+    return RowPlan(
         begin,
         (end - begin).astype(np.int32),
         zeros.astype(np.uint8),
         zeros.astype(np.uint16),
         rows,
-        continues=continues,
+        continues_previous=continues,
     )

@@ -19,9 +19,9 @@ from typing import ClassVar
 import numpy as np
 
 from unmask.errors import RecipeError
-from unmask.examples.pair_walk import TRUE, Chances, pairs_of
-from unmask.examples.plan import Frame, Plan
-from unmask.examples.stretches import sentences
+from unmask.examples.pair_walk import TRUE, PairProbabilities, sample_pairs
+from unmask.examples.plan import RowPlan, SpecialTokenTemplate
+from unmask.examples.stretches import sentence_index
 from unmask.keys import Key
 from unmask.shards.corpus import Corpus
 
@@ -37,7 +37,7 @@ class Negative(StrEnum):
     """Either, a third each. Fact `pair`: 0 in order, 1 swapped, 2 random."""
 
 
-class Grain(StrEnum):
+class SegmentGrain(StrEnum):
     """What a segment is made of."""
 
     SEGMENT = "segment"
@@ -52,46 +52,46 @@ _EDGES = {Negative.RANDOM: (1 / 2, 1 / 2), Negative.SWAPPED: (0.0, 1 / 2), Negat
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class SegmentPairs:
     """Two segments, of which the second may not be the continuation of the first."""
 
     negative: Negative = Negative.RANDOM
-    grain: Grain = Grain.SEGMENT
-    short: float = 0.1
+    grain: SegmentGrain = SegmentGrain.SEGMENT
+    short_fraction: float = 0.1
     """The share of rows that aim at a shorter length, so that short inputs are seen too (BERT's short_seq_prob)."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.short <= 1:
-            raise RecipeError(f"Pairs needs a share of short rows between 0 and 1, found {self.short}.")
+        if not 0 <= self.short_fraction <= 1:
+            raise RecipeError(f"Pairs needs a share of short rows between 0 and 1, found {self.short_fraction}.")
 
-    apart: ClassVar[bool] = False
-    segments: ClassVar[int] = 2
+    isolate_documents: ClassVar[bool] = False
+    num_segments: ClassVar[int] = 2
 
     @property
-    def gives(self) -> frozenset[str]:
+    def row_facts(self) -> frozenset[str]:
         """The one fact that its negatives call for."""
         return frozenset({_FACT[self.negative]})
 
     @property
-    def frame(self) -> Frame:
+    def template(self) -> SpecialTokenTemplate:
         """`[CLS] A [SEP] B [SEP]`."""
-        return Frame()
+        return SpecialTokenTemplate()
 
-    def plan(self, corpus: Corpus, length: int, key: Key) -> Plan:
+    def plan(self, corpus: Corpus, length: int, key: Key) -> RowPlan:
         """Walk all documents once and draw the pairs."""
         if corpus.manifest.counts.documents < 2 and self.negative is not Negative.SWAPPED:
             raise RecipeError(
                 "Pairs with a random second segment need at least two documents, but this corpus has one. "
                 "Separate documents by blank lines, or use swapped pairs (sentence order)."
             )
-        room = Frame().room(length, 2)
-        chances = Chances(*_EDGES[self.negative], self.short, self.grain is Grain.SENTENCE)
-        found = list(sentences(corpus, room))
-        table = np.concatenate([np.zeros((0, 5), dtype=np.int64), *pairs_of(corpus, found, room, chances, key)])
+        room = SpecialTokenTemplate().text_budget(length, 2)
+        chances = PairProbabilities(*_EDGES[self.negative], self.short_fraction, self.grain is SegmentGrain.SENTENCE)
+        found = list(sentence_index(corpus, room))
+        table = np.concatenate([np.zeros((0, 5), dtype=np.int64), *sample_pairs(corpus, found, room, chances, key)])
         kind = table[:, 4]
         fact = kind != TRUE if self.negative is Negative.RANDOM else kind
         count = len(table)
-        return Plan(
+        return RowPlan(
             start=table[:, (0, 2)].reshape(-1),
             length=table[:, (1, 3)].reshape(-1).astype(np.int32),
             segment=np.tile(np.array([0, 1], dtype=np.uint8), count),

@@ -24,9 +24,9 @@ from typing import ClassVar
 import numpy as np
 
 from unmask.errors import RecipeError
-from unmask.examples.plan import Frame, Plan
-from unmask.examples.stretches import Sentences, sentences
-from unmask.keys import Key, Lane
+from unmask.examples.plan import RowPlan, SpecialTokenTemplate
+from unmask.examples.stretches import SentenceIndex, sentence_index
+from unmask.keys import DrawPurpose, Key
 from unmask.records import Ints
 from unmask.shards.corpus import Corpus
 
@@ -37,44 +37,44 @@ _SHORTEST = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Segments:
+class OneOrTwoSegments:
     """One or two segments that follow each other."""
 
-    single: float = 0.1
+    single_fraction: float = 0.1
     """The share of rows that have one segment, as in the classification of single sentences."""
-    short: float = 0.05
+    short_fraction: float = 0.05
     """The share of rows that aim at a shorter length."""
-    apart: ClassVar[bool] = False
-    segments: ClassVar[int] = 2
+    isolate_documents: ClassVar[bool] = False
+    num_segments: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        if not (0 <= self.single <= 1 and 0 <= self.short <= 1):
+        if not (0 <= self.single_fraction <= 1 and 0 <= self.short_fraction <= 1):
             raise RecipeError(
-                f"Segments needs shares of single and of short rows between 0 and 1, found {self.single} and "
-                f"{self.short}."
+                f"Segments needs shares of single and of short rows between 0 and 1, found {self.single_fraction} and "
+                f"{self.short_fraction}."
             )
 
     @property
-    def gives(self) -> frozenset[str]:
+    def row_facts(self) -> frozenset[str]:
         """No facts: B always follows A."""
         return frozenset()
 
     @property
-    def frame(self) -> Frame:
+    def template(self) -> SpecialTokenTemplate:
         """`[CLS] A [SEP] B [SEP]`."""
-        return Frame()
+        return SpecialTokenTemplate()
 
-    def plan(self, corpus: Corpus, length: int, key: Key) -> Plan:
+    def plan(self, corpus: Corpus, length: int, key: Key) -> RowPlan:
         """Walk all documents once and draw where rows and segments end."""
         found = array("q")  # a list would take five times as much
-        for number, shard in enumerate(sentences(corpus, Frame().room(length, 1))):
-            for row in self._rows(shard, length, key.fold("segments", number)):
+        for number, shard in enumerate(sentence_index(corpus, SpecialTokenTemplate().text_budget(length, 1))):
+            for row in self._rows(shard, length, key.fold_in("segments", number)):
                 found.extend(row)
         table: Ints = np.array(found, dtype=np.int64).reshape(-1, 3)
         start, middle, end = table.T
         kept = np.stack([np.ones_like(start), end - middle], axis=1).reshape(-1) > 0
         rows = np.append(0, np.cumsum(1 + (end > middle)))
-        return Plan(
+        return RowPlan(
             start=np.stack([start, middle], axis=1).reshape(-1)[kept],
             length=np.stack([middle - start, end - middle], axis=1).reshape(-1)[kept].astype(np.int32),
             segment=np.tile(np.array([0, 1], dtype=np.uint8), len(table))[kept],
@@ -82,32 +82,32 @@ class Segments:
             rows=rows,
         )
 
-    def _rows(self, shard: Sentences, length: int, key: Key) -> Iterator[tuple[int, int, int]]:
+    def _rows(self, shard: SentenceIndex, length: int, key: Key) -> Iterator[tuple[int, int, int]]:
         """The rows of a shard: where A begins, where B begins, and where B ends; B may be empty."""
-        border = shard.border.tolist()
-        draws = key.fold(np.arange(len(border))).draws(Lane.PLAN, _DRAWS)
-        for first, last in itertools.pairwise(shard.document.tolist()):
+        border = shard.offsets.tolist()
+        draws = key.fold_in(np.arange(len(border))).bits(DrawPurpose.PLAN, _DRAWS)
+        for first, last in itertools.pairwise(shard.document_offsets.tolist()):
             while first < last:
                 draw = draws[first].tolist()
                 target = length
-                if draw[0] / _UNIT < self.short:
+                if draw[0] / _UNIT < self.short_fraction:
                     target = _SHORTEST + draw[1] * (length - _SHORTEST + 1) // 2**64
                 end = min(max(bisect_left(border, border[first] + target), first + 1), last)
-                middle = end if draw[2] / _UNIT < self.single else _middle(border, first, end, target, draw[3])
-                yield _fit(border[first], border[middle], border[end], length)
+                middle = end if draw[2] / _UNIT < self.single_fraction else _middle(border, first, end, target, draw[3])
+                yield _truncate(border[first], border[middle], border[end], length)
                 first = end
 
 
 def _middle(border: list[int], first: int, end: int, target: int, coin: int) -> int:
     """The sentence with which B begins: the one that would overflow half of the target, or the next, by a coin."""
-    half = border[first] + Frame().room(target, 2) // 2
+    half = border[first] + SpecialTokenTemplate().text_budget(target, 2) // 2
     over = max(bisect_left(border, half) - 1, first + 1)
     if border[over] < half and coin < 2**63:
         over += 1
     return min(over, end)
 
 
-def _fit(start: int, middle: int, end: int, length: int) -> tuple[int, int, int]:
+def _truncate(start: int, middle: int, end: int, length: int) -> tuple[int, int, int]:
     """Cut off what a row has no room for, at its end. A second segment costs one more [SEP]."""
-    middle = min(middle, start + Frame().room(length, 1))
-    return start, middle, max(middle, min(end, start + Frame().room(length, 2)))
+    middle = min(middle, start + SpecialTokenTemplate().text_budget(length, 1))
+    return start, middle, max(middle, min(end, start + SpecialTokenTemplate().text_budget(length, 2)))

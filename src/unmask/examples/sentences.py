@@ -12,40 +12,40 @@ from typing import ClassVar
 
 import numpy as np
 
-from unmask.examples.plan import Frame, Plan
-from unmask.examples.stretches import sentences
+from unmask.examples.plan import RowPlan, SpecialTokenTemplate
+from unmask.examples.stretches import sentence_index
 from unmask.keys import Key
 from unmask.shards.corpus import Corpus
 
 
 @dataclass(frozen=True, slots=True)
-class Single:
+class SingleSentences:
     """One sentence a row; a sentence that does not fit is cut between words and goes on in the next row."""
 
-    apart: ClassVar[bool] = False
-    segments: ClassVar[int] = 1
+    isolate_documents: ClassVar[bool] = False
+    num_segments: ClassVar[int] = 1
 
     @property
-    def gives(self) -> frozenset[str]:
+    def row_facts(self) -> frozenset[str]:
         """`follows`: the row before holds the sentence before. `leads`: the row after holds the sentence after."""
         return frozenset({"follows", "leads"})
 
     @property
-    def frame(self) -> Frame:
+    def template(self) -> SpecialTokenTemplate:
         """`[CLS] sentence [SEP]`."""
-        return Frame()
+        return SpecialTokenTemplate()
 
-    def plan(self, corpus: Corpus, length: int, key: Key) -> Plan:
+    def plan(self, corpus: Corpus, length: int, key: Key) -> RowPlan:
         """Every sentence, in order; nothing is drawn."""
         starts, sizes, follows = [], [], []
-        for found in sentences(corpus, self.frame.room(length, 1)):
-            starts.append(found.border[:-1])
-            sizes.append(np.diff(found.border))
-            inner = np.ones(len(found.border) - 1, dtype=np.int8)
-            inner[found.document[:-1]] = 0
+        for found in sentence_index(corpus, self.template.text_budget(length, 1)):
+            starts.append(found.offsets[:-1])
+            sizes.append(np.diff(found.offsets))
+            inner = np.ones(len(found.offsets) - 1, dtype=np.int8)
+            inner[found.document_offsets[:-1]] = 0
             follows.append(inner)
         start, after = np.concatenate(starts), np.concatenate(follows)
-        return Plan(
+        return RowPlan(
             start=start,
             length=np.concatenate(sizes).astype(np.int32),
             segment=np.zeros(len(start), dtype=np.uint8),

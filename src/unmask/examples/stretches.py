@@ -11,44 +11,44 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unmask.records import Flag, Ints
+from unmask.records import Ints, UnitFlag
 from unmask.shards.corpus import Corpus, Shard
 
 
 @dataclass(frozen=True, slots=True)
-class Sentences:
+class SentenceIndex:
     """The sentence borders of one shard as addresses, and the sentence with which each document begins."""
 
-    border: Ints
+    offsets: Ints
     """Where each sentence begins; one more for the end."""
-    document: Ints
+    document_offsets: Ints
     """The number of each document's first sentence; one more for the end."""
 
 
-def sentences(corpus: Corpus, limit: int) -> Iterator[Sentences]:
+def sentence_index(corpus: Corpus, max_tokens: int) -> Iterator[SentenceIndex]:
     """The sentences of each shard in turn, none longer than `limit` tokens."""
     for shard in corpus.shards:
-        border = _cut(shard, limit)
-        yield Sentences(border + shard.base, np.searchsorted(border, shard.documents))
+        border = _split_long(shard, max_tokens)
+        yield SentenceIndex(border + shard.base, np.searchsorted(border, shard.documents))
 
 
-def _cut(shard: Shard, limit: int) -> Ints:
+def _split_long(shard: Shard, limit: int) -> Ints:
     border = shard.sentences.astype(np.int64)
     long = np.flatnonzero(np.diff(border) > limit)
     if not len(long):
         return border
-    words = np.flatnonzero(np.asarray(shard.units) & Flag.WORD)
-    return np.sort(np.concatenate([border, *word_cuts(words, border[long], border[long + 1], limit)]))
+    words = np.flatnonzero(np.asarray(shard.units) & UnitFlag.WORD)
+    return np.sort(np.concatenate([border, *split_at_words(words, border[long], border[long + 1], limit)]))
 
 
-def word_cuts(words: Ints, start: Ints, end: Ints, limit: int) -> Iterator[Ints]:
+def split_at_words(words: Ints, start: Ints, end: Ints, max_tokens: int) -> Iterator[Ints]:
     """Where to cut stretches so that no part exceeds the limit, each part as long as it can be, where words begin.
 
     First the first cuts of all that are too long, then the second ones of those that still are, and so on.
     """
     while len(start):
-        last = words[np.searchsorted(words, start + limit, side="right") - 1]
-        start = np.where(last > start, last, start + limit)
+        last = words[np.searchsorted(words, start + max_tokens, side="right") - 1]
+        start = np.where(last > start, last, start + max_tokens)
         yield start
-        long = end - start > limit
+        long = end - start > max_tokens
         start, end = start[long], end[long]

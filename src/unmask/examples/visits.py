@@ -11,55 +11,55 @@ from dataclasses import dataclass
 import numpy as np
 
 from unmask.errors import RecipeError
-from unmask.keys import Key, permute
+from unmask.keys import Key, permuted_index
 from unmask.records import Ints
 
 
 @dataclass(frozen=True, slots=True)
-class EveryVisit:
+class DynamicMasking:
     """Draw anew each time a row is read: dynamic masking (RoBERTa)."""
 
-    def renewal(self, visit: Ints) -> Ints:
+    def draw_number(self, visit: Ints) -> Ints:
         """The number of the draw is the number of the visit."""
         return visit
 
 
 @dataclass(frozen=True, slots=True)
-class Copies:
+class StaticMasking:
     """Draw `count` times and then repeat: static masking (BERT froze 10 copies of its data)."""
 
-    count: int = 10
+    num_copies: int = 10
 
     def __post_init__(self) -> None:
-        if self.count < 1:
-            raise RecipeError(f"Static masking needs at least 1 copy, found {self.count}.")
+        if self.num_copies < 1:
+            raise RecipeError(f"Static masking needs at least 1 copy, found {self.num_copies}.")
 
-    def renewal(self, visit: Ints) -> Ints:
+    def draw_number(self, visit: Ints) -> Ints:
         """Visit 10 sees the draw of visit 0 again."""
-        return visit % self.count
+        return visit % self.num_copies
 
 
-Renew = EveryVisit | Copies
+MaskingMode = DynamicMasking | StaticMasking
 
 
 @dataclass(frozen=True, slots=True)
-class Visits:
+class EpochSampler:
     """The order in which the rows of a plan are read, pass after pass."""
 
-    rows: int
-    renew: Renew
+    num_rows: int
+    masking: MaskingMode
     key: Key
 
     def __call__(self, number: Ints) -> tuple[Ints, Key]:
         """The rows of these visits, and the key under which each is corrupted."""
-        passes, place = np.divmod(number, self.rows)
+        passes, place = np.divmod(number, self.num_rows)
         row = np.empty_like(place)
         for one in np.unique(passes):
             here = passes == one
-            row[here] = permute(place[here], self.rows, self.key.fold("order", int(one)))
-        return row, self.at(row, passes)
+            row[here] = permuted_index(place[here], self.num_rows, self.key.fold_in("order", int(one)))
+        return row, self.key_of(row, passes)
 
-    def at(self, row: Ints, visit: Ints) -> Key:
+    def key_of(self, row: Ints, visit: Ints) -> Key:
         """The key of a row at one of its visits."""
-        renewal = self.renew.renewal(visit)
-        return Key(self.key.fold("draw").fold(renewal).fold(row).state)
+        renewal = self.masking.draw_number(visit)
+        return Key(self.key.fold_in("draw").fold_in(renewal).fold_in(row).state)

@@ -9,36 +9,36 @@ What never happens here: what all dialects do alike; see `naming.py` and `settin
 
 from __future__ import annotations
 
-from unmask.dialect import Dialect
-from unmask.export.architecture import Purpose
-from unmask.export.bert import FIXED
-from unmask.export.grammar import Grammar, Parts, Projection, TokenNames
-from unmask.export.stack import Groups
+from unmask.dialect import ModelType
+from unmask.export.architecture import HFTask
+from unmask.export.bert import FIXED_CONFIG
+from unmask.export.grammar import LMHeadNames, ModelMap, Parts, Projection
+from unmask.export.stack import SharedGroups
 
 _POOL = {"row.pool": "albert.pooler"}
 _CLASSIFIED = Parts(layers={**_POOL, "row.classify": "classifier"})
 
-ALBERT = Grammar(
-    dialect=Dialect.ALBERT,
-    classes={
-        Purpose.PRE_TRAINING: Parts(tokens=True, layers={**_POOL, "row.classify": "sop_classifier.classifier"}),
-        Purpose.MASKED_LM: Parts(tokens=True),
-        Purpose.ENCODER: Parts(layers=_POOL),
-        Purpose.CLASSIFIER: _CLASSIFIED,
-        Purpose.CHOOSER: _CLASSIFIED,
-        Purpose.TAGGER: Parts(layers={"each": "classifier"}),
-        Purpose.READER: Parts(layers={"each": "qa_outputs"}),
+ALBERT = ModelMap(
+    model_type=ModelType.ALBERT,
+    heads_by_task={
+        HFTask.PRE_TRAINING: Parts(has_lm_head=True, layers={**_POOL, "row.classify": "sop_classifier.classifier"}),
+        HFTask.MASKED_LM: Parts(has_lm_head=True),
+        HFTask.ENCODER: Parts(layers=_POOL),
+        HFTask.CLASSIFIER: _CLASSIFIED,
+        HFTask.MULTIPLE_CHOICE: _CLASSIFIED,
+        HFTask.TOKEN_CLASSIFICATION: Parts(layers={"each": "classifier"}),
+        HFTask.QUESTION_ANSWERING: Parts(layers={"each": "qa_outputs"}),
     },
-    tokens=TokenNames(
+    lm_head_names=LMHeadNames(
         dense="predictions.dense",
         norm="predictions.LayerNorm",
         bias=("predictions.bias", "predictions.decoder.bias"),
         output=("predictions.decoder.weight",),
     ),
-    stack=Groups(),
+    layer_names=SharedGroups(),
     projection=Projection("encoder.embedding_hidden_mapping_in", always=True),
-    fixed=FIXED,
-    usual={
+    fixed_config=FIXED_CONFIG,
+    default_config={
         "embedding_size": 128,
         "hidden_act": "gelu_new",
         "hidden_dropout_prob": 0.0,

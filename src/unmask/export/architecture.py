@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from unmask.dialect import Dialect
+from unmask.dialect import ModelType
 
 
-class Purpose(StrEnum):
+class HFTask(StrEnum):
     """What an exported network is for."""
 
     PRE_TRAINING = "pretraining"
@@ -25,25 +25,27 @@ class Purpose(StrEnum):
     """With the pooler of the head for rows, and without its classes."""
     CLASSIFIER = "classifier"
     """With a head for rows that was tuned for a task: its classes are labels, or one number."""
-    TAGGER = "tagger"
+    TOKEN_CLASSIFICATION = "tagger"
     """With a label for each token, and without a pooler."""
-    READER = "reader"
+    QUESTION_ANSWERING = "reader"
     """With two scores for each token: as the first of an answer, and as the last. Without a pooler."""
-    CHOOSER = "chooser"
+    MULTIPLE_CHOICE = "chooser"
     """With one number for each row; the rows of a question are its choices."""
 
 
-FOR_A_TASK = frozenset({Purpose.CLASSIFIER, Purpose.TAGGER, Purpose.READER, Purpose.CHOOSER})
+DOWNSTREAM_TASKS = frozenset(
+    {HFTask.CLASSIFIER, HFTask.TOKEN_CLASSIFICATION, HFTask.QUESTION_ANSWERING, HFTask.MULTIPLE_CHOICE}
+)
 """What a network becomes when it is tuned; the others are pre-trained."""
 _ENDS = {
-    Purpose.PRE_TRAINING: "ForPreTraining",
-    Purpose.MASKED_LM: "ForMaskedLM",
-    Purpose.DISCRIMINATOR: "ForPreTraining",
-    Purpose.ENCODER: "Model",
-    Purpose.CLASSIFIER: "ForSequenceClassification",
-    Purpose.TAGGER: "ForTokenClassification",
-    Purpose.READER: "ForQuestionAnswering",
-    Purpose.CHOOSER: "ForMultipleChoice",
+    HFTask.PRE_TRAINING: "ForPreTraining",
+    HFTask.MASKED_LM: "ForMaskedLM",
+    HFTask.DISCRIMINATOR: "ForPreTraining",
+    HFTask.ENCODER: "Model",
+    HFTask.CLASSIFIER: "ForSequenceClassification",
+    HFTask.TOKEN_CLASSIFICATION: "ForTokenClassification",
+    HFTask.QUESTION_ANSWERING: "ForQuestionAnswering",
+    HFTask.MULTIPLE_CHOICE: "ForMultipleChoice",
 }
 
 
@@ -51,8 +53,8 @@ _ENDS = {
 class Architecture:
     """One class of `transformers`."""
 
-    dialect: Dialect
-    purpose: Purpose
+    model_type: ModelType
+    task: HFTask
 
     def __str__(self) -> str:
         return self.name
@@ -60,7 +62,7 @@ class Architecture:
     @property
     def name(self) -> str:
         """What the class is called."""
-        return f"{family(self.dialect)}{_ENDS[self.purpose]}"
+        return f"{class_prefix(self.model_type)}{_ENDS[self.task]}"
 
     @property
     def article(self) -> str:
@@ -68,6 +70,6 @@ class Architecture:
         return "an" if self.name[0] in "AE" else "a"
 
 
-def family(dialect: Dialect) -> str:
+def class_prefix(model_type: ModelType) -> str:
     """What the names of all its classes begin with."""
-    return dialect.value.capitalize()
+    return model_type.value.capitalize()

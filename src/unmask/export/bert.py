@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from unmask.dialect import Dialect
-from unmask.export.architecture import Purpose
-from unmask.export.grammar import Grammar, Parts, TokenNames
-from unmask.export.stack import Single
+from unmask.dialect import ModelType
+from unmask.export.architecture import HFTask
+from unmask.export.grammar import LMHeadNames, ModelMap, Parts
+from unmask.export.stack import PerLayer
 
-TOKENS = TokenNames(
+LM_HEAD_NAMES = LMHeadNames(
     dense="cls.predictions.transform.dense",
     norm="cls.predictions.transform.LayerNorm",
     bias=("cls.predictions.bias", "cls.predictions.decoder.bias"),
     output=("cls.predictions.decoder.weight",),
 )
-FIXED = {
+FIXED_CONFIG = {
     "position_embedding_type": "absolute",
     "is_decoder": False,
     "add_cross_attention": False,
@@ -27,19 +27,25 @@ FIXED = {
 }
 
 
-def classes(dialect: Dialect) -> Mapping[Purpose, Parts]:
+def heads_by_task(model_type: ModelType) -> Mapping[HFTask, Parts]:
     """What stands on the trunk in each class."""
-    pool = {"row.pool": f"{dialect.value}.pooler.dense"}
+    pool = {"row.pool": f"{model_type.value}.pooler.dense"}
     classified = Parts(layers={**pool, "row.classify": "classifier"})
     return {
-        Purpose.PRE_TRAINING: Parts(tokens=True, layers={**pool, "row.classify": "cls.seq_relationship"}),
-        Purpose.MASKED_LM: Parts(tokens=True),
-        Purpose.ENCODER: Parts(layers=pool),
-        Purpose.CLASSIFIER: classified,
-        Purpose.CHOOSER: classified,
-        Purpose.TAGGER: Parts(layers={"each": "classifier"}),
-        Purpose.READER: Parts(layers={"each": "qa_outputs"}),
+        HFTask.PRE_TRAINING: Parts(has_lm_head=True, layers={**pool, "row.classify": "cls.seq_relationship"}),
+        HFTask.MASKED_LM: Parts(has_lm_head=True),
+        HFTask.ENCODER: Parts(layers=pool),
+        HFTask.CLASSIFIER: classified,
+        HFTask.MULTIPLE_CHOICE: classified,
+        HFTask.TOKEN_CLASSIFICATION: Parts(layers={"each": "classifier"}),
+        HFTask.QUESTION_ANSWERING: Parts(layers={"each": "qa_outputs"}),
     }
 
 
-BERT = Grammar(dialect=Dialect.BERT, classes=classes(Dialect.BERT), tokens=TOKENS, stack=Single(), fixed=FIXED)
+BERT = ModelMap(
+    model_type=ModelType.BERT,
+    heads_by_task=heads_by_task(ModelType.BERT),
+    lm_head_names=LM_HEAD_NAMES,
+    layer_names=PerLayer(),
+    fixed_config=FIXED_CONFIG,
+)

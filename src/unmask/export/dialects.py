@@ -8,84 +8,84 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from unmask.dialect import Dialect
+from unmask.dialect import ModelType
 from unmask.export.albert import ALBERT
-from unmask.export.architecture import Architecture, Purpose
+from unmask.export.architecture import Architecture, HFTask
 from unmask.export.bert import BERT
 from unmask.export.electra import ELECTRA
 from unmask.export.ernie import ERNIE
-from unmask.export.grammar import Grammar, Parts
-from unmask.export.naming import bare_table, table_for
+from unmask.export.grammar import ModelMap, Parts
+from unmask.export.naming import encoder_table, table_for
 from unmask.export.roberta import ROBERTA
-from unmask.export.table import NameTable
-from unmask.nets.model import Model
-from unmask.nets.trunk import Trunk
+from unmask.export.table import WeightTable
+from unmask.nets.model import EncoderWithHeads
+from unmask.nets.trunk import TransformerConfig
 
 
-def grammar_of(dialect: Dialect) -> Grammar:
+def model_map(model_type: ModelType) -> ModelMap:
     """The grammar of a dialect."""
-    match dialect:
-        case Dialect.BERT:
+    match model_type:
+        case ModelType.BERT:
             return BERT
-        case Dialect.ROBERTA:
+        case ModelType.ROBERTA:
             return ROBERTA
-        case Dialect.ALBERT:
+        case ModelType.ALBERT:
             return ALBERT
-        case Dialect.ERNIE:
+        case ModelType.ERNIE:
             return ERNIE
-        case Dialect.ELECTRA:
+        case ModelType.ELECTRA:
             return ELECTRA
 
 
-def architectures(dialect: Dialect) -> Iterator[Architecture]:
+def architectures(model_type: ModelType) -> Iterator[Architecture]:
     """All classes of a dialect that a folder can be written for."""
-    return (Architecture(dialect, purpose) for purpose in grammar_of(dialect).classes)
+    return (Architecture(model_type, purpose) for purpose in model_map(model_type).heads_by_task)
 
 
-def purposes(dialect: Dialect, names: Iterable[str]) -> frozenset[Purpose]:
+def tasks_of(model_type: ModelType, names: Iterable[str]) -> frozenset[HFTask]:
     """What the classes with these names are for, as far as they are known."""
     given = {*names}
-    return frozenset(one.purpose for one in architectures(dialect) if one.name in given)
+    return frozenset(one.task for one in architectures(model_type) if one.name in given)
 
 
 def architecture_named(name: str) -> Architecture:
     """The class that has this name, which must be one that can be written."""
-    (found,) = (one for dialect in Dialect for one in architectures(dialect) if one.name == name)
+    (found,) = (one for dialect in ModelType for one in architectures(dialect) if one.name == name)
     return found
 
 
 def parts_of(architecture: Architecture) -> Parts:
     """What stands on the trunk in a class."""
-    return grammar_of(architecture.dialect).classes[architecture.purpose]
+    return model_map(architecture.model_type).heads_by_task[architecture.task]
 
 
-def table_of(architecture: Architecture, trunk: Trunk) -> NameTable:
+def weight_table_for(architecture: Architecture, trunk: TransformerConfig) -> WeightTable:
     """The table that a folder of this class is written with. Layers that cannot share there are written one by one."""
-    grammar = grammar_of(architecture.dialect)
-    make = bare_table if architecture.purpose is Purpose.ENCODER else table_for
-    return make(grammar, parts_of(architecture), grammar.stack.written(trunk), architecture.name)
+    grammar = model_map(architecture.model_type)
+    make = encoder_table if architecture.task is HFTask.ENCODER else table_for
+    return make(grammar, parts_of(architecture), grammar.layer_names.expressible(trunk), architecture.name)
 
 
-def can_say(dialect: Dialect, trunk: Trunk) -> bool:
+def can_express(model_type: ModelType, trunk: TransformerConfig) -> bool:
     """Whether a dialect has words for a trunk, whatever stands on it."""
-    return not grammar_of(dialect).beyond(trunk, Parts())
+    return not model_map(model_type).inexpressible(trunk, Parts())
 
 
-def dialect_for(trunk: Trunk, wanted: Dialect) -> Dialect:
+def model_type_for(trunk: TransformerConfig, wanted: ModelType) -> ModelType:
     """The dialect that a trunk is written in: the wanted one, or another that has words for its shape.
 
     Where none has, it is the wanted one, whose refusal says why.
     """
-    return next((one for one in (wanted, *Dialect) if can_say(one, trunk)), wanted)
+    return next((one for one in (wanted, *ModelType) if can_express(one, trunk)), wanted)
 
 
-def fitting(model: Model, dialect: Dialect = Dialect.BERT) -> Architecture:
+def best_architecture(model: EncoderWithHeads, model_type: ModelType = ModelType.BERT) -> Architecture:
     """The class that leaves nothing of a pre-trained network behind, or as little as can be."""
     has = {
-        Purpose.DISCRIMINATOR: model.replaced is not None,
-        Purpose.PRE_TRAINING: model.tokens is not None and model.row is not None,
-        Purpose.MASKED_LM: model.tokens is not None,
-        Purpose.ENCODER: True,
+        HFTask.DISCRIMINATOR: model.discriminator_head is not None,
+        HFTask.PRE_TRAINING: model.lm_head is not None and model.row_head is not None,
+        HFTask.MASKED_LM: model.lm_head is not None,
+        HFTask.ENCODER: True,
     }
-    known = grammar_of(dialect).classes
-    return Architecture(dialect, next(purpose for purpose, there in has.items() if there and purpose in known))
+    known = model_map(model_type).heads_by_task
+    return Architecture(model_type, next(purpose for purpose, there in has.items() if there and purpose in known))

@@ -9,11 +9,11 @@ What never happens here: what all dialects do alike; see `naming.py` and `settin
 
 from __future__ import annotations
 
-from unmask.dialect import Dialect
-from unmask.export.architecture import Purpose
-from unmask.export.bert import FIXED
-from unmask.export.grammar import Grammar, Parts, Projection, TokenNames
-from unmask.export.stack import Single
+from unmask.dialect import ModelType
+from unmask.export.architecture import HFTask
+from unmask.export.bert import FIXED_CONFIG
+from unmask.export.grammar import LMHeadNames, ModelMap, Parts, Projection
+from unmask.export.stack import PerLayer
 from unmask.nets.trunk import Activation
 
 _REPLACED = {
@@ -21,27 +21,27 @@ _REPLACED = {
     "replaced.classify": "discriminator_predictions.dense_prediction",
 }
 
-ELECTRA = Grammar(
-    dialect=Dialect.ELECTRA,
-    classes={
-        Purpose.DISCRIMINATOR: Parts(layers=_REPLACED),
-        Purpose.MASKED_LM: Parts(tokens=True),
-        Purpose.ENCODER: Parts(),
-        Purpose.CLASSIFIER: Parts(layers={"row.pool": "classifier.dense", "row.classify": "classifier.out_proj"}),
-        Purpose.CHOOSER: Parts(layers={"row.pool": "sequence_summary.summary", "row.classify": "classifier"}),
-        Purpose.TAGGER: Parts(layers={"each": "classifier"}),
-        Purpose.READER: Parts(layers={"each": "qa_outputs"}),
+ELECTRA = ModelMap(
+    model_type=ModelType.ELECTRA,
+    heads_by_task={
+        HFTask.DISCRIMINATOR: Parts(layers=_REPLACED),
+        HFTask.MASKED_LM: Parts(has_lm_head=True),
+        HFTask.ENCODER: Parts(),
+        HFTask.CLASSIFIER: Parts(layers={"row.pool": "classifier.dense", "row.classify": "classifier.out_proj"}),
+        HFTask.MULTIPLE_CHOICE: Parts(layers={"row.pool": "sequence_summary.summary", "row.classify": "classifier"}),
+        HFTask.TOKEN_CLASSIFICATION: Parts(layers={"each": "classifier"}),
+        HFTask.QUESTION_ANSWERING: Parts(layers={"each": "qa_outputs"}),
     },
-    tokens=TokenNames(
+    lm_head_names=LMHeadNames(
         dense="generator_predictions.dense",
         norm="generator_predictions.LayerNorm",
         bias=("generator_lm_head.bias",),
         output=("generator_lm_head.weight",),
     ),
-    stack=Single(),
+    layer_names=PerLayer(),
     projection=Projection("embeddings_project"),
-    pooled=Activation.GELU,
-    token_bend=(Activation.GELU,),
-    fixed={**FIXED, "summary_type": "first", "summary_use_proj": True, "summary_activation": "gelu"},
-    usual={"embedding_size": 128},
+    pooler_activation=Activation.GELU,
+    lm_head_activations=(Activation.GELU,),
+    fixed_config={**FIXED_CONFIG, "summary_type": "first", "summary_use_proj": True, "summary_activation": "gelu"},
+    default_config={"embedding_size": 128},
 )

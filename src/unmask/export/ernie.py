@@ -6,15 +6,15 @@ What never happens here: the task embedding of ERNIE 2.0. Settings that ask for 
 
 from __future__ import annotations
 
-from unmask.dialect import Dialect
-from unmask.export.bert import FIXED, TOKENS, classes
-from unmask.export.grammar import Grammar
-from unmask.export.stack import Single
+from unmask.dialect import ModelType
+from unmask.export.bert import FIXED_CONFIG, LM_HEAD_NAMES, heads_by_task
+from unmask.export.grammar import ModelMap
+from unmask.export.stack import PerLayer
 
-ERNIE = Grammar(
-    dialect=Dialect.ERNIE,
-    classes=classes(Dialect.ERNIE),
-    tokens=TOKENS,
-    stack=Single(),
-    fixed={**FIXED, "use_task_id": False},
+ERNIE = ModelMap(
+    model_type=ModelType.ERNIE,
+    heads_by_task=heads_by_task(ModelType.ERNIE),
+    lm_head_names=LM_HEAD_NAMES,
+    layer_names=PerLayer(),
+    fixed_config={**FIXED_CONFIG, "use_task_id": False},
 )

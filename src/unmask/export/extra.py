@@ -13,7 +13,7 @@ from typing import Protocol
 
 from unmask.errors import InputError
 from unmask.export.architecture import Architecture
-from unmask.nets.model import Model
+from unmask.nets.model import EncoderWithHeads
 from unmask.tokenize.tokenizer import Tokenizer
 
 TOLERANCE = 1e-4
@@ -21,11 +21,11 @@ TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Written:
+class WrittenFolder:
     """A folder that was just written, and what it is compared with."""
 
     folder: Path
-    model: Model
+    model: EncoderWithHeads
     """The network as we read it back."""
     tokenizer: Tokenizer
     architecture: Architecture
@@ -33,40 +33,40 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class FormatCheck:
     """What one more library was shown to do as we do."""
 
     library: str
     version: str
-    what: str
-    rows: int
-    apart: float
+    compared: str
+    num_rows: int
+    max_difference: float
     """The largest difference."""
 
     def __str__(self) -> str:
         who = f"{self.library} {self.version} and unmask"
-        return f"{who} agree on the {self.what} of {self.rows} rows; they differ by at most {self.apart:.1e}"
+        return f"{who} agree on the {self.compared} of {self.num_rows} rows; they differ by at most {self.max_difference:.1e}"
 
-    def checked(self) -> Shown:
+    def checked(self) -> FormatCheck:
         """Itself; refuses a difference that is too large."""
-        if not self.apart <= TOLERANCE:  # written so that NaN is refused too
+        if not self.max_difference <= TOLERANCE:  # written so that NaN is refused too
             raise InputError(
-                f"The export is refused: {self.library} {self.version} gives other {self.what} (they differ by "
-                f"{self.apart:.2g}, allowed is {TOLERANCE:g}). Are all weights finite?"
+                f"The export is refused: {self.library} {self.version} gives other {self.compared} (they differ by "
+                f"{self.max_difference:.2g}, allowed is {TOLERANCE:g}). Are all weights finite?"
             )
         return self
 
 
-class Extra(Protocol):
+class ExtraFormat(Protocol):
     """Files for one more library."""
 
-    def need(self) -> None:
+    def require_library(self) -> None:
         """Refuse to begin where the library is missing."""
 
-    def add(self, written: Written) -> Shown:
+    def add(self, written: WrittenFolder) -> FormatCheck:
         """Write the files, and refuse them unless the library reads from them what we say."""
 
-    def heading(self) -> Mapping[str, str]:
+    def card_metadata(self) -> Mapping[str, str]:
         """What the head of the card says because of them."""
 
     def usage(self, architecture: Architecture) -> Sequence[str]:

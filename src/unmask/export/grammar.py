@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from unmask.dialect import Dialect
-from unmask.export.architecture import Purpose, family
-from unmask.export.stack import Stack
-from unmask.nets.trunk import Activation, Norm, Positions, Trunk
+from unmask.dialect import ModelType
+from unmask.export.architecture import HFTask, class_prefix
+from unmask.export.stack import LayerNames
+from unmask.nets.trunk import Activation, Norm, Positions, TransformerConfig
 
-SAYS = {Activation.GELU: "gelu", Activation.GELU_TANH: "gelu_new", Activation.RELU: "relu"}
+ACTIVATION_NAMES = {Activation.GELU: "gelu", Activation.GELU_TANH: "gelu_new", Activation.RELU: "relu"}
 """What settings call an activation."""
 
 
@@ -24,12 +24,12 @@ SAYS = {Activation.GELU: "gelu", Activation.GELU_TANH: "gelu_new", Activation.RE
 class Parts:
     """What stands on the trunk: the head for tokens, and layers by our name and theirs."""
 
-    tokens: bool = False
+    has_lm_head: bool = False
     layers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)
-class TokenNames:
+class LMHeadNames:
     """What a dialect calls the head for tokens. A tied weight has several names, the first of which is written."""
 
     dense: str
@@ -50,25 +50,25 @@ class Projection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grammar:
+class ModelMap:
     """All that one dialect differs in."""
 
-    dialect: Dialect
-    classes: Mapping[Purpose, Parts]
+    model_type: ModelType
+    heads_by_task: Mapping[HFTask, Parts]
     """What each of its classes has on the trunk."""
-    tokens: TokenNames
-    stack: Stack
+    lm_head_names: LMHeadNames
+    layer_names: LayerNames
     """How it names and counts its layers."""
     projection: Projection = Projection()
-    after_pad: bool = False
+    positions_after_pad: bool = False
     """Whether positions are numbered from the id of padding on (RoBERTa), and not from 0."""
-    pooled: Activation = Activation.TANH
+    pooler_activation: Activation = Activation.TANH
     """The non-linearity over the first token, before the classes of a row."""
-    token_bend: tuple[Activation, ...] = ()
+    lm_head_activations: tuple[Activation, ...] = ()
     """The non-linearity of the head for tokens where it is always the same; else it is that of the layers."""
-    fixed: Mapping[str, Any]
+    fixed_config: Mapping[str, Any]
     """Settings that must have this value where they are given."""
-    usual: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    default_config: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """The values of settings that a file may leave out, where they are not BERT's."""
     row_logits: str = "seq_relationship_logits"
     """What it calls the classes of a row that were learned in pre-training."""
@@ -76,27 +76,29 @@ class Grammar:
     @property
     def prefix(self) -> str:
         """What the names of the trunk begin with where heads stand on it; a bare encoder does without."""
-        return f"{self.dialect.value}."
+        return f"{self.model_type.value}."
 
     @property
     def name(self) -> str:
         """What messages call it."""
-        return "BERT" if self.dialect is Dialect.BERT else family(self.dialect)
+        return "BERT" if self.model_type is ModelType.BERT else class_prefix(self.model_type)
 
-    def beyond(self, trunk: Trunk, parts: Parts) -> list[str]:
+    def inexpressible(self, trunk: TransformerConfig, parts: Parts) -> list[str]:
         """What a trunk has that this dialect cannot say, in a few words each."""
-        first = trunk.first_position
+        first = trunk.position_offset
         cannot = {
             "pre-norm blocks": trunk.norm is not Norm.POST,
             "positions that are not learned": trunk.positions is not Positions.LEARNED,
             "a factorised embedding": trunk.token_width != trunk.width and not self.projection.layer,
-            "task embeddings": trunk.tasks > 0,
-            "no segment embedding": trunk.segments < 1,
-            f"positions that begin with number {first}": (first > 0) is not self.after_pad,
-            f"{trunk.activation.value} activation": trunk.activation not in SAYS,
-            f"a pooler with {trunk.pooled.value}": trunk.pooled is not self.pooled,
+            "task embeddings": trunk.num_tasks > 0,
+            "no segment embedding": trunk.num_segments < 1,
+            f"positions that begin with number {first}": (first > 0) is not self.positions_after_pad,
+            f"{trunk.activation.value} activation": trunk.activation not in ACTIVATION_NAMES,
+            f"a pooler with {trunk.pooler_activation.value}": trunk.pooler_activation is not self.pooler_activation,
             f"a head for tokens with {trunk.activation.value}": (
-                parts.tokens and bool(self.token_bend) and trunk.activation not in self.token_bend
+                parts.has_lm_head
+                and bool(self.lm_head_activations)
+                and trunk.activation not in self.lm_head_activations
             ),
         }
         return [what for what, is_so in cannot.items() if is_so]

@@ -14,29 +14,30 @@ import torch
 from torch import Tensor
 
 from unmask.errors import InputError
-from unmask.nets.model import Model
+from unmask.nets.model import EncoderWithHeads
 
 _BY_ID = ("trunk.embed.token.weight", "tokens.token.weight", "tokens.bias")
 """The tensors that have one entry for each id."""
 
 
-def extend_rows(model: Model, pieces: Mapping[int, Sequence[int]]) -> Model:
+def resize_embeddings(model: EncoderWithHeads, pieces: Mapping[int, Sequence[int]]) -> EncoderWithHeads:
     """A network with rows for the new ids, each beginning as the mean of its old pieces.
 
     `unmask.tokenize.extend` gives the pieces. A network that was built with more rows than its tokenizer had entries
     uses these rows first.
     """
-    size = max((model.vocabulary, *(number + 1 for number in pieces)))
-    _check(model.vocabulary, size, pieces)
-    larger = model.like(model.shape, size)
+    size = max((model.vocab_size, *(number + 1 for number in pieces)))
+    _check(model.vocab_size, size, pieces)
+    larger = model.with_config(model.config, size)
     state = {
-        name: _grown(tensor, size, pieces) if name in _BY_ID else tensor for name, tensor in model.state_dict().items()
+        name: _extend_tensor(tensor, size, pieces) if name in _BY_ID else tensor
+        for name, tensor in model.state_dict().items()
     }
     larger.load_state_dict(state)
-    return larger.to(model.trunk.embed.token.weight.device).train(model.training)
+    return larger.to(model.encoder.embed.token.weight.device).train(model.training)
 
 
-def _grown(old_VE: Tensor, size: int, pieces: Mapping[int, Sequence[int]]) -> Tensor:
+def _extend_tensor(old_VE: Tensor, size: int, pieces: Mapping[int, Sequence[int]]) -> Tensor:
     new_VE = old_VE.new_zeros(size, *old_VE.shape[1:])
     new_VE[: len(old_VE)] = old_VE
     for number, parts_P in pieces.items():

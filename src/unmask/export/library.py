@@ -14,7 +14,7 @@ from types import ModuleType
 from unmask.errors import UserError
 
 
-def need(name: str, extra: str, reason: str) -> ModuleType:
+def require(name: str, extra: str, reason: str) -> ModuleType:
     """A library; where it is missing, `reason` says what for and `extra` names what to install."""
     try:
         return import_module(name)
@@ -24,13 +24,13 @@ def need(name: str, extra: str, reason: str) -> ModuleType:
         ) from error
 
 
-def need_transformers() -> ModuleType:
+def require_transformers() -> ModuleType:
     """The library whose folders are written."""
-    return need("transformers", "export", "An export is compared with transformers before it is kept")
+    return require("transformers", "export", "An export is compared with transformers before it is kept")
 
 
 @contextlib.contextmanager
-def quiet(transformers: ModuleType) -> Iterator[None]:
+def quiet_transformers(transformers: ModuleType) -> Iterator[None]:
     """No bars and no advice from the other library while it reads; its settings come back afterwards."""
     logging = transformers.utils.logging
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from unmask.export.architecture import FOR_A_TASK, Purpose
-from unmask.export.grammar import Grammar, Parts
+from unmask.export.architecture import DOWNSTREAM_TASKS, HFTask
+from unmask.export.grammar import ModelMap, Parts
 from unmask.export.stack import ENDS
-from unmask.export.table import Entry, Left, NameTable, Same, Stacked, Unmoved, Weights
-from unmask.nets.trunk import Trunk
+from unmask.export.table import IdentityLayer, Renamed, Stacked, Unmatched, WeightMapping, Weights, WeightTable
+from unmask.nets.trunk import TransformerConfig
 
 _TRUNK = re.compile(r"(embeddings|embeddings_project|encoder|pooler)\.")
 _OLD_ENDS = {"gamma": "weight", "beta": "bias"}
@@ -25,23 +25,23 @@ _HEADS = ("row.pool", "row.classify", "each", "replaced.dense", "replaced.classi
 """The layers of our heads, the head for tokens apart."""
 
 
-def table_for(grammar: Grammar, parts: Parts, trunk: Trunk, name: str = "") -> NameTable:
+def table_for(grammar: ModelMap, parts: Parts, trunk: TransformerConfig, name: str = "") -> WeightTable:
     """The table for weights with these parts, in canonical names, whatever the folder calls itself."""
-    return NameTable(name or grammar.name, tuple(_entries(grammar, parts, trunk)))
+    return WeightTable(name or grammar.name, tuple(_entries(grammar, parts, trunk)))
 
 
-def bare_table(grammar: Grammar, parts: Parts, trunk: Trunk, name: str) -> NameTable:
+def encoder_table(grammar: ModelMap, parts: Parts, trunk: TransformerConfig, name: str) -> WeightTable:
     """The same in the names of a bare encoder, which have no prefix."""
     entries = _entries(grammar, parts, trunk)
-    return NameTable(name, tuple(_bare(entry, grammar.prefix) for entry in entries))
+    return WeightTable(name, tuple(_without_prefix(entry, grammar.prefix) for entry in entries))
 
 
-def canonical(grammar: Grammar, state: Mapping[str, Tensor]) -> Weights:
+def normalized_names(grammar: ModelMap, state: Mapping[str, Tensor]) -> Weights:
     """Their weights under today's names: every trunk with its prefix, layer norms with weight and bias."""
     return {_canonical(name, grammar.prefix): tensor for name, tensor in state.items()}
 
 
-def parts_in(grammar: Grammar, names: Iterable[str], named: Collection[Purpose] = ()) -> Parts:
+def parts_present(grammar: ModelMap, names: Iterable[str], named: Collection[HFTask] = ()) -> Parts:
     """Which parts a folder holds, by canonical names. Published files often hold more than their class asks for.
 
     A name such as `classifier` may belong to rows or to tokens. The classes that the folder is `named` for decide;
@@ -49,11 +49,11 @@ def parts_in(grammar: Grammar, names: Iterable[str], named: Collection[Purpose] 
     """
     found = {name.rpartition(".")[0] for name in names}
     taken: dict[str, str] = {}
-    for purpose in sorted(grammar.classes, key=lambda one: (one not in named, one not in FOR_A_TASK)):
-        layers = grammar.classes[purpose].layers
+    for purpose in sorted(grammar.heads_by_task, key=lambda one: (one not in named, one not in DOWNSTREAM_TASKS)):
+        layers = grammar.heads_by_task[purpose].layers
         if found.issuperset(layers.values()):
             taken |= {o: t for o, t in layers.items() if o not in taken and t not in taken.values()}
-    return Parts(tokens=grammar.tokens.dense in found, layers=taken)
+    return Parts(has_lm_head=grammar.lm_head_names.dense in found, layers=taken)
 
 
 def _canonical(name: str, prefix: str) -> str:
@@ -62,55 +62,57 @@ def _canonical(name: str, prefix: str) -> str:
     return prefix + name if _TRUNK.match(name) else name
 
 
-def _bare(entry: Entry, prefix: str) -> Entry:
-    assert isinstance(entry, Same | Stacked | Left | Unmoved), "these are all the kinds of lines"
-    return replace(entry, theirs=tuple(name.removeprefix(prefix) for name in entry.theirs))
+def _without_prefix(entry: WeightMapping, prefix: str) -> WeightMapping:
+    assert isinstance(entry, Renamed | Stacked | Unmatched | IdentityLayer), "these are all the kinds of lines"
+    return replace(entry, hf_names=tuple(name.removeprefix(prefix) for name in entry.hf_names))
 
 
-def _entries(grammar: Grammar, parts: Parts, trunk: Trunk) -> Iterator[Entry]:
+def _entries(grammar: ModelMap, parts: Parts, trunk: TransformerConfig) -> Iterator[WeightMapping]:
     yield from _embedding(grammar, parts, trunk)
-    yield from grammar.stack.entries(trunk, grammar.prefix)
-    yield from _tokens(grammar) if parts.tokens else _left("tokens.dense", "tokens.norm", "tokens.token", "tokens")
+    yield from grammar.layer_names.mappings(trunk, grammar.prefix)
+    yield from (
+        _tokens(grammar) if parts.has_lm_head else _unmatched("tokens.dense", "tokens.norm", "tokens.token", "tokens")
+    )
     for layer in _HEADS:
-        yield from _pairs(layer, parts.layers[layer]) if layer in parts.layers else _left(layer)
+        yield from _pairs(layer, parts.layers[layer]) if layer in parts.layers else _unmatched(layer)
 
 
-def _pairs(ours: str, theirs: str) -> Iterator[Entry]:
+def _pairs(ours: str, theirs: str) -> Iterator[WeightMapping]:
     """Weight and bias of a layer that both sides have."""
     for end in ENDS:
-        yield Same((f"{ours}.{end}",), (f"{theirs}.{end}",))
+        yield Renamed((f"{ours}.{end}",), (f"{theirs}.{end}",))
 
 
-def _left(*layers: str) -> Iterator[Entry]:
+def _unmatched(*layers: str) -> Iterator[WeightMapping]:
     """Layers of a head of ours that the other side does not have."""
     for layer in layers:
-        yield Left(ours=tuple(f"{layer}.{end}" for end in ENDS))
+        yield Unmatched(own_names=tuple(f"{layer}.{end}" for end in ENDS))
 
 
-def _embedding(grammar: Grammar, parts: Parts, trunk: Trunk) -> Iterator[Entry]:
+def _embedding(grammar: ModelMap, parts: Parts, trunk: TransformerConfig) -> Iterator[WeightMapping]:
     ours, theirs = "trunk.embed", f"{grammar.prefix}embeddings"
-    tied = parts.tokens
-    yield Same(
+    tied = parts.has_lm_head
+    yield Renamed(
         (f"{ours}.token.weight", *(("tokens.token.weight",) if tied else ())),
-        (f"{theirs}.word_embeddings.weight", *(grammar.tokens.output if tied else ())),
+        (f"{theirs}.word_embeddings.weight", *(grammar.lm_head_names.output if tied else ())),
     )
-    yield Same((f"{ours}.position.weight",), (f"{theirs}.position_embeddings.weight",))
-    yield Same((f"{ours}.segment.weight",), (f"{theirs}.token_type_embeddings.weight",))
+    yield Renamed((f"{ours}.position.weight",), (f"{theirs}.position_embeddings.weight",))
+    yield Renamed((f"{ours}.segment.weight",), (f"{theirs}.token_type_embeddings.weight",))
     yield from _pairs(f"{ours}.norm", f"{theirs}.LayerNorm")
     yield from _projection(grammar, trunk)
-    yield Left(theirs=(f"{theirs}.position_ids", f"{theirs}.token_type_ids"))
+    yield Unmatched(hf_names=(f"{theirs}.position_ids", f"{theirs}.token_type_ids"))
 
 
-def _projection(grammar: Grammar, trunk: Trunk) -> Iterator[Entry]:
+def _projection(grammar: ModelMap, trunk: TransformerConfig) -> Iterator[WeightMapping]:
     layer = f"{grammar.prefix}{grammar.projection.layer}"
     if trunk.token_width != trunk.width:
         yield from _pairs("trunk.embed.project", layer)
     elif grammar.projection.always:
-        yield Unmoved(tuple(f"{layer}.{end}" for end in ENDS), trunk.width)
+        yield IdentityLayer(tuple(f"{layer}.{end}" for end in ENDS), trunk.width)
 
 
-def _tokens(grammar: Grammar) -> Iterator[Entry]:
-    names = grammar.tokens
+def _tokens(grammar: ModelMap) -> Iterator[WeightMapping]:
+    names = grammar.lm_head_names
     yield from _pairs("tokens.dense", names.dense)
     yield from _pairs("tokens.norm", names.norm)
-    yield Same(("tokens.bias",), names.bias)
+    yield Renamed(("tokens.bias",), names.bias)

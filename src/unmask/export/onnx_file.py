@@ -15,53 +15,53 @@ from typing import Any
 import torch
 
 from unmask.errors import InputError
-from unmask.export.architecture import Architecture, Purpose
-from unmask.export.extra import Shown, Written
-from unmask.export.library import need
-from unmask.export.onnx_graph import draw
-from unmask.export.outputs import Said, apart, batch_of, our_outputs, padded
-from unmask.export.proof import agreed_rows
-from unmask.nets.model import Model
-from unmask.nets.transformer import count
-from unmask.shards.files import new_file
+from unmask.export.architecture import Architecture, HFTask
+from unmask.export.extra import FormatCheck, WrittenFolder
+from unmask.export.library import require
+from unmask.export.onnx_graph import build_graph
+from unmask.export.outputs import NamedOutputs, max_difference, model_outputs, pack_rows, to_padded_inputs
+from unmask.export.proof import comparison_rows
+from unmask.nets.model import EncoderWithHeads
+from unmask.nets.transformer import num_parameters
+from unmask.shards.files import atomic_file
 
 FILE = "model.onnx"
-_MOST = 2**31 - 2**20
+_MAX_BYTES = 2**31 - 2**20
 """The bytes that one such file can hold."""
 
 
 @dataclass(frozen=True, slots=True)
-class Onnx:
+class OnnxFormat:
     """The class of the folder as a graph: its logits; the last hidden states, too, of a network that was not tuned."""
 
-    def need(self) -> None:
+    def require_library(self) -> None:
         """Refuse to begin without the libraries that write and run such files."""
         _library("onnx")
         _library("onnxruntime")
 
-    def add(self, written: Written) -> Shown:
+    def add(self, written: WrittenFolder) -> FormatCheck:
         """Write the graph and run it."""
-        runtime, rows, kind = _library("onnxruntime"), agreed_rows(written), written.architecture
+        runtime, rows, kind = _library("onnxruntime"), comparison_rows(written), written.architecture
         _check_size(written.model)
-        graph = draw(_library("onnx"), written.model, kind)
-        with new_file(written.folder / FILE) as file:
+        graph = build_graph(_library("onnx"), written.model, kind)
+        with atomic_file(written.folder / FILE) as file:
             file.write(graph.SerializeToString())
         session = runtime.InferenceSession(str(written.folder / FILE), providers=["CPUExecutionProvider"])
         found = []
         for some in (rows[:1], rows[1:2], rows):
-            tokens = batch_of(some)
-            ours = our_outputs(written.model, tokens, kind)
-            found.append(apart(ours, _run(session, padded(tokens, kind)), tokens.borders))
+            tokens = pack_rows(some)
+            ours = model_outputs(written.model, tokens, kind)
+            found.append(max_difference(ours, _run(session, to_padded_inputs(tokens, kind)), tokens.sequences))
         worst = float(torch.tensor(found).max())  # NaN if there is one
-        return Shown("onnxruntime", runtime.__version__, "numbers", len(rows), worst).checked()
+        return FormatCheck("onnxruntime", runtime.__version__, "numbers", len(rows), worst).checked()
 
-    def heading(self) -> Mapping[str, str]:
+    def card_metadata(self) -> Mapping[str, str]:
         """Nothing changes."""
         return {}
 
     def usage(self, architecture: Architecture) -> Sequence[str]:
         """The graph on one text, or on the choices of one question."""
-        choices = architecture.purpose is Purpose.CHOOSER
+        choices = architecture.task is HFTask.MULTIPLE_CHOICE
         text = '["A question", "A question"], ["one choice", "another"], padding=True' if choices else '["Some text."]'
         value = "value[None]" if choices else "value"
         return (
@@ -76,19 +76,19 @@ class Onnx:
         )
 
 
-def _check_size(model: Model) -> None:
-    if 4 * count(model) > _MOST:
+def _check_size(model: EncoderWithHeads) -> None:
+    if 4 * num_parameters(model) > _MAX_BYTES:
         raise InputError(
-            f"{FILE} can hold 2 GiB, and this network has {count(model):,} parameters of 4 bytes. Export it without "
+            f"{FILE} can hold 2 GiB, and this network has {num_parameters(model):,} parameters of 4 bytes. Export it without "
             "--onnx."
         )
 
 
-def _run(session: Any, inputs: Said) -> Said:  # noqa: ANN401
+def _run(session: Any, inputs: NamedOutputs) -> NamedOutputs:  # noqa: ANN401
     names = [output.name for output in session.get_outputs()]
     numbers = session.run(names, {name: grid.numpy() for name, grid in inputs.items()})
     return {name: torch.from_numpy(array) for name, array in zip(names, numbers, strict=True)}
 
 
 def _library(name: str) -> ModuleType:
-    return need(name, "onnx", f"{FILE} is written with onnx and run with onnxruntime before it is kept")
+    return require(name, "onnx", f"{FILE} is written with onnx and run with onnxruntime before it is kept")

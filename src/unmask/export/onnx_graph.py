@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unmask.export.architecture import Architecture, Purpose
-from unmask.export.dialects import grammar_of, parts_of
-from unmask.export.onnx_drawing import Drawing, Value
-from unmask.nets.model import Model
+from unmask.export.architecture import Architecture, HFTask
+from unmask.export.dialects import model_map, parts_of
+from unmask.export.onnx_drawing import GraphBuilder, Value
+from unmask.nets.model import EncoderWithHeads
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 OPSET, FORMAT, _BOOLEAN = 20, 9, 9
@@ -27,71 +27,71 @@ _ROWS = ("batch", "length")
 _QUESTIONS = ("batch", "choices", "length")
 
 
-class Output(NamedTuple):
+class GraphOutput(NamedTuple):
     """A value with its shape, the axes that may vary by name."""
 
     value: Value
     shape: Sequence[str | int]
 
 
-def draw(onnx: ModuleType, model: Model, architecture: Architecture) -> Any:  # noqa: ANN401
+def build_graph(onnx: ModuleType, model: EncoderWithHeads, architecture: Architecture) -> Any:  # noqa: ANN401
     """The whole graph, as a file holds it: rows in, the outputs of a class of `transformers` out."""
-    drawing = Drawing(onnx, model.state_dict())
-    if architecture.purpose is not Purpose.CHOOSER:
-        return _file(onnx, drawing, _ROWS, _outputs(drawing, model, architecture, _trunk(drawing, model, *INPUTS)))
+    drawing = GraphBuilder(onnx, model.state_dict())
+    if architecture.task is not HFTask.MULTIPLE_CHOICE:
+        return _file(onnx, drawing, _ROWS, _outputs(drawing, model, architecture, _encoder(drawing, model, *INPUTS)))
     shape = drawing.node("Shape", [INPUTS[0]])
     lines = drawing.node("Concat", [drawing.constant([-1]), _last(drawing, shape)], {"axis": 0})
     rows = [drawing.node("Reshape", [name, lines]) for name in INPUTS]
     asked = drawing.node("Slice", [shape, drawing.constant([0]), drawing.constant([2])])
-    scores = _outputs(drawing, model, architecture, _trunk(drawing, model, *rows))["logits"].value
-    chosen = Output(drawing.node("Reshape", [scores, asked]), _QUESTIONS[:2])
+    scores = _outputs(drawing, model, architecture, _encoder(drawing, model, *rows))["logits"].value
+    chosen = GraphOutput(drawing.node("Reshape", [scores, asked]), _QUESTIONS[:2])
     return _file(onnx, drawing, _QUESTIONS, {"logits": chosen})
 
 
-def _file(onnx: ModuleType, drawing: Drawing, axes: Sequence[str], said: Mapping[str, Output]) -> Any:  # noqa: ANN401
+def _file(onnx: ModuleType, drawing: GraphBuilder, axes: Sequence[str], said: Mapping[str, GraphOutput]) -> Any:  # noqa: ANN401
     helper, kinds = onnx.helper, onnx.TensorProto
     for name, output in said.items():
-        drawing.call(output.value, name)
+        drawing.name_output(output.value, name)
     given = [helper.make_tensor_value_info(name, kinds.INT64, list(axes)) for name in INPUTS]
     left = [helper.make_tensor_value_info(name, kinds.FLOAT, list(output.shape)) for name, output in said.items()]
-    graph = helper.make_graph(drawing.nodes, "bert", given, left, list(drawing.held.values()))
+    graph = helper.make_graph(drawing.nodes, "bert", given, left, list(drawing.initializers.values()))
     opset = [helper.make_opsetid("", OPSET)]
     return helper.make_model(graph, opset_imports=opset, ir_version=FORMAT, producer_name="unmask")
 
 
-def _last(drawing: Drawing, shape: Value) -> Value:
+def _last(drawing: GraphBuilder, shape: Value) -> Value:
     """The last number of a shape, as a list of one."""
     return drawing.node("Slice", [shape, drawing.constant([-1]), drawing.constant([2**31 - 1])])
 
 
-def _trunk(drawing: Drawing, model: Model, ids: Value, mask: Value, segment: Value) -> Value:
+def _encoder(drawing: GraphBuilder, model: EncoderWithHeads, ids: Value, mask: Value, segment: Value) -> Value:
     """Embeddings and all blocks (B x L x D)."""
-    zero, first, embed = drawing.constant([0]), drawing.constant([model.shape.first_position]), "trunk.embed"
+    zero, first, embed = drawing.constant([0]), drawing.constant([model.config.position_offset]), "trunk.embed"
     end = drawing.node("Add", [first, _last(drawing, drawing.node("Shape", [ids]))])
     place = drawing.node("Slice", [drawing.weight(f"{embed}.position.weight"), first, end, zero])
     x = drawing.node("Gather", [drawing.weight(f"{embed}.token.weight"), ids])
     x = drawing.node("Add", [x, place])
     x = drawing.node("Add", [x, drawing.node("Gather", [drawing.weight(f"{embed}.segment.weight"), segment])])
-    x = drawing.norm(x, f"{embed}.norm", model.shape.epsilon)
-    x = x if model.trunk.embed.project is None else drawing.linear(x, f"{embed}.project")
+    x = drawing.layer_norm(x, f"{embed}.norm", model.config.norm_eps)
+    x = x if model.encoder.embed.project is None else drawing.linear(x, f"{embed}.project")
     seen = drawing.node("Cast", [mask], {"to": _BOOLEAN})
     seen = drawing.node("Unsqueeze", [seen, drawing.constant([1, 2])])  # B x 1 x 1 x L: the same for all who look
-    for number in range(model.shape.depth):
+    for number in range(model.config.depth):
         x = _block(drawing, model, f"trunk.layers.{number}", x, seen)
     return x
 
 
-def _block(drawing: Drawing, model: Model, layer: str, x: Value, seen: Value) -> Value:
-    shape, attend, feed = model.shape, f"{layer}.attend", f"{layer}.feed"
+def _block(drawing: GraphBuilder, model: EncoderWithHeads, layer: str, x: Value, seen: Value) -> Value:
+    shape, attend, feed = model.config, f"{layer}.attend", f"{layer}.feed"
     y = _attention(drawing, model, f"{attend}.work", x, seen)
-    x = drawing.norm(drawing.node("Add", [x, y]), f"{attend}.norm", shape.epsilon)
-    y = drawing.bend(drawing.linear(x, f"{feed}.work.up"), shape.activation)
+    x = drawing.layer_norm(drawing.node("Add", [x, y]), f"{attend}.norm", shape.norm_eps)
+    y = drawing.activation(drawing.linear(x, f"{feed}.work.up"), shape.activation)
     y = drawing.linear(y, f"{feed}.work.down")
-    return drawing.norm(drawing.node("Add", [x, y]), f"{feed}.norm", shape.epsilon)
+    return drawing.layer_norm(drawing.node("Add", [x, y]), f"{feed}.norm", shape.norm_eps)
 
 
-def _attention(drawing: Drawing, model: Model, layer: str, x: Value, seen: Value) -> Value:
-    heads, width = model.shape.heads, model.shape.width // model.shape.heads
+def _attention(drawing: GraphBuilder, model: EncoderWithHeads, layer: str, x: Value, seen: Value) -> Value:
+    heads, width = model.config.heads, model.config.width // model.config.heads
     apart = drawing.constant([0, 0, heads, width])
     parts = drawing.nodes_of("Split", [drawing.linear(x, f"{layer}.qkv")], 3, {"axis": -1, "num_outputs": 3})
     query, key, value = (drawing.node("Reshape", [part, apart]) for part in parts)
@@ -105,51 +105,53 @@ def _attention(drawing: Drawing, model: Model, layer: str, x: Value, seen: Value
     return drawing.linear(joined, f"{layer}.out")
 
 
-def _outputs(drawing: Drawing, model: Model, architecture: Architecture, x: Value) -> dict[str, Output]:
+def _outputs(
+    drawing: GraphBuilder, model: EncoderWithHeads, architecture: Architecture, x: Value
+) -> dict[str, GraphOutput]:
     """What stands on the trunk, by the names of `transformers`."""
-    states = {"last_hidden_state": Output(x, (*_ROWS, model.shape.width))}
-    match architecture.purpose:
-        case Purpose.ENCODER if "row.pool" in parts_of(architecture).layers:
-            return {**states, "pooler_output": Output(_pooled(drawing, model, x), (_ROWS[0], model.shape.width))}
-        case Purpose.ENCODER:
+    states = {"last_hidden_state": GraphOutput(x, (*_ROWS, model.config.width))}
+    match architecture.task:
+        case HFTask.ENCODER if "row.pool" in parts_of(architecture).layers:
+            return {**states, "pooler_output": GraphOutput(_pooled(drawing, model, x), (_ROWS[0], model.config.width))}
+        case HFTask.ENCODER:
             return states
-        case Purpose.DISCRIMINATOR:
-            return {**states, "logits": Output(_replaced(drawing, model, x), _ROWS)}
-        case Purpose.MASKED_LM:
+        case HFTask.DISCRIMINATOR:
+            return {**states, "logits": GraphOutput(_replaced(drawing, model, x), _ROWS)}
+        case HFTask.MASKED_LM:
             return {**states, "logits": _tokens(drawing, model, x)}
-        case Purpose.PRE_TRAINING:
-            rows = grammar_of(architecture.dialect).row_logits
+        case HFTask.PRE_TRAINING:
+            rows = model_map(architecture.model_type).row_logits
             return {**states, "prediction_logits": _tokens(drawing, model, x), rows: _rows(drawing, model, x)}
-        case Purpose.CLASSIFIER | Purpose.CHOOSER:
+        case HFTask.CLASSIFIER | HFTask.MULTIPLE_CHOICE:
             return {"logits": _rows(drawing, model, x)}
-        case Purpose.TAGGER:
-            return {"logits": Output(drawing.linear(x, "each"), (*_ROWS, drawing.width("each.bias")))}
-        case Purpose.READER:
+        case HFTask.TOKEN_CLASSIFICATION:
+            return {"logits": GraphOutput(drawing.linear(x, "each"), (*_ROWS, drawing.width("each.bias")))}
+        case HFTask.QUESTION_ANSWERING:
             ends = drawing.nodes_of("Split", [drawing.linear(x, "each")], 2, {"axis": -1, "num_outputs": 2})
             start, end = (drawing.node("Squeeze", [one, drawing.constant([-1])]) for one in ends)
-            return {"start_logits": Output(start, _ROWS), "end_logits": Output(end, _ROWS)}
+            return {"start_logits": GraphOutput(start, _ROWS), "end_logits": GraphOutput(end, _ROWS)}
 
 
-def _rows(drawing: Drawing, model: Model, x: Value) -> Output:
+def _rows(drawing: GraphBuilder, model: EncoderWithHeads, x: Value) -> GraphOutput:
     """Classes of rows, through the pooler."""
     scores = drawing.linear(_pooled(drawing, model, x), "row.classify")
-    return Output(scores, (_ROWS[0], drawing.width("row.classify.bias")))
+    return GraphOutput(scores, (_ROWS[0], drawing.width("row.classify.bias")))
 
 
-def _pooled(drawing: Drawing, model: Model, x: Value) -> Value:
+def _pooled(drawing: GraphBuilder, model: EncoderWithHeads, x: Value) -> Value:
     """The pooler (B x D)."""
     first = drawing.node("Gather", [x, drawing.constant(0)], {"axis": 1})
-    return drawing.bend(drawing.linear(first, "row.pool"), model.shape.pooled)
+    return drawing.activation(drawing.linear(first, "row.pool"), model.config.pooler_activation)
 
 
-def _replaced(drawing: Drawing, model: Model, x: Value) -> Value:
+def _replaced(drawing: GraphBuilder, model: EncoderWithHeads, x: Value) -> Value:
     """One number for each token (B x L)."""
-    x = drawing.bend(drawing.linear(x, "replaced.dense"), model.shape.activation)
+    x = drawing.activation(drawing.linear(x, "replaced.dense"), model.config.activation)
     return drawing.node("Squeeze", [drawing.linear(x, "replaced.classify"), drawing.constant([-1])])
 
 
-def _tokens(drawing: Drawing, model: Model, x: Value) -> Output:
+def _tokens(drawing: GraphBuilder, model: EncoderWithHeads, x: Value) -> GraphOutput:
     """Logits over the vocabulary, through the token embedding itself."""
-    x = drawing.bend(drawing.linear(x, "tokens.dense"), model.shape.activation)
-    x = drawing.norm(x, "tokens.norm", model.shape.epsilon)
-    return Output(drawing.linear(x, "trunk.embed.token", bias="tokens.bias"), (*_ROWS, model.vocabulary))
+    x = drawing.activation(drawing.linear(x, "tokens.dense"), model.config.activation)
+    x = drawing.layer_norm(x, "tokens.norm", model.config.norm_eps)
+    return GraphOutput(drawing.linear(x, "trunk.embed.token", bias="tokens.bias"), (*_ROWS, model.vocab_size))

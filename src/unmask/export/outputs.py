@@ -15,85 +15,85 @@ from typing import TypeAlias, TypeVar
 import torch
 from torch import Tensor
 
-from unmask.export.architecture import Architecture, Purpose
-from unmask.export.dialects import grammar_of, parts_of
-from unmask.nets.block import bend
-from unmask.nets.layout import Borders, from_grid, to_grid
-from unmask.nets.model import Model
-from unmask.nets.transformer import Tokens
-from unmask.use.rows import flat
+from unmask.export.architecture import Architecture, HFTask
+from unmask.export.dialects import model_map, parts_of
+from unmask.nets.block import activate
+from unmask.nets.layout import PackedSequences, pad, unpad
+from unmask.nets.model import EncoderWithHeads
+from unmask.nets.transformer import TokenInputs
+from unmask.use.rows import pack
 
 Row: TypeAlias = tuple[list[int], list[int]]
 """Ids and segments."""
-Said: TypeAlias = dict[str, Tensor]
+NamedOutputs: TypeAlias = dict[str, Tensor]
 """Numbers by the names that `transformers` has for them."""
-LAST = "last_hidden_state"
+LAST_HIDDEN_STATE = "last_hidden_state"
 T = TypeVar("T")
 
 
-def batch_of(rows: Sequence[Row]) -> Tokens:
+def pack_rows(rows: Sequence[Row]) -> TokenInputs:
     """Rows as a flat batch."""
     segment_T = torch.tensor([number for _, segment in rows for number in segment])
-    return replace(flat([ids for ids, _ in rows]), segment_T=segment_T)
+    return replace(pack([ids for ids, _ in rows]), segment_T=segment_T)
 
 
-def padded(tokens: Tokens, architecture: Architecture) -> Said:
+def to_padded_inputs(tokens: TokenInputs, architecture: Architecture) -> NamedOutputs:
     """The same batch as a grid with an attention mask; for multiple choice, as the choices of one question."""
     grids = {
-        "input_ids": to_grid(tokens.ids_T, tokens.borders),
-        "attention_mask": tokens.borders.real_SL().long(),
-        "token_type_ids": to_grid(tokens.segment_T, tokens.borders),
+        "input_ids": pad(tokens.ids_T, tokens.sequences),
+        "attention_mask": tokens.sequences.valid_SL().long(),
+        "token_type_ids": pad(tokens.segment_T, tokens.sequences),
     }
-    return {name: grid[None] for name, grid in grids.items()} if architecture.purpose is Purpose.CHOOSER else grids
+    return {name: grid[None] for name, grid in grids.items()} if architecture.task is HFTask.MULTIPLE_CHOICE else grids
 
 
 @torch.no_grad()
-def our_outputs(model: Model, tokens: Tokens, architecture: Architecture) -> Said:
+def model_outputs(model: EncoderWithHeads, tokens: TokenInputs, architecture: Architecture) -> NamedOutputs:
     """What our network says, flat: the outputs that this class of theirs has. A pre-trained one has its states, too."""
-    last_TD = model.trunk(tokens).last_TD
-    first_RD = last_TD[tokens.borders.offsets_S1[:-1].long()]
-    match architecture.purpose:
-        case Purpose.ENCODER:
-            return {LAST: last_TD, **_pooled(model, first_RD, architecture)}
-        case Purpose.DISCRIMINATOR:
-            return {LAST: last_TD, "logits": _there(model.replaced)(last_TD)}
-        case Purpose.MASKED_LM:
-            return {LAST: last_TD, "logits": _there(model.tokens)(last_TD)}
-        case Purpose.PRE_TRAINING:
-            rows_RC = _there(model.row)(first_RD)
+    last_TD = model.encoder(tokens).last_TD
+    first_RD = last_TD[tokens.sequences.cu_seqlens_S1[:-1].long()]
+    match architecture.task:
+        case HFTask.ENCODER:
+            return {LAST_HIDDEN_STATE: last_TD, **_pooled(model, first_RD, architecture)}
+        case HFTask.DISCRIMINATOR:
+            return {LAST_HIDDEN_STATE: last_TD, "logits": _require(model.discriminator_head)(last_TD)}
+        case HFTask.MASKED_LM:
+            return {LAST_HIDDEN_STATE: last_TD, "logits": _require(model.lm_head)(last_TD)}
+        case HFTask.PRE_TRAINING:
+            rows_RC = _require(model.row_head)(first_RD)
             return {
-                LAST: last_TD,
-                "prediction_logits": _there(model.tokens)(last_TD),
-                grammar_of(architecture.dialect).row_logits: rows_RC,
+                LAST_HIDDEN_STATE: last_TD,
+                "prediction_logits": _require(model.lm_head)(last_TD),
+                model_map(architecture.model_type).row_logits: rows_RC,
             }
-        case Purpose.CLASSIFIER | Purpose.CHOOSER:
-            return {"logits": _there(model.row)(first_RD)}
-        case Purpose.TAGGER:
-            return {"logits": _there(model.each)(last_TD)}
-        case Purpose.READER:
-            start_T, end_T = _there(model.each)(last_TD).unbind(-1)
+        case HFTask.CLASSIFIER | HFTask.MULTIPLE_CHOICE:
+            return {"logits": _require(model.row_head)(first_RD)}
+        case HFTask.TOKEN_CLASSIFICATION:
+            return {"logits": _require(model.token_classifier)(last_TD)}
+        case HFTask.QUESTION_ANSWERING:
+            start_T, end_T = _require(model.token_classifier)(last_TD).unbind(-1)
             return {"start_logits": start_T, "end_logits": end_T}
 
 
-def _pooled(model: Model, first_RD: Tensor, architecture: Architecture) -> Said:
+def _pooled(model: EncoderWithHeads, first_RD: Tensor, architecture: Architecture) -> NamedOutputs:
     """The first state of each row after the pooler, where a bare encoder has one."""
     if "row.pool" not in parts_of(architecture).layers:
         return {}
-    return {"pooler_output": bend(_there(model.row).pool(first_RD), model.shape.pooled)}
+    return {"pooler_output": activate(_require(model.row_head).pool(first_RD), model.config.pooler_activation)}
 
 
-def apart(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor], borders: Borders) -> float:
+def max_difference(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor], borders: PackedSequences) -> float:
     """The largest difference over all outputs of ours; NaN if there is one anywhere. Padding of theirs is left out."""
     found = [(value - _flat(theirs[name], value, borders)).abs().max() for name, value in ours.items()]
     return float(torch.stack(found).max()) if found else 0.0
 
 
-def _flat(theirs: Tensor, ours: Tensor, borders: Borders) -> Tensor:
+def _flat(theirs: Tensor, ours: Tensor, borders: PackedSequences) -> Tensor:
     """Their numbers in the shape of ours: a grid of tokens without its padding, or one line for each row."""
-    return from_grid(theirs, borders) if len(ours) == len(borders.place_T) else theirs.reshape(ours.shape)
+    return unpad(theirs, borders) if len(ours) == len(borders.padded_index_T) else theirs.reshape(ours.shape)
 
 
-def _there(part: T | None) -> T:
+def _require(part: T | None) -> T:
     """A head that the architecture has."""
     assert part is not None, "the network has the heads of its architecture"
     return part

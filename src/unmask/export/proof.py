@@ -13,10 +13,10 @@ from typing import Any
 import torch
 
 from unmask.errors import InputError
-from unmask.export.extra import TOLERANCE, Shown, Written
-from unmask.export.library import need_transformers, quiet
-from unmask.export.outputs import LAST, Row, apart, batch_of, our_outputs, padded
-from unmask.export.table import some
+from unmask.export.extra import TOLERANCE, FormatCheck, WrittenFolder
+from unmask.export.library import quiet_transformers, require_transformers
+from unmask.export.outputs import LAST_HIDDEN_STATE, Row, max_difference, model_outputs, pack_rows, to_padded_inputs
+from unmask.export.table import first_few
 from unmask.tokenize.tokenizer import Tokenizer
 
 SENTENCES = (
@@ -29,63 +29,67 @@ SENTENCES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class ParityReport:
     """How far two libraries are apart on the same folder, at most."""
 
     version: str
     """Of transformers."""
-    rows: int
-    tokens: int
-    hidden: float
+    num_rows: int
+    num_tokens: int
+    max_hidden_difference: float
     """Over the states of all layers."""
-    logits: float
+    max_logits_difference: float
     """Over the logits of all heads; over the pooled states of a bare encoder."""
     notes: tuple[str, ...] = ()
     """What a reader should know about the folder, in sentences."""
-    others: tuple[Shown, ...] = ()
+    format_checks: tuple[FormatCheck, ...] = ()
     """What else was written for another library, and compared with it."""
 
 
-def prove(written: Written) -> Proof:
+def check_parity(written: WrittenFolder) -> ParityReport:
     """Compare, and refuse what differs by more than the tolerance."""
-    transformers, model, architecture = need_transformers(), written.model.eval(), written.architecture
-    rows = agreed_rows(written)
-    tokens = batch_of(rows)
-    with quiet(transformers), torch.no_grad():
-        theirs = _their_network(written)(**padded(tokens, architecture), output_hidden_states=True)
-        states = {str(number): state for number, state in enumerate(model.trunk(tokens).layers)}
-    said = {name: value for name, value in our_outputs(model, tokens, architecture).items() if name != LAST}
+    transformers, model, architecture = require_transformers(), written.model.eval(), written.architecture
+    rows = comparison_rows(written)
+    tokens = pack_rows(rows)
+    with quiet_transformers(transformers), torch.no_grad():
+        theirs = _load_hf_network(written)(**to_padded_inputs(tokens, architecture), output_hidden_states=True)
+        states = {str(number): state for number, state in enumerate(model.encoder(tokens).layers)}
+    said = {
+        name: value for name, value in model_outputs(model, tokens, architecture).items() if name != LAST_HIDDEN_STATE
+    }
     known = {str(number): state for number, state in enumerate(theirs.hidden_states)}
     assert states.keys() == known.keys(), "both have the same layers"
-    proof = Proof(
+    proof = ParityReport(
         version=transformers.__version__,
-        rows=len(rows),
-        tokens=len(tokens.ids_T),
-        hidden=apart(states, known, tokens.borders),
-        logits=apart(said, theirs, tokens.borders),
+        num_rows=len(rows),
+        num_tokens=len(tokens.ids_T),
+        max_hidden_difference=max_difference(states, known, tokens.sequences),
+        max_logits_difference=max_difference(said, theirs, tokens.sequences),
     )
-    if not max(proof.hidden, proof.logits) <= TOLERANCE:  # written so that NaN is refused too
+    if (
+        not max(proof.max_hidden_difference, proof.max_logits_difference) <= TOLERANCE
+    ):  # written so that NaN is refused too
         raise InputError(
             f"The export is refused: transformers {proof.version} reads other numbers from it (hidden states differ by "
-            f"{proof.hidden:.2g}, logits by {proof.logits:.2g}, allowed is {TOLERANCE:g}). Are all weights finite?"
+            f"{proof.max_hidden_difference:.2g}, logits by {proof.max_logits_difference:.2g}, allowed is {TOLERANCE:g}). Are all weights finite?"
         )
     return proof
 
 
-def agreed_rows(written: Written) -> list[Row]:
+def comparison_rows(written: WrittenFolder) -> list[Row]:
     """Every line, every line with the next, and one row that visits all positions; both cut the lines alike."""
-    transformers, model = need_transformers(), written.model
-    with quiet(transformers):
+    transformers, model = require_transformers(), written.model
+    with quiet_transformers(transformers):
         other = transformers.AutoTokenizer.from_pretrained(written.folder, local_files_only=True)
         asked = [*((line, None) for line in written.lines), *itertools.pairwise(written.lines)]
         rows = [_row(other, written.tokenizer, line, follower) for line, follower in asked]
-    step = max(1, model.vocabulary // model.positions)
-    numbers, pad = range(model.positions), written.tokenizer.vocab.pad
+    step = max(1, model.vocab_size // model.max_positions)
+    numbers, pad = range(model.max_positions), written.tokenizer.vocab.pad
     # No row of text holds padding, and RoBERTa would give it no position of its own.
-    ids = [n * step % model.vocabulary for n in numbers]
-    ids = [(pad + 1) % model.vocabulary if one == pad else one for one in ids]
-    rows.append((ids, [n % model.shape.segments for n in numbers]))
-    return [(ids[: model.positions], segments[: model.positions]) for ids, segments in rows]
+    ids = [n * step % model.vocab_size for n in numbers]
+    ids = [(pad + 1) % model.vocab_size if one == pad else one for one in ids]
+    rows.append((ids, [n % model.config.num_segments for n in numbers]))
+    return [(ids[: model.max_positions], segments[: model.max_positions]) for ids, segments in rows]
 
 
 def _row(other: Any, tokenizer: Tokenizer, line: str, follower: str | None) -> Row:  # noqa: ANN401
@@ -101,9 +105,9 @@ def _row(other: Any, tokenizer: Tokenizer, line: str, follower: str | None) -> R
     return ours.ids, ours.type_ids
 
 
-def _their_network(written: Written) -> Any:  # noqa: ANN401
+def _load_hf_network(written: WrittenFolder) -> Any:  # noqa: ANN401
     """Their class, filled from the folder; every key of both sides must have found its place."""
-    kind = getattr(need_transformers(), written.architecture.name)
+    kind = getattr(require_transformers(), written.architecture.name)
     network, info = kind.from_pretrained(
         written.folder,
         local_files_only=True,
@@ -113,5 +117,5 @@ def _their_network(written: Written) -> Any:  # noqa: ANN401
     )
     lost = sorted(str(key) for name in ("missing_keys", "unexpected_keys", "mismatched_keys") for key in info[name])
     if lost:
-        raise InputError(f"The export is refused: transformers finds no match for {some(lost)}.")
+        raise InputError(f"The export is refused: transformers finds no match for {first_few(lost)}.")
     return network.eval()

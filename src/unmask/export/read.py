@@ -16,18 +16,18 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from unmask.errors import InputError
-from unmask.export.dialects import grammar_of, purposes
+from unmask.export.dialects import model_map, tasks_of
 from unmask.export.grammar import Parts
-from unmask.export.naming import canonical, parts_in, table_for
-from unmask.export.settings import Sizes, check_trunk, read_config
-from unmask.export.table import Weights, some
+from unmask.export.naming import normalized_names, parts_present, table_for
+from unmask.export.settings import ModelSizes, check_network, read_config
+from unmask.export.table import Weights, first_few
 from unmask.export.tokenizer_files import read_settings, read_tokenizer
-from unmask.nets.heads import RowHead
-from unmask.nets.model import Model
+from unmask.nets.heads import PoolerClassifier
+from unmask.nets.model import EncoderWithHeads
 from unmask.tokenize.tokenizer import Tokenizer
 
 
-def load(folder: Path) -> tuple[Model, Tokenizer]:
+def load_hf_model(folder: Path) -> tuple[EncoderWithHeads, Tokenizer]:
     """Network and tokenizer of a folder, in float32 on the CPU, ready to be used.
 
     The network has the heads that the weights hold, whatever class the folder is named for. A pooler without its
@@ -38,29 +38,31 @@ def load(folder: Path) -> tuple[Model, Tokenizer]:
         raise InputError(f"{folder} is no Hugging Face folder: it has no config.json. Give the folder of a network.")
     config = read_settings(folder / "config.json")
     sizes = read_config(config)
-    grammar = grammar_of(sizes.dialect)
-    theirs = canonical(grammar, read_weights(folder))
-    parts = parts_in(grammar, theirs, purposes(sizes.dialect, config.get("architectures") or ()))
-    check_trunk(grammar, sizes.trunk, parts)
-    weights = table_for(grammar, parts, sizes.trunk).to_ours(theirs)
-    model = _empty(sizes, parts, weights)
-    if model.row is not None and "row.classify" not in parts.layers:
-        weights |= {f"row.classify.{name}": torch.zeros_like(p) for name, p in model.row.classify.named_parameters()}
+    grammar = model_map(sizes.model_type)
+    theirs = normalized_names(grammar, read_weights(folder))
+    parts = parts_present(grammar, theirs, tasks_of(sizes.model_type, config.get("architectures") or ()))
+    check_network(grammar, sizes.network, parts)
+    weights = table_for(grammar, parts, sizes.network).from_hf(theirs)
+    model = _build_empty(sizes, parts, weights)
+    if model.row_head is not None and "row.classify" not in parts.layers:
+        weights |= {
+            f"row.classify.{name}": torch.zeros_like(p) for name, p in model.row_head.classify.named_parameters()
+        }
     _check_shapes(model.state_dict(), weights, folder)
     model.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
     tokenizer = read_tokenizer(folder)
-    check_room(model, tokenizer)
+    check_vocab_fits(model, tokenizer)
     return model.eval(), tokenizer
 
 
-def _empty(sizes: Sizes, parts: Parts, weights: Weights) -> Model:
+def _build_empty(sizes: ModelSizes, parts: Parts, weights: Weights) -> EncoderWithHeads:
     """A network with the heads that these weights are for."""
     row, replaced = "row.pool" in parts.layers, "replaced.dense" in parts.layers
-    model = Model(sizes.trunk, sizes.vocabulary, sizes.positions, parts.tokens, row, replaced)
+    model = EncoderWithHeads(sizes.network, sizes.vocab_size, sizes.max_positions, parts.has_lm_head, row, replaced)
     if "row.classify" in parts.layers:
-        model.row = RowHead(sizes.trunk, len(weights["row.classify.bias"]))
+        model.row_head = PoolerClassifier(sizes.network, len(weights["row.classify.bias"]))
     if "each" in parts.layers:
-        model.each = nn.Linear(sizes.trunk.width, len(weights["each.bias"]))
+        model.token_classifier = nn.Linear(sizes.network.width, len(weights["each.bias"]))
     return model
 
 
@@ -82,11 +84,11 @@ def read_weights(folder: Path) -> Weights:
     raise InputError(f"{folder} has no model.safetensors; give a folder that holds the weights.")
 
 
-def check_room(model: Model, tokenizer: Tokenizer) -> None:
+def check_vocab_fits(model: EncoderWithHeads, tokenizer: Tokenizer) -> None:
     """Refuse a tokenizer that can say ids for which the network has no row."""
-    if tokenizer.vocab.size > model.vocabulary:
+    if tokenizer.vocab.size > model.vocab_size:
         raise InputError(
-            f"The tokenizer has {tokenizer.vocab.size} entries, but the network has rows for {model.vocabulary} only. "
+            f"The tokenizer has {tokenizer.vocab.size} entries, but the network has rows for {model.vocab_size} only. "
             "Use the tokenizer that the network was trained with, or extend the network."
         )
 
@@ -105,4 +107,4 @@ def _check_shapes(ours: Mapping[str, Tensor], found: Mapping[str, Tensor], folde
         if ours[name].shape != tensor.shape
     ]
     if wrong:
-        raise InputError(f"The weights in {folder} do not fit its config.json: {some(wrong, 3)}.")
+        raise InputError(f"The weights in {folder} do not fit its config.json: {first_few(wrong, 3)}.")

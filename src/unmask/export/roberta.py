@@ -9,34 +9,34 @@ What never happens here: what all dialects do alike; see `naming.py` and `settin
 
 from __future__ import annotations
 
-from unmask.dialect import Dialect
-from unmask.export.architecture import Purpose
-from unmask.export.bert import FIXED
-from unmask.export.grammar import Grammar, Parts, TokenNames
-from unmask.export.stack import Single
+from unmask.dialect import ModelType
+from unmask.export.architecture import HFTask
+from unmask.export.bert import FIXED_CONFIG
+from unmask.export.grammar import LMHeadNames, ModelMap, Parts
+from unmask.export.stack import PerLayer
 from unmask.nets.trunk import Activation
 
 _POOL = {"row.pool": "roberta.pooler.dense"}
 
-ROBERTA = Grammar(
-    dialect=Dialect.ROBERTA,
-    classes={
-        Purpose.MASKED_LM: Parts(tokens=True),
-        Purpose.ENCODER: Parts(layers=_POOL),
-        Purpose.CLASSIFIER: Parts(layers={"row.pool": "classifier.dense", "row.classify": "classifier.out_proj"}),
-        Purpose.CHOOSER: Parts(layers={**_POOL, "row.classify": "classifier"}),
-        Purpose.TAGGER: Parts(layers={"each": "classifier"}),
-        Purpose.READER: Parts(layers={"each": "qa_outputs"}),
+ROBERTA = ModelMap(
+    model_type=ModelType.ROBERTA,
+    heads_by_task={
+        HFTask.MASKED_LM: Parts(has_lm_head=True),
+        HFTask.ENCODER: Parts(layers=_POOL),
+        HFTask.CLASSIFIER: Parts(layers={"row.pool": "classifier.dense", "row.classify": "classifier.out_proj"}),
+        HFTask.MULTIPLE_CHOICE: Parts(layers={**_POOL, "row.classify": "classifier"}),
+        HFTask.TOKEN_CLASSIFICATION: Parts(layers={"each": "classifier"}),
+        HFTask.QUESTION_ANSWERING: Parts(layers={"each": "qa_outputs"}),
     },
-    tokens=TokenNames(
+    lm_head_names=LMHeadNames(
         dense="lm_head.dense",
         norm="lm_head.layer_norm",
         bias=("lm_head.bias", "lm_head.decoder.bias"),
         output=("lm_head.decoder.weight",),
     ),
-    stack=Single(),
-    after_pad=True,
-    token_bend=(Activation.GELU,),
-    fixed=FIXED,
-    usual={"pad_token_id": 1},
+    layer_names=PerLayer(),
+    positions_after_pad=True,
+    lm_head_activations=(Activation.GELU,),
+    fixed_config=FIXED_CONFIG,
+    default_config={"pad_token_id": 1},
 )

@@ -11,92 +11,92 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unmask.dialect import Dialect
+from unmask.dialect import ModelType
 from unmask.errors import InputError
-from unmask.export.architecture import FOR_A_TASK
-from unmask.export.card import About
-from unmask.export.dialects import dialect_for, purposes
-from unmask.export.learned import generator_of, left_behind, model_of
-from unmask.export.read import check_room, load
+from unmask.export.architecture import DOWNSTREAM_TASKS
+from unmask.export.card import ModelInfo
+from unmask.export.dialects import model_type_for, tasks_of
+from unmask.export.learned import generator_from_state, heads_left_out, model_from_state
+from unmask.export.read import check_vocab_fits, load_hf_model
 from unmask.export.tokenizer_files import read_settings
-from unmask.nets.model import Model
-from unmask.nets.trunk import read_trunk
+from unmask.nets.model import EncoderWithHeads
+from unmask.nets.trunk import read_transformer_config
 from unmask.shards.files import read_json
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.train.checkpoint import CHECKPOINTS, MODEL, checkpoints, name_of, read_state, read_tensors
-from unmask.train.folder import RUN, begun
-from unmask.tune.many_saved import is_trunk, load_trunk
-from unmask.tune.saved import TASK
-from unmask.use.choices import Which
+from unmask.train.checkpoint import CHECKPOINTS, MODEL, checkpoint_name, list_checkpoints, read_state, read_tensors
+from unmask.train.folder import RUN, is_run_folder
+from unmask.tune.many_saved import is_encoder_folder, load_encoder
+from unmask.tune.saved import TASK_FILE
+from unmask.use.choices import CheckpointChoice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Network:
+class LoadedNetwork:
     """A network with everything that comes along."""
 
-    model: Model
+    model: EncoderWithHeads
     tokenizer: Tokenizer
     name: str
-    about: About
-    dialect: Dialect = Dialect.BERT
+    info: ModelInfo
+    model_type: ModelType = ModelType.BERT
     """Whose names it is written in."""
-    generator: Model | None = None
+    generator: EncoderWithHeads | None = None
     """The small network that wrote the guesses which this one learned to tell from text (ELECTRA); not every network
     has had one."""
-    left: tuple[str, ...] = ()
+    heads_left_out: tuple[str, ...] = ()
     """The heads of the run that have no place in the network."""
 
 
-def open_source(folder: Path, which: Which = Which.LAST) -> Network:
+def open_model(folder: Path, checkpoint: CheckpointChoice = CheckpointChoice.LAST) -> LoadedNetwork:
     """Open a run folder or a Hugging Face folder. The network is on the CPU, in float32, and at rest."""
     folder = Path(folder)
-    if is_tuned(folder) or _answers(folder / "config.json"):
+    if is_finetuned(folder) or _has_task_head(folder / "config.json"):
         raise InputError(
             f"{folder} holds a network that was tuned for a task: it answers that task and nothing else. Name the run "
             "or the folder that it was tuned from."
         )
-    if is_trunk(folder):
-        model, tokenizer = load_trunk(folder)
+    if is_encoder_folder(folder):
+        model, tokenizer = load_encoder(folder)
         name = folder.resolve().name
-        return Network(model, tokenizer, name, About(name=name), dialect_for(model.shape, Dialect.BERT))
-    if begun(folder):
-        return _open_run(folder, which)
+        return LoadedNetwork(model, tokenizer, name, ModelInfo(name=name), model_type_for(model.config, ModelType.BERT))
+    if is_run_folder(folder):
+        return _open_run(folder, checkpoint)
     if (folder / "config.json").is_file():
-        model, tokenizer = load(folder)
+        model, tokenizer = load_hf_model(folder)
         name = folder.resolve().name
-        return Network(model, tokenizer, name, About(name=name), dialect_in(folder))
-    raise InputError(_nothing_in(folder))
+        return LoadedNetwork(model, tokenizer, name, ModelInfo(name=name), model_type_in(folder))
+    raise InputError(_explain_missing(folder))
 
 
-def is_tuned(folder: Path) -> bool:
+def is_finetuned(folder: Path) -> bool:
     """Whether a folder is one that `unmask tune` has finished."""
-    return (folder / TASK).is_file()
+    return (folder / TASK_FILE).is_file()
 
 
-def _answers(config: Path) -> bool:
+def _has_task_head(config: Path) -> bool:
     """Whether a Hugging Face folder holds a network that was tuned for a task."""
     if not config.is_file():
         return False
     named = read_settings(config).get("architectures") or ()
-    return any(not FOR_A_TASK.isdisjoint(purposes(dialect, named)) for dialect in Dialect)
+    return any(not DOWNSTREAM_TASKS.isdisjoint(tasks_of(dialect, named)) for dialect in ModelType)
 
 
-def dialect_in(folder: Path) -> Dialect:
+def model_type_in(folder: Path) -> ModelType:
     """Whose names the network of a folder is written in: as its recipe or its settings say, BERT's if neither does."""
     if (folder / RUN).is_file():
-        return _dialect(read_json(folder / RUN, "Name another run.", InputError).get("recipe", {}))
+        return _model_type_of(read_json(folder / RUN, "Name another run.", InputError).get("recipe", {}))
     if (folder / "config.json").is_file():
         kind = read_settings(folder / "config.json").get("model_type")
-        return next((dialect for dialect in Dialect if dialect.value == kind), Dialect.BERT)
-    return Dialect.BERT
+        return next((dialect for dialect in ModelType if dialect.value == kind), ModelType.BERT)
+    return ModelType.BERT
 
 
-def _dialect(recipe: Mapping[str, Any]) -> Dialect:
+def _model_type_of(recipe: Mapping[str, Any]) -> ModelType:
     """Recipes that were saved before there were dialects are BERT's."""
-    return Dialect[recipe.get("dialect", Dialect.BERT.name)]
+    return ModelType[recipe.get("dialect", ModelType.BERT.name)]
 
 
-def _nothing_in(folder: Path) -> str:
+def _explain_missing(folder: Path) -> str:
     """Why a folder holds no network, in a sentence."""
     looked_for = (
         "Needed is the folder of a run (run.json and checkpoints, as unmask pretrain leaves them) or a Hugging Face "
@@ -115,24 +115,27 @@ def _nothing_in(folder: Path) -> str:
     return f"{folder} {what}. {looked_for}"
 
 
-def _open_run(folder: Path, which: Which) -> Network:
+def _open_run(folder: Path, which: CheckpointChoice) -> LoadedNetwork:
     said = _read_run(folder / RUN)
     checkpoint = _checkpoint(folder, which)
     try:
-        trunk = read_trunk(said["recipe"]["trunk"])
-        sizes, dialect = (int(said["vocabulary"]), int(said["positions"])), _dialect(said["recipe"])
-        about = _about(folder, said, int(checkpoint.name.removeprefix("step-")))
+        trunk = read_transformer_config(said["recipe"]["trunk"])
+        sizes, dialect = (int(said["vocabulary"]), int(said["positions"])), _model_type_of(said["recipe"])
+        about = _model_info(folder, said, int(checkpoint.name.removeprefix("step-")))
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"{folder / RUN} does not describe a run of unmask pretrain ({error!r} is missing or odd). Name the "
             "folder that was given to pretrain as --out."
         ) from error
     state = read_tensors(checkpoint, MODEL)
-    model, generator = model_of(state, trunk, *sizes), generator_of(state, said["recipe"], trunk, *sizes)
+    model, generator = (
+        model_from_state(state, trunk, *sizes),
+        generator_from_state(state, said["recipe"], trunk, *sizes),
+    )
     tokenizer = Tokenizer.load(folder / "tokenizer.json")
-    check_room(model, tokenizer)
-    left = left_behind(state, model.vocabulary)
-    return Network(model, tokenizer, about.name, about, dialect, generator, left)
+    check_vocab_fits(model, tokenizer)
+    left = heads_left_out(state, model.vocab_size)
+    return LoadedNetwork(model, tokenizer, about.name, about, dialect, generator, left)
 
 
 def _read_run(path: Path) -> dict[str, Any]:
@@ -142,20 +145,20 @@ def _read_run(path: Path) -> dict[str, Any]:
     return said
 
 
-def _checkpoint(folder: Path, which: Which) -> Path:
-    found = checkpoints(folder / CHECKPOINTS)
+def _checkpoint(folder: Path, which: CheckpointChoice) -> Path:
+    found = list_checkpoints(folder / CHECKPOINTS)
     if not found:
         raise InputError(f"The run in {folder} has saved no checkpoint yet. Wait for the first, or start it again.")
-    if which is Which.BEST:
-        best = name_of(read_state(found[-1]).best.step)
+    if which is CheckpointChoice.BEST:
+        best = checkpoint_name(read_state(found[-1]).best.step)
         return next((path for path in found if path.name == best), found[-1])
     return found[-1]
 
 
-def _about(folder: Path, said: Mapping[str, Any], step: int) -> About:
+def _model_info(folder: Path, said: Mapping[str, Any], step: int) -> ModelInfo:
     recipe, corpus = said["recipe"], said["corpus"]
     origin = f", continued from {Path(said['from']).name}" if said.get("from") else ""
-    return About(
+    return ModelInfo(
         name=folder.resolve().name,
         recipe=f"{recipe['name']}, {step:,} steps{origin}",
         paper=recipe["paper"],

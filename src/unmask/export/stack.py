@@ -11,26 +11,26 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from unmask.errors import InputError
-from unmask.export.table import Entry, Same, Stacked
-from unmask.nets.trunk import Sharing, Trunk
+from unmask.export.table import Renamed, Stacked, WeightMapping
+from unmask.nets.trunk import Sharing, TransformerConfig
 
 ENDS = ("weight", "bias")
 Names = Mapping[str, str]
 
 
-class Stack(Protocol):
+class LayerNames(Protocol):
     """The layers of a dialect."""
 
-    def written(self, trunk: Trunk) -> Trunk:
+    def expressible(self, trunk: TransformerConfig) -> TransformerConfig:
         """The trunk as its settings can say it: what cannot be shared there is not shared."""
 
-    def entries(self, trunk: Trunk, prefix: str) -> Iterator[Entry]:
+    def mappings(self, trunk: TransformerConfig, prefix: str) -> Iterator[WeightMapping]:
         """The lines of the table for all layers of a trunk that was written so."""
 
-    def say(self, trunk: Trunk) -> dict[str, Any]:
+    def to_config(self, trunk: TransformerConfig) -> dict[str, Any]:
         """The settings that count the layers."""
 
-    def hear(self, counts: Mapping[str, int]) -> dict[str, Any]:
+    def from_config(self, counts: Mapping[str, int]) -> dict[str, Any]:
         """What the counts in settings mean for a trunk."""
 
     @property
@@ -38,13 +38,13 @@ class Stack(Protocol):
         """The settings that `hear` needs, with the value of each where it is left out; 0 where it may not be."""
 
 
-def unshared(trunk: Trunk) -> Trunk:
+def without_sharing(trunk: TransformerConfig) -> TransformerConfig:
     """The same trunk with weights of its own in every layer."""
-    return replace(trunk, sharing=Sharing.NONE, groups=1, cycle=1)
+    return replace(trunk, sharing=Sharing.NONE, share_groups=1, layers_per_group=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Single:
+class PerLayer:
     """Every layer has weights of its own, under BERT's names."""
 
     @property
@@ -52,11 +52,11 @@ class Single:
         """Only the depth."""
         return {"num_hidden_layers": 0}
 
-    def written(self, trunk: Trunk) -> Trunk:
+    def expressible(self, trunk: TransformerConfig) -> TransformerConfig:
         """Nothing is shared."""
-        return unshared(trunk)
+        return without_sharing(trunk)
 
-    def entries(self, trunk: Trunk, prefix: str) -> Iterator[Entry]:
+    def mappings(self, trunk: TransformerConfig, prefix: str) -> Iterator[WeightMapping]:
         """One layer after the other."""
         names = {
             "qkv": "attention.self.",
@@ -69,17 +69,17 @@ class Single:
         for number in range(trunk.depth):
             yield from _layer((number,), f"{prefix}encoder.layer.{number}", names)
 
-    def say(self, trunk: Trunk) -> dict[str, Any]:
+    def to_config(self, trunk: TransformerConfig) -> dict[str, Any]:
         """How many there are."""
         return {"num_hidden_layers": trunk.depth}
 
-    def hear(self, counts: Mapping[str, int]) -> dict[str, Any]:
+    def from_config(self, counts: Mapping[str, int]) -> dict[str, Any]:
         """As many layers."""
         return {"depth": counts["num_hidden_layers"]}
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class SharedGroups:
     """ALBERT's layers: groups that share all weights, each of one or more inner layers that take turns."""
 
     @property
@@ -87,11 +87,11 @@ class Groups:
         """Passes through a group, groups, and the layers inside one."""
         return {"num_hidden_layers": 0, "num_hidden_groups": 1, "inner_group_num": 1}
 
-    def written(self, trunk: Trunk) -> Trunk:
+    def expressible(self, trunk: TransformerConfig) -> TransformerConfig:
         """All is shared, or nothing: there is no name for attention that is shared alone."""
-        return trunk if trunk.sharing is Sharing.ALL else unshared(trunk)
+        return trunk if trunk.sharing is Sharing.ALL else without_sharing(trunk)
 
-    def entries(self, trunk: Trunk, prefix: str) -> Iterator[Entry]:
+    def mappings(self, trunk: TransformerConfig, prefix: str) -> Iterator[WeightMapping]:
         """One set of weights after the other, each at every depth where it stands."""
         names = {
             "qkv": "attention.",
@@ -101,20 +101,20 @@ class Groups:
             "down": "ffn_output",
             "feed": "full_layer_layer_norm",
         }
-        for turn in range(trunk.sets):
-            layers = tuple(depth for depth, one in enumerate(trunk.turns) if one == turn)
-            group, inner = divmod(turn, trunk.cycle)
+        for turn in range(trunk.num_distinct_layers):
+            layers = tuple(depth for depth, one in enumerate(trunk.layer_of_depth) if one == turn)
+            group, inner = divmod(turn, trunk.layers_per_group)
             yield from _layer(layers, f"{prefix}encoder.albert_layer_groups.{group}.albert_layers.{inner}", names)
 
-    def say(self, trunk: Trunk) -> dict[str, Any]:
+    def to_config(self, trunk: TransformerConfig) -> dict[str, Any]:
         """Layers that share nothing are groups of one layer."""
         return {
-            "num_hidden_layers": trunk.depth // trunk.cycle,
-            "num_hidden_groups": trunk.sets // trunk.cycle,
-            "inner_group_num": trunk.cycle,
+            "num_hidden_layers": trunk.depth // trunk.layers_per_group,
+            "num_hidden_groups": trunk.num_distinct_layers // trunk.layers_per_group,
+            "inner_group_num": trunk.layers_per_group,
         }
 
-    def hear(self, counts: Mapping[str, int]) -> dict[str, Any]:
+    def from_config(self, counts: Mapping[str, int]) -> dict[str, Any]:
         """Groups of one layer, as many as the trunk is deep, share nothing."""
         passes, groups, inner = (counts[name] for name in self.counts)
         if passes % groups:
@@ -126,7 +126,7 @@ class Groups:
         return {"depth": passes * inner, "sharing": Sharing.ALL, "groups": groups, "cycle": inner}
 
 
-def _layer(depths: tuple[int, ...], theirs: str, names: Names) -> Iterator[Entry]:
+def _layer(depths: tuple[int, ...], theirs: str, names: Names) -> Iterator[WeightMapping]:
     """One set of weights, which stands at these depths."""
     ours = {
         "out": "attend.work.out",
@@ -141,6 +141,6 @@ def _layer(depths: tuple[int, ...], theirs: str, names: Names) -> Iterator[Entry
         yield Stacked(tall, parts)
     for part, layer in ours.items():
         for end in ENDS:
-            yield Same(
+            yield Renamed(
                 tuple(f"trunk.layers.{depth}.{layer}.{end}" for depth in depths), (f"{theirs}.{names[part]}.{end}",)
             )

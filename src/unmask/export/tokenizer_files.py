@@ -17,11 +17,11 @@ from tokenizers import processors
 
 from unmask.errors import InputError
 from unmask.shards.files import read_json
-from unmask.tokenize.roles import special_entry
+from unmask.tokenize.roles import added_token_entry
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.wordpiece import WordPiece
 
-_AROUND_TWO = 3
+_NUM_PAIR_SPECIALS = 3
 """The special tokens of a row of two texts: one before, one between, one behind."""
 _FLAGS = ("content", "single_word", "lstrip", "rstrip", "normalized", "special")
 
@@ -33,10 +33,10 @@ def with_template(tokenizer: Tokenizer, segments: int = 2, one_between: bool = F
     two texts, so that it must be told if its tokenizer puts two there (RoBERTa, again).
     """
     adds = tokenizer.pipeline.num_special_tokens_to_add(is_pair=False) > 0
-    between = tokenizer.pipeline.num_special_tokens_to_add(is_pair=True) > _AROUND_TWO
+    between = tokenizer.pipeline.num_special_tokens_to_add(is_pair=True) > _NUM_PAIR_SPECIALS
     if adds and _last_segment(tokenizer) < segments and not (one_between and between):
         return tokenizer
-    roles, vocab, second = tokenizer.roles, tokenizer.vocab, min(segments - 1, 1)
+    roles, vocab, second = tokenizer.special_tokens, tokenizer.vocab, min(segments - 1, 1)
     made = Tokenizer.parse(json.dumps(tokenizer.content(), ensure_ascii=False))
     template = processors.TemplateProcessing(
         single=f"{roles.cls} $A {roles.sep}",
@@ -52,7 +52,7 @@ def with_template(tokenizer: Tokenizer, segments: int = 2, one_between: bool = F
 
 def special_names(tokenizer: Tokenizer) -> dict[str, str]:
     """The content of `special_tokens_map.json`."""
-    return {f"{role}_token": name for role, name in asdict(tokenizer.roles).items()}
+    return {f"{role}_token": name for role, name in asdict(tokenizer.special_tokens).items()}
 
 
 def tokenizer_config(tokenizer: Tokenizer, length: int) -> dict[str, Any]:
@@ -160,17 +160,19 @@ def _from_list(folder: Path) -> Tokenizer:
     lowercase = bool(given.get("do_lower_case", True))
     accents = given.get("strip_accents")
     spec = WordPiece(lowercase=lowercase, strip_accents=lowercase if accents is None else bool(accents))
-    return _assembled(spec, [entry.rstrip("\r") for entry in entries], path)
+    return _build_tokenizer(spec, [entry.rstrip("\r") for entry in entries], path)
 
 
-def _assembled(spec: WordPiece, entries: list[str], path: Path) -> Tokenizer:
+def _build_tokenizer(spec: WordPiece, entries: list[str], path: Path) -> Tokenizer:
     vocab = {entry: number for number, entry in enumerate(entries)}
-    missing = [name for name in spec.roles if name not in vocab]
+    missing = [name for name in spec.special_tokens if name not in vocab]
     if missing:
         raise InputError(f"the vocabulary {path} has no {', '.join(missing)}; use the vocabulary of a BERT.")
-    content = json.loads(spec.untrained().to_str())
+    content = json.loads(spec.untrained_pipeline().to_str())
     content["model"]["vocab"] = vocab
-    content["added_tokens"] = [special_entry(n, name, spec.roles) for name, n in vocab.items() if name in {*spec.roles}]
+    content["added_tokens"] = [
+        added_token_entry(n, name, spec.special_tokens) for name, n in vocab.items() if name in {*spec.special_tokens}
+    ]
     content["post_processor"] = None
     return with_template(Tokenizer.parse(json.dumps(content, ensure_ascii=False), str(path)))
 

@@ -14,54 +14,54 @@ from typing import Any
 
 from unmask.errors import InputError
 from unmask.export.architecture import Architecture
-from unmask.export.card import About
-from unmask.export.dialects import dialect_for
-from unmask.export.extra import Extra
-from unmask.export.proof import SENTENCES, Proof
-from unmask.export.source import dialect_in, open_source
-from unmask.export.tuned_class import class_of, model_of_tuned
-from unmask.export.write import export
-from unmask.nets.model import Model
-from unmask.tune.saved import Root, Tuned, load_tuned, read_task
+from unmask.export.card import ModelInfo
+from unmask.export.dialects import model_type_for
+from unmask.export.extra import ExtraFormat
+from unmask.export.proof import SENTENCES, ParityReport
+from unmask.export.source import model_type_in, open_model
+from unmask.export.tuned_class import architecture_for, model_for_export
+from unmask.export.write import export_hf
+from unmask.nets.model import EncoderWithHeads
+from unmask.tune.saved import BaseModelRef, FineTunedModel, load_finetuned, read_task
 
 
-def export_tuned(
+def export_finetuned(
     source: Path,
     folder: Path,
     lines: Sequence[str] = SENTENCES,
-    extras: Sequence[Extra] = (),
+    extras: Sequence[ExtraFormat] = (),
     network: Path | None = None,
-) -> tuple[Architecture, Proof]:
+) -> tuple[Architecture, ParityReport]:
     """Write a tuned network, its labels among the settings, and keep it only if both libraries answer alike."""
-    tuned = open_tuned(source, network)
-    said = dialect_in(network or source / read_task(source)["root"]["folder"])
-    architecture, task = class_of(tuned, dialect_for(tuned.learner.trunk.trunk, said))
-    model = model_of_tuned(tuned)
-    about = _about(source.resolve().name, read_task(source))
-    task = replace(task, length=tuned.length)
-    return architecture, export(model, tuned.tokenizer, folder, architecture, about, lines, task, extras)
+    tuned = open_finetuned(source, network)
+    said = model_type_in(network or source / read_task(source)["root"]["folder"])
+    architecture, task = architecture_for(tuned, model_type_for(tuned.learner.network.config, said))
+    model = model_for_export(tuned)
+    about = _model_info(source.resolve().name, read_task(source))
+    task = replace(task, max_length=tuned.max_length)
+    return architecture, export_hf(model, tuned.tokenizer, folder, architecture, about, lines, task, extras)
 
 
-def open_tuned(folder: Path, network: Path | None = None) -> Tuned:
+def open_finetuned(folder: Path, network: Path | None = None) -> FineTunedModel:
     """A tuned network, on its trunk; a trunk that was saved apart is looked for where it lay, or in `network`."""
 
-    def find(root: Root) -> Model:
+    def find(root: BaseModelRef) -> EncoderWithHeads:
         lay = network or folder / root.folder
         if not lay.is_dir():
             raise InputError(
                 f"{folder} holds only what was learned on top of a network, which should lie in {lay} and is not "
                 "there. Put it back, or name where it lies now with --network."
             )
-        return open_source(lay).model
+        return open_model(lay).model
 
-    return load_tuned(folder, find)
+    return load_finetuned(folder, find)
 
 
-def _about(name: str, said: Mapping[str, Any]) -> About:
+def _model_info(name: str, said: Mapping[str, Any]) -> ModelInfo:
     """What `task.json` knows. Scores are those on the rows that were never learned from."""
     scores = ", ".join(f"{what} {value:.4g}" for what, value in said.get("metrics", {}).items() if value is not None)
     rows = said.get("rows", {})
-    return About(
+    return ModelInfo(
         name=name,
         recipe=f"tuned from {said.get('source') or 'a network'} to {said['kind']}" + (f"; {scores}" if scores else ""),
         corpus={f"rows {what}": int(number) for what, number in rows.items()},

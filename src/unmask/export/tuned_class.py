@@ -13,92 +13,102 @@ from copy import deepcopy
 import torch
 from torch import nn
 
-from unmask.dialect import Dialect
+from unmask.dialect import ModelType
 from unmask.errors import InputError
-from unmask.export.architecture import Architecture, Purpose
-from unmask.export.task import Task
-from unmask.nets.heads import RowHead
-from unmask.nets.model import Model
-from unmask.objectives.heads import row_head_of
-from unmask.train.learner import Learner
-from unmask.tune.output import Output
-from unmask.tune.outputs.choose import Choose
-from unmask.tune.outputs.classify import Classify
-from unmask.tune.outputs.labels import Labels
-from unmask.tune.outputs.pair import PairClass
-from unmask.tune.outputs.rank import Rank
-from unmask.tune.outputs.regress import Regress
-from unmask.tune.outputs.span import Span
-from unmask.tune.outputs.tag import Tag
+from unmask.export.architecture import Architecture, HFTask
+from unmask.export.task import TaskConfig
+from unmask.nets.heads import PoolerClassifier
+from unmask.nets.model import EncoderWithHeads
+from unmask.objectives.heads import pooler_of
+from unmask.train.learner import MultiHeadModel
+from unmask.tune.output import TaskDefinition
+from unmask.tune.outputs.choose import MultipleChoiceTask
+from unmask.tune.outputs.classify import ClassificationTask
+from unmask.tune.outputs.labels import MultiLabelTask
+from unmask.tune.outputs.pair import SANPairTask
+from unmask.tune.outputs.rank import RankingTask
+from unmask.tune.outputs.regress import RegressionTask
+from unmask.tune.outputs.span import SpanQATask
+from unmask.tune.outputs.tag import TaggingTask
 from unmask.tune.policies.adapter import Adapter
-from unmask.tune.policies.layers import Layers
+from unmask.tune.policies.layers import ScalarMixing
 from unmask.tune.policies.lora import Lora, merge_updates
-from unmask.tune.saved import Tuned
+from unmask.tune.saved import FineTunedModel
 
-_SEVERAL = "Each label is said by itself: where its probability is at least one half."
-_RANKED = (
+_NOTE_MULTI_LABEL = "Each label is said by itself: where its probability is at least one half."
+_NOTE_RANKING = (
     "This is ranking: one number for a query and a candidate, without bounds. It has no meaning by itself; of the "
     "candidates of one query, the one with the highest number comes first."
 )
-_FIRST_PIECE = "The tag of a word is the tag of its first piece."
-_LEGAL = (
+_NOTE_FIRST_PIECE = "The tag of a word is the tag of its first piece."
+_NOTE_CONSTRAINED_TAGS = (
     "In unmask, this network says only tags that may follow each other. transformers takes the best tag of each word, "
     "so that a few answers may differ; the scores of the tags are the same."
 )
-_PASSAGES = (
+_NOTE_PASSAGES = (
     "A row is the question, then the passage. unmask reads a passage that is longer than a row through windows that "
     "overlap, and takes the best answer of all of them."
 )
-_CHOICES = "Each choice is a row of its own, and a softmax over the rows of a question compares them."
+_NOTE_CHOICES = "Each choice is a row of its own, and a softmax over the rows of a question compares them."
 
 
-def class_of(tuned: Tuned, dialect: Dialect = Dialect.BERT) -> tuple[Architecture, Task]:
+def architecture_for(tuned: FineTunedModel, model_type: ModelType = ModelType.BERT) -> tuple[Architecture, TaskConfig]:
     """The class that answers as a tuned network does, and what must be known to read the answers."""
-    purpose, task = _purpose(tuned)
-    return Architecture(dialect, purpose), task
+    purpose, task = _hf_task(tuned)
+    return Architecture(model_type, purpose), task
 
 
-def _purpose(tuned: Tuned) -> tuple[Purpose, Task]:
-    match tuned.output:
-        case Classify(labels=labels):
-            return Purpose.CLASSIFIER, Task(labels)
-        case Labels(labels=labels):
-            return Purpose.CLASSIFIER, Task(labels, several=True, notes=(_SEVERAL,))
-        case Regress():
-            return Purpose.CLASSIFIER, Task()
-        case Rank():
-            return Purpose.CLASSIFIER, Task(notes=(_RANKED,))
-        case Tag(labels=labels, crf=False, legal=legal):
-            return Purpose.TAGGER, Task(labels, notes=(_FIRST_PIECE, *([_LEGAL] if legal else [])))
-        case Span(longest=longest, may_be_silent=may, threshold=threshold):
+def _hf_task(tuned: FineTunedModel) -> tuple[HFTask, TaskConfig]:
+    match tuned.task:
+        case ClassificationTask(labels=labels):
+            return HFTask.CLASSIFIER, TaskConfig(labels)
+        case MultiLabelTask(labels=labels):
+            return HFTask.CLASSIFIER, TaskConfig(labels, is_multi_label=True, notes=(_NOTE_MULTI_LABEL,))
+        case RegressionTask():
+            return HFTask.CLASSIFIER, TaskConfig()
+        case RankingTask():
+            return HFTask.CLASSIFIER, TaskConfig(notes=(_NOTE_RANKING,))
+        case TaggingTask(labels=labels, crf=False, constrained=legal):
+            return HFTask.TOKEN_CLASSIFICATION, TaskConfig(
+                labels, notes=(_NOTE_FIRST_PIECE, *([_NOTE_CONSTRAINED_TAGS] if legal else []))
+            )
+        case SpanQATask(max_answer_tokens=longest, allow_no_answer=may, threshold=threshold):
             border = threshold if may else math.inf
-            return Purpose.READER, Task(longest=longest, threshold=border, notes=(_PASSAGES,))
-        case Choose():
-            return Purpose.CHOOSER, Task(notes=(_CHOICES,))
-    raise _refused(*_beyond(tuned.output))
+            return HFTask.QUESTION_ANSWERING, TaskConfig(
+                max_answer_tokens=longest, threshold=border, notes=(_NOTE_PASSAGES,)
+            )
+        case MultipleChoiceTask():
+            return HFTask.MULTIPLE_CHOICE, TaskConfig(notes=(_NOTE_CHOICES,))
+    raise _unsupported_error(*_explain_unsupported(tuned.task))
 
 
-def model_of_tuned(tuned: Tuned) -> Model:
+def model_for_export(tuned: FineTunedModel) -> EncoderWithHeads:
     """The trunk with the head that answers the task, in the units of the task file."""
-    learner = _plain(tuned)
-    head = learner.heads[tuned.output.objective.name]
-    model = Model(learner.trunk.trunk, learner.vocabulary, learner.positions, tokens=False, row=False)
-    model.trunk = learner.trunk
-    if isinstance(tuned.output, Tag | Span):
+    learner = _merge_adapters(tuned)
+    head = learner.heads[tuned.task.objective.name]
+    model = EncoderWithHeads(
+        learner.network.config, learner.vocab_size, learner.max_positions, has_lm_head=False, has_row_head=False
+    )
+    model.encoder = learner.network
+    if isinstance(tuned.task, TaggingTask | SpanQATask):
         assert isinstance(head.classify, nn.Linear), "tags and spans are scored by one linear layer"
-        model.each = head.classify
+        model.token_classifier = head.classify
     else:
-        model.row = _in_units(row_head_of(head), tuned.output)
+        model.row_head = _in_units(pooler_of(head), tuned.task)
     return model.eval()
 
 
-def _plain(tuned: Tuned) -> Learner:
+def _merge_adapters(tuned: FineTunedModel) -> MultiHeadModel:
     """The learner in its plain shape: updates beside its layers are added to them."""
-    match tuned.policy:
+    match tuned.method:
         case Adapter():
-            raise _refused("has adapters inside its blocks", "Tune with --policy lora, which can be exported, or full")
-        case Layers():
-            raise _refused("reads a mixture of all layers", "Tune with --policy frozen, which can be exported, or full")
+            raise _unsupported_error(
+                "has adapters inside its blocks", "Tune with --policy lora, which can be exported, or full"
+            )
+        case ScalarMixing():
+            raise _unsupported_error(
+                "reads a mixture of all layers", "Tune with --policy frozen, which can be exported, or full"
+            )
         case Lora():
             learner = deepcopy(tuned.learner)
             merge_updates(learner)
@@ -107,27 +117,27 @@ def _plain(tuned: Tuned) -> Learner:
 
 
 @torch.no_grad()
-def _in_units(head: RowHead, output: Output) -> RowHead:
+def _in_units(head: PoolerClassifier, output: TaskDefinition) -> PoolerClassifier:
     """A head for rows. The scale in which numbers are learned goes into its last layer."""
-    if not isinstance(output, Regress):
+    if not isinstance(output, RegressionTask):
         return head
     row = deepcopy(head)
-    row.classify.weight.mul_(output.spread)
-    row.classify.bias.mul_(output.spread).add_(output.mean)
+    row.classify.weight.mul_(output.std)
+    row.classify.bias.mul_(output.std).add_(output.mean)
     return row
 
 
-def _beyond(output: Output) -> tuple[str, str]:
+def _explain_unsupported(output: TaskDefinition) -> tuple[str, str]:
     """What an output does that no class of theirs does, and what to do about it."""
     match output:
-        case Tag():
+        case TaggingTask():
             return "chooses the tags of a sentence together, by a CRF", "Tune without --crf"
-        case PairClass():
+        case SANPairTask():
             return "compares pairs word by word, by an answer module of its own", "Tune with --kind classify"
-    return f"was tuned to {output.kind}", "No other way of tuning for this can be exported"
+    return f"was tuned to {output.task_type}", "No other way of tuning for this can be exported"
 
 
-def _refused(what: str, instead: str) -> InputError:
+def _unsupported_error(what: str, instead: str) -> InputError:
     return InputError(
         f"This network cannot be written for transformers: it {what}, and no class of theirs does. {instead}. To "
         "answer with this network as it is, use: unmask predict"

@@ -9,28 +9,28 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from unmask.export.architecture import Architecture, Purpose
-from unmask.export.task import Task
+from unmask.export.architecture import Architecture, HFTask
+from unmask.export.task import TaskConfig
 
 
-def usage(architecture: Architecture, task: Task) -> Iterator[str]:
+def usage_lines(architecture: Architecture, task: TaskConfig) -> Iterator[str]:
     """The lines for a class."""
-    match architecture.purpose:
-        case Purpose.CLASSIFIER:
+    match architecture.task:
+        case HFTask.CLASSIFIER:
             yield from _pipeline("text-classification", "truncation=True, top_k=None")
             yield 'print(answer("Some text."), answer({"text": "One text.", "text_pair": "Another one."}))'
-        case Purpose.TAGGER:
+        case HFTask.TOKEN_CLASSIFICATION:
             yield from _pipeline("token-classification", 'aggregation_strategy="first"')
             yield 'print(answer("Some text."))'
-        case Purpose.CHOOSER:
+        case HFTask.MULTIPLE_CHOICE:
             yield from _loading(architecture, "import torch")
-            yield from _choosing()
-        case Purpose.READER:
+            yield from _multiple_choice_lines()
+        case HFTask.QUESTION_ANSWERING:
             yield from _loading(architecture, "import torch")
-            yield from _reading(task)
-        case Purpose.DISCRIMINATOR:
+            yield from _question_answering_lines(task)
+        case HFTask.DISCRIMINATOR:
             yield from _loading(architecture, "import torch")
-            yield from _doubting()
+            yield from _replaced_token_lines()
         case _:
             yield from _loading(architecture)
 
@@ -49,7 +49,7 @@ def _loading(architecture: Architecture, *before: str) -> Iterator[str]:
     yield f'model = {architecture.name}.from_pretrained("FOLDER")'
 
 
-def _doubting() -> Iterator[str]:
+def _replaced_token_lines() -> Iterator[str]:
     """The chance that each token was replaced."""
     yield 'row = tokenizer("Some text.", return_tensors="pt")'
     yield "with torch.no_grad():"
@@ -57,7 +57,7 @@ def _doubting() -> Iterator[str]:
     yield 'print(list(zip(tokenizer.convert_ids_to_tokens(row["input_ids"][0]), replaced.tolist())))'
 
 
-def _choosing() -> Iterator[str]:
+def _multiple_choice_lines() -> Iterator[str]:
     """One row for each choice; a softmax over the choices."""
     yield 'question, choices = "Where do foxes sleep?", ["in a den", "on the moon"]'
     yield "# With a context, the first text is the context and the second is the question, a space and the choice."
@@ -67,7 +67,7 @@ def _choosing() -> Iterator[str]:
     yield "print(choices[int(likely.argmax())], likely.tolist())"
 
 
-def _reading(task: Task) -> Iterator[str]:
+def _question_answering_lines(task: TaskConfig) -> Iterator[str]:
     """The best legal span: inside the passage, forwards, and not too long."""
     yield 'question, passage = "Who sleeps in a den?", "Foxes sleep in a den."'
     settings = 'truncation="only_second", return_offsets_mapping=True, return_tensors="pt"'
@@ -77,7 +77,7 @@ def _reading(task: Task) -> Iterator[str]:
     yield "    said = model(**row)"
     yield "scores = said.start_logits[0][:, None] + said.end_logits[0]"
     yield "inside = torch.tensor([part == 1 for part in row.sequence_ids(0)])"
-    yield f"legal = (inside[:, None] & inside).triu().tril({task.longest - 1})"
+    yield f"legal = (inside[:, None] & inside).triu().tril({task.max_answer_tokens - 1})"
     yield "first, last = divmod(int(scores.masked_fill(~legal, -torch.inf).argmax()), len(inside))"
     yield "found = passage[places[first][0] : places[last][1]]"
     if math.isfinite(task.threshold):

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unmask.errors import InputError
-from unmask.evaluate.suite import Attempt
+from unmask.evaluate.suite import SuiteRun
 from unmask.evaluate.suite_file import SuiteTask
-from unmask.tune.start import Origin
+from unmask.tune.start import StartFrom
 
 NETWORK = "network"
 
@@ -36,39 +36,39 @@ class Arm:
         name = own if path.endswith(".py") else self.member
         return re.sub(r"[^\w.-]+", "-", name)
 
-    def words(self) -> list[str]:
+    def args(self) -> list[str]:
         """Its part of the command line."""
         return [self.member, *(word for change in self.changes for word in ("--set", change))]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ArmRun:
     """An arm with a seed: one network, and everything that is tuned from it."""
 
     arm: Arm
     seed: int
 
     @property
-    def place(self) -> Path:
+    def folder(self) -> Path:
         """Where all of it lies in the folder of the comparison."""
         return Path("members") / f"{self.arm.name}-{self.seed}"
 
-    def point(self, number: int) -> Path:
+    def point_folder(self, number: int) -> Path:
         """Where the network lies as it was at one of several points of its training."""
-        return self.place / "points" / str(number)
+        return self.folder / "points" / str(number)
 
-    def pretrain(self, out: Path, shared: Sequence[str]) -> list[str]:
+    def pretrain_args(self, out: Path, shared: Sequence[str]) -> list[str]:
         """The command that makes the network."""
-        where = ["--out", str(out / self.place / NETWORK), "--seed", str(self.seed)]
-        return ["pretrain", *self.arm.words(), *where, *shared]
+        where = ["--out", str(out / self.folder / NETWORK), "--seed", str(self.seed)]
+        return ["pretrain", *self.arm.args(), *where, *shared]
 
-    def attempts(self, tasks: Sequence[SuiteTask], scratch: bool) -> tuple[Attempt, ...]:
+    def suite_runs(self, tasks: Sequence[SuiteTask], scratch: bool) -> tuple[SuiteRun, ...]:
         """What is tuned from it; with `scratch` also from newly drawn weights of its shape."""
-        starts = (Origin.PRETRAINED, Origin.SCRATCH) if scratch else (Origin.PRETRAINED,)
-        return tuple(Attempt(task, start, self.seed) for task in tasks for start in starts)
+        starts = (StartFrom.PRETRAINED, StartFrom.SCRATCH) if scratch else (StartFrom.PRETRAINED,)
+        return tuple(SuiteRun(task, start, self.seed) for task in tasks for start in starts)
 
 
-def arms_of(members: Sequence[str], changes: Sequence[str]) -> tuple[Arm, ...]:
+def parse_arms(members: Sequence[str], changes: Sequence[str]) -> tuple[Arm, ...]:
     """The arms: a change that begins with a member and a colon is for it alone, any other for all."""
     own: dict[str, list[str]] = {member: [] for member in members}
     for change in changes:
@@ -89,6 +89,6 @@ def arms_of(members: Sequence[str], changes: Sequence[str]) -> tuple[Arm, ...]:
     return found
 
 
-def entries(arms: Sequence[Arm], seeds: int) -> tuple[Entry, ...]:
+def arm_runs(arms: Sequence[Arm], seeds: int) -> tuple[ArmRun, ...]:
     """Every network; seeds outermost, so that a first whole table is there early."""
-    return tuple(Entry(arm, seed) for seed in range(seeds) for arm in arms)
+    return tuple(ArmRun(arm, seed) for seed in range(seeds) for arm in arms)

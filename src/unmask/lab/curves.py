@@ -15,67 +15,67 @@ from pathlib import Path
 from typing import Any
 
 from unmask.lab.arms import NETWORK
-from unmask.lab.flops import Meter, Spent
+from unmask.lab.flops import ComputeSpent, FlopsMeter
 from unmask.records import Cloze
-from unmask.shards.files import new_folder
+from unmask.shards.files import atomic_folder
 from unmask.tasks import Recipe
-from unmask.train.checkpoint import CHECKPOINTS, checkpoints, discard, name_of
-from unmask.train.folder import RUN, finished
+from unmask.train.checkpoint import CHECKPOINTS, checkpoint_name, list_checkpoints, remove_atomically
+from unmask.train.folder import RUN, is_finished
 from unmask.train.record import RECORD, read_record
 
 _ROUNDING = 1e-6
 """Shares are written with six digits."""
-_END = 65536
+_TAIL_BYTES = 65536
 """Bytes at the end of a record in which a step is found: samples, which stand between steps, are long lines."""
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class EvalPoint:
     """How a network did on held-out text, and what it had cost until then."""
 
-    spent: Spent
+    spent: ComputeSpent
     loss: float
-    right: float
+    accuracy: float
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class EvalCurve:
     """The trials of one run, by the objective that says hidden tokens."""
 
     objective: str
-    trials: tuple[Trial, ...]
+    points: tuple[EvalPoint, ...]
 
     @property
-    def last(self) -> Trial:
+    def last(self) -> EvalPoint:
         """How it ended."""
-        return self.trials[-1]
+        return self.points[-1]
 
 
-def read_course(folder: Path, meter: Meter) -> Course:
+def read_eval_curve(folder: Path, meter: FlopsMeter) -> EvalCurve:
     """The course of a finished run."""
     record = list(read_record(folder / RECORD))
-    at = {0: Spent(0, 0, 0.0, 0.0)} | {spent.step: spent for spent in meter.spent(record)}
-    name = cloze_of(meter.recipe, record)
-    return Course(
+    at = {0: ComputeSpent(0, 0, 0.0, 0.0)} | {spent.step: spent for spent in meter.spent(record)}
+    name = masked_objective_name(meter.recipe, record)
+    return EvalCurve(
         name,
         tuple(
-            Trial(at[line["step"]], line["loss"][name], line["right"][name])
+            EvalPoint(at[line["step"]], line["loss"][name], line["right"][name])
             for line in record
             if line["kind"] == "trial"
         ),
     )
 
 
-def cloze_of(recipe: Recipe, record: Sequence[Mapping[str, Any]]) -> str:
+def masked_objective_name(recipe: Recipe, record: Sequence[Mapping[str, Any]]) -> str:
     """The objective to look at: the first that says hidden tokens, else the first there is."""
     known: Mapping[str, float] = next(line["loss"] for line in record if line["kind"] == "trial")
-    said = [one.name for one in recipe.objectives if one.reads is Cloze]
+    said = [one.name for one in recipe.objectives if one.target_type is Cloze]
     return next(name for name in (*said, *known) if name in known)
 
 
-def trials_for(points: int, least: int) -> int:
+def evals_for(points: int, min_evals: int) -> int:
     """How often to judge, at least so often, such that every point is a trial and so has a checkpoint."""
-    return points * -(-least // points)
+    return points * -(-min_evals // points)
 
 
 def point_steps(record: Sequence[Mapping[str, Any]], points: int) -> tuple[int, ...]:
@@ -87,30 +87,30 @@ def point_steps(record: Sequence[Mapping[str, Any]], points: int) -> tuple[int, 
     )
 
 
-def keep_points(entry: Path, places: Sequence[Path], steps: Sequence[int]) -> None:
+def keep_points(arm_folder: Path, folders: Sequence[Path], steps: Sequence[int]) -> None:
     """Put each point into a run folder of its own, and remove all other checkpoints of the run but the last."""
-    network = entry / NETWORK
-    for place, step in zip(places, steps, strict=True):
+    network = arm_folder / NETWORK
+    for place, step in zip(folders, steps, strict=True):
         if not (place / NETWORK).exists():
             place.mkdir(parents=True, exist_ok=True)
-            with new_folder(place / NETWORK) as part:
+            with atomic_folder(place / NETWORK) as part:
                 for name in (RUN, "tokenizer.json"):
                     shutil.copy(network / name, part / name)
-                saved = Path(CHECKPOINTS) / name_of(step)
+                saved = Path(CHECKPOINTS) / checkpoint_name(step)
                 shutil.copytree(network / saved, part / saved, ignore=shutil.ignore_patterns("optimiser*"))
-    for path in checkpoints(network / CHECKPOINTS)[:-1]:
-        discard(path)
+    for path in list_checkpoints(network / CHECKPOINTS)[:-1]:
+        remove_atomically(path)
 
 
-def share_done(network: Path) -> float:
+def fraction_done(network: Path) -> float:
     """How much of a pre-training is done, by the last line of its record."""
-    if finished(network):
+    if is_finished(network):
         return 1.0
     path = network / RECORD
     if not path.is_file():
         return 0.0
     with path.open("rb") as file:
-        file.seek(max(path.stat().st_size - _END, 0))
+        file.seek(max(path.stat().st_size - _TAIL_BYTES, 0))
         lines = file.read().splitlines()
     for line in reversed(lines):
         with suppress(ValueError):  # the first and the last of these lines may be parts

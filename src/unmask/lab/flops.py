@@ -16,31 +16,31 @@ from typing import Any
 import numpy as np
 
 from unmask.errors import RecipeError
-from unmask.nets.flops import STEP, Cost, trunk_cost
-from unmask.nets.trunk import Trunk
-from unmask.objectives.part import Counted, Objective
-from unmask.records import Instance
+from unmask.nets.flops import STEP, ForwardCost, encoder_cost
+from unmask.nets.trunk import TransformerConfig
+from unmask.objectives.part import HasFlops, Objective
+from unmask.records import InputsAndTargets
 from unmask.tasks import Recipe
-from unmask.train.lessons import Lessons, learnable
+from unmask.train.lessons import RecipeBatches, require_trainable
 
 _SAMPLE = 512
 """Rows of a task that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class Workload:
     """How much there is to compute in some rows."""
 
     rows: int
     tokens: int
-    pairs: int
+    token_pairs: int
     """Pairs of tokens of which one looks at the other."""
-    asked: Mapping[str, int]
+    predictions: Mapping[str, int]
     """Answers, by objective."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class ComputeSpent:
     """What a run had used up at some step."""
 
     step: int
@@ -50,36 +50,38 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class Meter:
+class FlopsMeter:
     """What the steps of a recipe cost."""
 
     recipe: Recipe
-    trunk: Cost
-    heads: Mapping[str, Cost]
-    sample: Mapping[tuple[int, int], Load]
+    encoder: ForwardCost
+    heads: Mapping[str, ForwardCost]
+    sample: Mapping[tuple[int, int], Workload]
     """Some rows of every task, by stage and task."""
 
     @staticmethod
-    def of(lessons: Lessons, vocabulary: int) -> Meter:
+    def of(lessons: RecipeBatches, vocabulary: int) -> FlopsMeter:
         """Look at some rows of every task."""
         recipe = lessons.recipe
-        heads = {one.name: _cost(one, recipe.trunk, vocabulary) for one in recipe.objectives}
+        heads = {one.name: _cost(one, recipe.network, vocabulary) for one in recipe.objectives}
         sample = {
-            (number, place): load_of(
-                feed.at(np.arange(min(len(feed.plan), _SAMPLE))),
-                recipe.stages[number].tasks[place].learns,
-                feed.task.examples.apart,
+            (number, place): workload_of(
+                feed.batch_at(np.arange(min(len(feed.plan), _SAMPLE))),
+                recipe.stages[number].tasks[place].objectives,
+                feed.task.examples.isolate_documents,
             )
-            for (number, place), feed in lessons.feeds.items()
+            for (number, place), feed in lessons.task_batches.items()
         }
-        return Meter(recipe, trunk_cost(recipe.trunk), heads, sample)
+        return FlopsMeter(recipe, encoder_cost(recipe.network), heads, sample)
 
-    def forward(self, load: Load) -> float:
+    def forward(self, load: Workload) -> float:
         """One pass over some rows."""
-        heads = (self.heads[name].forward(load.tokens, load.pairs, count) for name, count in load.asked.items())
-        return self.trunk.forward(load.tokens, load.pairs) + sum(heads)
+        heads = (
+            self.heads[name].forward(load.tokens, load.token_pairs, count) for name, count in load.predictions.items()
+        )
+        return self.encoder.forward(load.tokens, load.token_pairs) + sum(heads)
 
-    def step(self, load: Load) -> float:
+    def step(self, load: Workload) -> float:
         """A forward and a backward pass over some rows."""
         return STEP * self.forward(load)
 
@@ -87,9 +89,9 @@ class Meter:
         """What a step costs on average over the whole run."""
         total = 0.0
         for number, stage in enumerate(self.recipe.stages):
-            for place, share in enumerate(stage.shares):
+            for place, share in enumerate(stage.task_weights):
                 load = self.sample[number, place]
-                total += stage.share * share * stage.batch * self.step(load) / load.rows
+                total += stage.fraction * share * stage.batch_size * self.step(load) / load.rows
         return total
 
     def steps(self, flops: float) -> int:
@@ -102,7 +104,7 @@ class Meter:
             )
         return max(round(flops / mean), 1)
 
-    def spent(self, record: Iterable[Mapping[str, Any]]) -> Iterator[Spent]:
+    def spent(self, record: Iterable[Mapping[str, Any]]) -> Iterator[ComputeSpent]:
         """What a run had used up after each of its steps, from the lines of its record."""
         pairs = self._pairs()
         tokens, flops = 0, 0.0
@@ -110,34 +112,34 @@ class Meter:
             if line["kind"] == "step":
                 new = line["tokens"] - tokens
                 looked = round(new * pairs[line["place"], line["length"]])
-                flops += self.step(Load(0, new, looked, line["count"]))
+                flops += self.step(Workload(0, new, looked, line["count"]))
                 tokens = line["tokens"]
-                yield Spent(line["step"], tokens, line["seconds"], flops)
+                yield ComputeSpent(line["step"], tokens, line["seconds"], flops)
 
     def _pairs(self) -> dict[tuple[str, int], float]:
         """How many tokens a token looks at, by what a record says of a step: the task and the longest row."""
         stages = self.recipe.stages
         return {
-            (stages[number].tasks[place].name, stages[number].length): load.pairs / load.tokens
+            (stages[number].tasks[place].name, stages[number].max_length): load.token_pairs / load.tokens
             for (number, place), load in self.sample.items()
         }
 
 
-def load_of(instance: Instance, objectives: Iterable[Objective], apart: bool) -> Load:
+def workload_of(instance: InputsAndTargets, objectives: Iterable[Objective], isolate_documents: bool) -> Workload:
     """What there is to compute in some rows; `apart` keeps the documents of a row from seeing each other."""
     inputs = instance.inputs
     borders = inputs.rows
-    if apart:
+    if isolate_documents:
         changes = np.flatnonzero(np.diff(inputs.document)) + 1
         borders = np.unique(np.concatenate([inputs.rows, changes]))
     lengths = np.diff(borders).astype(np.int64)
-    asked = {one.name: one.asked(instance) for one in learnable(objectives)}
-    return Load(len(inputs.rows) - 1, len(inputs.ids), int((lengths**2).sum()), asked)
+    asked = {one.name: one.num_predictions(instance) for one in require_trainable(objectives)}
+    return Workload(len(inputs.rows) - 1, len(inputs.ids), int((lengths**2).sum()), asked)
 
 
-def _cost(objective: Objective, trunk: Trunk, vocabulary: int) -> Cost:
+def _cost(objective: Objective, trunk: TransformerConfig, vocabulary: int) -> ForwardCost:
     """What an objective adds to the trunk in a forward pass; refuses one that does not say."""
-    if isinstance(objective, Counted):
+    if isinstance(objective, HasFlops):
         return objective.cost(trunk, vocabulary)
     raise RecipeError(
         f"{type(objective).__name__} does not say what it costs, so its FLOPs cannot be counted. Give it a method "

@@ -13,20 +13,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.block import Branch
-from unmask.nets.transformer import Transformer
+from unmask.nets.block import ResidualBranch
+from unmask.nets.transformer import TransformerEncoder
 
-SPREAD = 1e-3
+INIT_STD = 1e-3
 """Standard deviation of the first weights. Exact zeros in both layers would never get a gradient."""
 
 
 class Bottleneck(nn.Module):
     """h + W2 GELU(W1 h + b1) + b2."""
 
-    def __init__(self, width: int, narrow: int) -> None:
+    def __init__(self, width: int, bottleneck_width: int) -> None:
         super().__init__()
-        self.down = nn.Linear(width, narrow)
-        self.up = nn.Linear(narrow, width)
+        self.down = nn.Linear(width, bottleneck_width)
+        self.up = nn.Linear(bottleneck_width, width)
 
     def forward(self, x_TD: Tensor) -> Tensor:
         """Down, bend, up, and add."""
@@ -34,18 +34,18 @@ class Bottleneck(nn.Module):
         return x_TD + added_TD
 
     @torch.no_grad()
-    def draw(self, generator: torch.Generator) -> None:
+    def init_weights(self, generator: torch.Generator) -> None:
         """The first weights: a normal law cut at two deviations, and biases of 0."""
         for layer in (self.down, self.up):
-            nn.init.trunc_normal_(layer.weight, 0.0, SPREAD, -2 * SPREAD, 2 * SPREAD, generator=generator)
+            nn.init.trunc_normal_(layer.weight, 0.0, INIT_STD, -2 * INIT_STD, 2 * INIT_STD, generator=generator)
             layer.bias.zero_()
 
 
-def add_adapters(trunk: Transformer, narrow: int, seed: int) -> None:
+def add_adapters(encoder: TransformerEncoder, bottleneck_width: int, seed: int) -> None:
     """Put a bottleneck into every branch, the same for the same seed; a branch that blocks share gets one."""
     generator = torch.Generator().manual_seed(seed)
-    for branch in [part for part in trunk.modules() if isinstance(part, Branch)]:
-        branch.fuse(False)  # its sum is no longer that of the work alone
-        adapter = Bottleneck(trunk.trunk.width, narrow)
-        adapter.draw(generator)
-        branch.adapt = adapter
+    for branch in [part for part in encoder.modules() if isinstance(part, ResidualBranch)]:
+        branch.set_fused(False)  # its sum is no longer that of the work alone
+        adapter = Bottleneck(encoder.config.width, bottleneck_width)
+        adapter.init_weights(generator)
+        branch.adapter = adapter

@@ -15,41 +15,41 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unmask.nets.draws import ONE_BY_ONE, Draws
-from unmask.nets.dropout import drop
-from unmask.nets.layout import Borders, Sight, from_grid, to_grid
-from unmask.nets.lowering import Lowering
-from unmask.nets.near import near
+from unmask.nets.draws import PER_CALL_SEEDS, DropoutSeeds
+from unmask.nets.dropout import apply_dropout
+from unmask.nets.layout import MaskKind, PackedSequences, pad, unpad
+from unmask.nets.lowering import AttentionBackend
+from unmask.nets.near import sliding_window_attention
 
 
-def attend(
-    lowering: Lowering,
+def attention(
+    backend: AttentionBackend,
     qkv_T3HK: Tensor,
-    borders: Borders,
+    sequences: PackedSequences,
     dropout: float = 0.0,
-    owed_3D: Tensor | None = None,
-    draws: Draws = ONE_BY_ONE,
+    deferred_bias_3D: Tensor | None = None,
+    seeds: DropoutSeeds = PER_CALL_SEEDS,
 ) -> Tensor:
     """What every token hears, computed in one way; `AUTO` is none, `chosen` says which it stands for.
 
     `owed_3D`: a bias that is in the states already, and has yet to get its gradient.
     """
-    if lowering is Lowering.KERNEL:
-        from unmask.nets.kernels_attention import attended
+    if backend is AttentionBackend.TRITON:
+        from unmask.nets.kernels_attention import triton_attention
 
-        return attended(qkv_T3HK, borders, dropout, owed_3D, draws=draws)
-    if owed_3D is not None:
-        qkv_T3HK = owing(qkv_T3HK, owed_3D)
-    return _LOWERINGS[lowering](qkv_T3HK, borders, dropout)
+        return triton_attention(qkv_T3HK, sequences, dropout, deferred_bias_3D, seeds=seeds)
+    if deferred_bias_3D is not None:
+        qkv_T3HK = add_bias_grad(qkv_T3HK, deferred_bias_3D)
+    return _BACKENDS[backend](qkv_T3HK, sequences, dropout)
 
 
-def owing(states: Tensor, owed: Tensor) -> Tensor:
+def add_bias_grad(states: Tensor, bias: Tensor) -> Tensor:
     """States as they are; a bias that is in them already gets its gradient, the sum of theirs over all tokens."""
-    same: Tensor = _Owing.apply(states, owed)  # type: ignore[no-untyped-call]
+    same: Tensor = _AddBiasGrad.apply(states, bias)  # type: ignore[no-untyped-call]
     return same
 
 
-class _Owing(torch.autograd.Function):
+class _AddBiasGrad(torch.autograd.Function):
     """States as they are, and the gradient that a bias in them is owed."""
 
     @staticmethod
@@ -62,60 +62,62 @@ class _Owing(torch.autograd.Function):
         return dqkv_T3HK, dqkv_T3HK.sum(0).flatten().to(ctx.dtype)
 
 
-def _grids(qkv_T3HK: Tensor, borders: Borders) -> tuple[Tensor, ...]:
+def _padded_qkv(qkv_T3HK: Tensor, borders: PackedSequences) -> tuple[Tensor, ...]:
     """Queries, keys and values as grids with the heads in front, laid out in one go."""
-    return to_grid(qkv_T3HK, borders).permute(2, 0, 3, 1, 4).unbind(0)
+    return pad(qkv_T3HK, borders).permute(2, 0, 3, 1, 4).unbind(0)
 
 
-def _dense(qkv_T3HK: Tensor, borders: Borders, dropout: float) -> Tensor:
-    q_SHLK, k_SHLK, v_SHLK = _grids(qkv_T3HK, borders)
+def _reference(qkv_T3HK: Tensor, borders: PackedSequences, dropout: float) -> Tensor:
+    q_SHLK, k_SHLK, v_SHLK = _padded_qkv(qkv_T3HK, borders)
     scores_SHLL = q_SHLK @ k_SHLK.transpose(-1, -2) * q_SHLK.shape[-1] ** -0.5
-    scores_SHLL = scores_SHLL.masked_fill(~borders.seen_SLL()[:, None], -torch.inf)
+    scores_SHLL = scores_SHLL.masked_fill(~borders.attention_mask_SLL()[:, None], -torch.inf)
     weights_SHLL = F.dropout(scores_SHLL.softmax(-1), dropout)
-    return from_grid((weights_SHLL @ v_SHLK).transpose(1, 2), borders)
+    return unpad((weights_SHLL @ v_SHLK).transpose(1, 2), borders)
 
 
-def _each(qkv_T3HK: Tensor, borders: Borders, dropout: float) -> Tensor:
-    if borders.sight is Sight.NEAR:
-        return near(qkv_T3HK, borders, dropout)
+def _loop(qkv_T3HK: Tensor, borders: PackedSequences, dropout: float) -> Tensor:
+    if borders.mask_kind is MaskKind.SLIDING_WINDOW:
+        return sliding_window_attention(qkv_T3HK, borders, dropout)
     q_THK, k_THK, v_THK = qkv_T3HK.unbind(1)
-    lengths = borders.offsets_S1.diff().tolist()
+    lengths = borders.cu_seqlens_S1.diff().tolist()
     q_HTK = (q_THK * q_THK.shape[-1] ** -0.5).transpose(0, 1).split_with_sizes(lengths, 1)
     k_HKT = k_THK.permute(1, 2, 0).split_with_sizes(lengths, 2)
     v_HTK = v_THK.transpose(0, 1).split_with_sizes(lengths, 1)
-    scores = _scores_each(q_HTK, k_HKT, borders)
-    y_HTK = [drop(scores_HLL.softmax(-1), dropout) @ v for scores_HLL, v in zip(scores, v_HTK, strict=True)]
+    scores = _loop_scores(q_HTK, k_HKT, borders)
+    y_HTK = [apply_dropout(scores_HLL.softmax(-1), dropout) @ v for scores_HLL, v in zip(scores, v_HTK, strict=True)]
     return torch.cat(y_HTK, dim=1).transpose(0, 1)
 
 
-def _scores_each(q_HTK: Sequence[Tensor], k_HKT: Sequence[Tensor], borders: Borders) -> Iterator[Tensor]:
+def _loop_scores(q_HTK: Sequence[Tensor], k_HKT: Sequence[Tensor], borders: PackedSequences) -> Iterator[Tensor]:
     """The scores of one sequence after another, each made when it is asked for."""
     scores = (q @ k for q, k in zip(q_HTK, k_HKT, strict=True))
-    if borders.sight is Sight.FULL:
+    if borders.mask_kind is MaskKind.FULL:
         yield from scores
         return
-    hidden_SLL = (~borders.seen_SLL()).expand(borders.count, -1, -1)
+    hidden_SLL = (~borders.attention_mask_SLL()).expand(borders.num_sequences, -1, -1)
     for scores_HLL, hidden_LL in zip(scores, hidden_SLL, strict=True):
         length = scores_HLL.shape[-1]
         yield scores_HLL.masked_fill_(hidden_LL[:length, :length], -torch.inf)
 
 
-def _sdpa(qkv_T3HK: Tensor, borders: Borders, dropout: float) -> Tensor:
-    q_SHLK, k_SHLK, v_SHLK = _grids(qkv_T3HK, borders)
-    past = borders.sight is Sight.PAST  # padding stands behind every token that counts, so it needs no mask of its own
-    plain = past or (borders.equal and borders.sight is Sight.FULL)
-    mask = None if plain else borders.seen_SLL()[:, None]
+def _sdpa(qkv_T3HK: Tensor, borders: PackedSequences, dropout: float) -> Tensor:
+    q_SHLK, k_SHLK, v_SHLK = _padded_qkv(qkv_T3HK, borders)
+    past = (
+        borders.mask_kind is MaskKind.CAUSAL
+    )  # padding stands behind every token that counts, so it needs no mask of its own
+    plain = past or (borders.is_uniform and borders.mask_kind is MaskKind.FULL)
+    mask = None if plain else borders.attention_mask_SLL()[:, None]
     y_SHLK = F.scaled_dot_product_attention(q_SHLK, k_SHLK, v_SHLK, mask, dropout, is_causal=past)
-    return from_grid(y_SHLK.transpose(1, 2), borders)
+    return unpad(y_SHLK.transpose(1, 2), borders)
 
 
-def _flex(qkv_T3HK: Tensor, borders: Borders, dropout: float) -> Tensor:
+def _flex(qkv_T3HK: Tensor, borders: PackedSequences, dropout: float) -> Tensor:
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     total, device = len(qkv_T3HK), qkv_T3HK.device
-    token_T, home_T = torch.arange(total, device=device), borders.home_T(total)
-    shown_T = _shown(borders, token_T, home_T)
-    reach = borders.reach if borders.sight is Sight.NEAR else total
+    token_T, home_T = torch.arange(total, device=device), borders.sequence_id_T(total)
+    shown_T = _visible_to_all(borders, token_T, home_T)
+    reach = borders.window if borders.mask_kind is MaskKind.SLIDING_WINDOW else total
 
     def sees(b: Tensor, h: Tensor, query: Tensor, key: Tensor) -> Tensor:
         same_home = home_T[query] == home_T[key]
@@ -128,38 +130,38 @@ def _flex(qkv_T3HK: Tensor, borders: Borders, dropout: float) -> Tensor:
     return y_1HTK[0].transpose(0, 1)
 
 
-def _shown(borders: Borders, token_T: Tensor, home_T: Tensor) -> Tensor:
+def _visible_to_all(borders: PackedSequences, token_T: Tensor, home_T: Tensor) -> Tensor:
     """Which tokens the whole of their sequence sees (as far as it reaches), and not only what stands behind them."""
-    match borders.sight:
-        case Sight.FULL | Sight.NEAR:
+    match borders.mask_kind:
+        case MaskKind.FULL | MaskKind.SLIDING_WINDOW:
             return torch.ones_like(token_T, dtype=torch.bool)
-        case Sight.PAST:
+        case MaskKind.CAUSAL:
             return torch.zeros_like(token_T, dtype=torch.bool)
-        case Sight.PREFIX:
-            return token_T < (borders.offsets_S1[:-1] + borders.prefix_S)[home_T]
+        case MaskKind.PREFIX_LM:
+            return token_T < (borders.cu_seqlens_S1[:-1] + borders.prefix_lengths_S)[home_T]
 
 
-def _varlen(qkv_T3HK: Tensor, borders: Borders, dropout: float) -> Tensor:
+def _varlen(qkv_T3HK: Tensor, borders: PackedSequences, dropout: float) -> Tensor:
     from torch.nn.attention.varlen import varlen_attn
 
     q_THK, k_THK, v_THK = qkv_T3HK.unbind(1)
-    ends = borders.offsets_S1, borders.offsets_S1, borders.longest, borders.longest
+    ends = borders.cu_seqlens_S1, borders.cu_seqlens_S1, borders.max_seqlen, borders.max_seqlen
     y_THK = varlen_attn(q_THK, k_THK, v_THK, *ends, window_size=_window(borders))
     assert isinstance(y_THK, Tensor)
     return y_THK
 
 
-def _window(borders: Borders) -> tuple[int, int]:
+def _window(borders: PackedSequences) -> tuple[int, int]:
     """How far a token sees to the left and to the right; -1 is all of it."""
-    if borders.sight is Sight.NEAR:
-        return borders.reach, borders.reach
-    return -1, 0 if borders.sight is Sight.PAST else -1
+    if borders.mask_kind is MaskKind.SLIDING_WINDOW:
+        return borders.window, borders.window
+    return -1, 0 if borders.mask_kind is MaskKind.CAUSAL else -1
 
 
-_LOWERINGS = {
-    Lowering.DENSE: _dense,
-    Lowering.EACH: _each,
-    Lowering.SDPA: _sdpa,
-    Lowering.FLEX: _flex,
-    Lowering.VARLEN: _varlen,
+_BACKENDS = {
+    AttentionBackend.REFERENCE: _reference,
+    AttentionBackend.LOOP: _loop,
+    AttentionBackend.SDPA: _sdpa,
+    AttentionBackend.FLEX: _flex,
+    AttentionBackend.VARLEN: _varlen,
 }

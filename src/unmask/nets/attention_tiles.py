@@ -47,13 +47,13 @@ class AttentionTiles:
     queries: Tile | None = None
     """Back to queries; none for short sequences."""
 
-    def free(self) -> AttentionTiles:
+    def without_register_limits(self) -> AttentionTiles:
         """The same with as many registers as the compiler likes: the limits were found on a large card."""
         tiles = (tile and replace(tile, registers=None) for tile in (self.forward, self.back, self.queries))
         return AttentionTiles(*tiles)  # type: ignore[arg-type]
 
 
-SHORT = 128
+MAX_SHORT_SEQLEN = 128
 """Sequences of no more tokens are short."""
 SHORT_TILES: Mapping[int, AttentionTiles] = MappingProxyType(
     {
@@ -81,23 +81,23 @@ _ENOUGH = 162 * 1024
 """Bytes of shared memory that are enough for all tiles: an A100, H100 or H200 has them, other cards some 100,000."""
 
 
-def tiles_for(width: int, longest: int, dtype: torch.dtype, shared: int = _ENOUGH) -> AttentionTiles:
+def tiles_for(width: int, max_seqlen: int, dtype: torch.dtype, shared: int = _ENOUGH) -> AttentionTiles:
     """The tiles for heads of this width and sequences of this length at most, and so many bytes of shared memory."""
     if dtype == torch.float32:
-        return AttentionTiles(_PLAIN, _PLAIN, None if longest <= _PLAIN.keys else _PLAIN)
+        return AttentionTiles(_PLAIN, _PLAIN, None if max_seqlen <= _PLAIN.keys else _PLAIN)
     little = shared < _ENOUGH
-    if longest > SHORT or (little and width > 64 and longest > 64):
-        return LONG_TILES[width].free() if little else LONG_TILES[width]
-    size, found = max(triton.next_power_of_2(longest), 16), SHORT_TILES[width]
+    if max_seqlen > MAX_SHORT_SEQLEN or (little and width > 64 and max_seqlen > 64):
+        return LONG_TILES[width].without_register_limits() if little else LONG_TILES[width]
+    size, found = max(triton.next_power_of_2(max_seqlen), 16), SHORT_TILES[width]
     back = replace(found.back, stages=1) if little else found.back
     return AttentionTiles(found.forward.cut(size), back.cut(size))
 
 
-def tiles_for_some(width: int, dtype: torch.dtype, shared: int = _ENOUGH) -> AttentionTiles:
+def tiles_for_query_subset(width: int, dtype: torch.dtype, shared: int = _ENOUGH) -> AttentionTiles:
     """The tiles for the queries of some tokens: few in each sequence, so that larger ones would stay half empty."""
     if dtype == torch.float32:
         return AttentionTiles(_PLAIN, _PLAIN, _PLAIN)
-    table = LONG_TILES[width].free() if shared < _ENOUGH else LONG_TILES[width]
+    table = LONG_TILES[width].without_register_limits() if shared < _ENOUGH else LONG_TILES[width]
     assert table.queries is not None
     forward = replace(table.forward.cut(_FEW), registers=None)
     return AttentionTiles(forward, table.back, table.queries.cut(_FEW))

@@ -12,39 +12,39 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from unmask.nets.kept import Kept
-from unmask.nets.layout import Borders
-from unmask.nets.look import look
-from unmask.nets.lowering import Lowering, chosen
-from unmask.nets.trunk import Trunk
+from unmask.nets.kept import KVCache
+from unmask.nets.layout import PackedSequences
+from unmask.nets.look import cross_attention
+from unmask.nets.lowering import AttentionBackend, select_backend
+from unmask.nets.trunk import TransformerConfig
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class EncoderOutput:
     """What is looked at. Sequence i of those that look sees all of sequence i of the source, and nothing else."""
 
     states_UD: Tensor
-    borders: Borders
-    lookers: Borders
+    sequences: PackedSequences
+    query_sequences: PackedSequences
     """Borders of the tokens that look."""
 
 
-class Cross(nn.Module):
+class CrossAttention(nn.Module):
     """Multi-head attention from one batch to another, with merged key and value projections."""
 
-    def __init__(self, trunk: Trunk, source: int) -> None:
+    def __init__(self, config: TransformerConfig, source_width: int) -> None:
         super().__init__()
-        self.heads = trunk.heads
-        self.dropout = trunk.attention_dropout
-        self.lowering = Lowering.AUTO
-        self.query = nn.Linear(trunk.width, trunk.width)
-        self.kv = nn.Linear(source, 2 * trunk.width)
-        self.out = nn.Linear(trunk.width, trunk.width)
+        self.heads = config.heads
+        self.dropout = config.attention_dropout
+        self.backend = AttentionBackend.AUTO
+        self.query = nn.Linear(config.width, config.width)
+        self.kv = nn.Linear(source_width, 2 * config.width)
+        self.out = nn.Linear(config.width, config.width)
 
-    def forward(self, x_TD: Tensor, source: Source | Kept) -> Tensor:
+    def forward(self, x_TD: Tensor, source: EncoderOutput | KVCache) -> Tensor:
         """Look at the source, or at what was kept of it."""
         q_THK = self.query(x_TD).view(len(x_TD), self.heads, -1)
-        y_THK = source.look(q_THK) if isinstance(source, Kept) else self._attend(q_THK, source)
+        y_THK = source.attend(q_THK) if isinstance(source, KVCache) else self._attend(q_THK, source)
         out_TD: Tensor = self.out(y_THK.flatten(1))
         return out_TD
 
@@ -53,7 +53,9 @@ class Cross(nn.Module):
         kv_U2HK: Tensor = self.kv(states_UD).view(len(states_UD), 2, self.heads, -1)
         return kv_U2HK
 
-    def _attend(self, q_THK: Tensor, source: Source) -> Tensor:
+    def _attend(self, q_THK: Tensor, source: EncoderOutput) -> Tensor:
         dropout = self.dropout if self.training else 0.0
-        lowering = chosen(self.lowering, q_THK, dropout)
-        return look(lowering, q_THK, self.keys_values(source.states_UD), source.lookers, source.borders, dropout)
+        lowering = select_backend(self.backend, q_THK, dropout)
+        return cross_attention(
+            lowering, q_THK, self.keys_values(source.states_UD), source.query_sequences, source.sequences, dropout
+        )

@@ -16,67 +16,67 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.block import Branch, make_blocks
-from unmask.nets.cross import Cross, Source
-from unmask.nets.embed import Embed
-from unmask.nets.kept import Kept
-from unmask.nets.layout import Borders
-from unmask.nets.trunk import Norm, Sharing, Trunk
+from unmask.nets.block import ResidualBranch, build_blocks
+from unmask.nets.cross import CrossAttention, EncoderOutput
+from unmask.nets.embed import Embeddings
+from unmask.nets.kept import KVCache
+from unmask.nets.layout import PackedSequences
+from unmask.nets.trunk import Norm, Sharing, TransformerConfig
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class DecoderContext:
     """What a block of a decoder sees of its own text, and of the source."""
 
-    own: Borders | Kept
-    source: Source | Kept
+    own: PackedSequences | KVCache
+    source: EncoderOutput | KVCache
 
 
 class DecoderBlock(nn.Module):
     """Attention to what was written, attention to the source, feed-forward."""
 
-    def __init__(self, attend: Branch, consult: Branch, feed: Branch) -> None:
+    def __init__(self, attention: ResidualBranch, cross_attention: ResidualBranch, ffn: ResidualBranch) -> None:
         super().__init__()
-        self.attend, self.consult, self.feed = attend, consult, feed
+        self.attention, self.cross_attention, self.ffn = attention, cross_attention, ffn
 
-    def forward(self, x_TD: Tensor, around: Around) -> Tensor:
+    def forward(self, x_TD: Tensor, context: DecoderContext) -> Tensor:
         """The three branches in turn."""
-        x_TD = self.consult(self.attend(x_TD, around.own), around.source)
-        fed_TD: Tensor = self.feed(x_TD)
+        x_TD = self.cross_attention(self.attention(x_TD, context.own), context.source)
+        fed_TD: Tensor = self.ffn(x_TD)
         return fed_TD
 
-    def remember(self, states_UD: Tensor, borders: Borders) -> Around:
+    def prefill(self, states_UD: Tensor, sequences: PackedSequences) -> DecoderContext:
         """What is kept while texts are written for these sources. Nothing is written yet."""
-        assert isinstance(self.consult.work, Cross)
-        source = Kept.of(self.consult.work.keys_values(states_UD), borders)
-        return Around(source.emptied(), source)
+        assert isinstance(self.cross_attention.sublayer, CrossAttention)
+        source = KVCache.from_source(self.cross_attention.sublayer.keys_values(states_UD), sequences)
+        return DecoderContext(source.without_source(), source)
 
 
 class Decoder(nn.Module):
     """A stack of decoder blocks in the shape of a trunk, on a token embedding of its own or on the encoder's."""
 
-    def __init__(self, trunk: Trunk, token: nn.Embedding, positions: int, source: int) -> None:
+    def __init__(self, config: TransformerConfig, token: nn.Embedding, max_positions: int, source_width: int) -> None:
         super().__init__()
-        self.trunk = replace(trunk, segments=0, tasks=0)
-        self.embed = Embed(self.trunk, 1, positions)
+        self.config = replace(config, num_segments=0, num_tasks=0)
+        self.embed = Embeddings(self.config, 1, max_positions)
         self.embed.token = token  # in place of a table for one token
-        self.layers = nn.ModuleList(make_decoder_blocks(self.trunk, source))
-        self.norm = nn.LayerNorm(trunk.width, trunk.epsilon) if trunk.norm is Norm.PRE else nn.Identity()
-        narrow = trunk.token_width != trunk.width
-        self.project = nn.Linear(trunk.width, trunk.token_width) if narrow else nn.Identity()
+        self.layers = nn.ModuleList(build_decoder_blocks(self.config, source_width))
+        self.norm = nn.LayerNorm(config.width, config.norm_eps) if config.norm is Norm.PRE else nn.Identity()
+        narrow = config.token_width != config.width
+        self.project = nn.Linear(config.width, config.token_width) if narrow else nn.Identity()
         self.bias = nn.Parameter(torch.zeros(token.num_embeddings))
 
-    def forward(self, ids_T: Tensor, position_T: Tensor, own: Borders, source: Source) -> Tensor:
+    def forward(self, ids_T: Tensor, position_T: Tensor, own: PackedSequences, source: EncoderOutput) -> Tensor:
         """The states of whole texts. `own` lets a token see its past only."""
-        return self._run(ids_T, position_T, [Around(own, source)] * self.trunk.depth)
+        return self._run(ids_T, position_T, [DecoderContext(own, source)] * self.config.depth)
 
-    def remember(self, states_UD: Tensor, borders: Borders) -> list[Around]:
+    def prefill(self, states_UD: Tensor, sequences: PackedSequences) -> list[DecoderContext]:
         """What each block keeps of the sources, and later of what is written for them."""
-        return [block.remember(states_UD, borders) for block in self.blocks()]
+        return [block.prefill(states_UD, sequences) for block in self.blocks()]
 
-    def step(self, ids_R: Tensor, position_R: Tensor, kept: Sequence[Around]) -> Tensor:
+    def decode_step(self, ids_R: Tensor, position_R: Tensor, contexts: Sequence[DecoderContext]) -> Tensor:
         """The states of one more token for each text; what is kept grows by it."""
-        return self._run(ids_R, position_R, kept)
+        return self._run(ids_R, position_R, contexts)
 
     def logits(self, x_PD: Tensor) -> Tensor:
         """What is said next: through the token embedding itself, and a bias."""
@@ -86,7 +86,7 @@ class Decoder(nn.Module):
         """The blocks in their order."""
         return [block for block in self.layers if isinstance(block, DecoderBlock)]
 
-    def _run(self, ids_T: Tensor, position_T: Tensor, around: Sequence[Around]) -> Tensor:
+    def _run(self, ids_T: Tensor, position_T: Tensor, around: Sequence[DecoderContext]) -> Tensor:
         x_TD: Tensor = self.embed(ids_T, position_T, torch.zeros_like(ids_T))
         for block, sight in zip(self.blocks(), around, strict=True):
             x_TD = block(x_TD, sight)
@@ -94,11 +94,11 @@ class Decoder(nn.Module):
         return normed_TD
 
 
-def make_decoder_blocks(trunk: Trunk, source: int) -> list[DecoderBlock]:
+def build_decoder_blocks(config: TransformerConfig, source_width: int) -> list[DecoderBlock]:
     """The blocks of a decoder that looks at states of this width; what a trunk shares is shared here as well."""
 
-    def consult() -> Branch:
-        return Branch(trunk, Cross(trunk, source))
+    def consult() -> ResidualBranch:
+        return ResidualBranch(config, CrossAttention(config, source_width))
 
-    one = consult() if trunk.sharing in (Sharing.ATTENTION, Sharing.ALL) else None
-    return [DecoderBlock(block.attend, one or consult(), block.feed) for block in make_blocks(trunk)]
+    one = consult() if config.sharing in (Sharing.ATTENTION, Sharing.ALL) else None
+    return [DecoderBlock(block.attention, one or consult(), block.ffn) for block in build_blocks(config)]

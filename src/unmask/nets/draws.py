@@ -22,47 +22,47 @@ _MARGIN = 512
 """Numbers behind the last pair of attention, for the last two tiles to read beyond the end; none of them counts."""
 
 
-class Draws(Protocol):
+class DropoutSeeds(Protocol):
     """Where random numbers come from."""
 
-    def take(self, count: int, beside: Tensor) -> Tensor:
+    def take(self, count: int, like: Tensor) -> Tensor:
         """So many numbers that nobody has had before, where a tensor lies."""
 
 
 @dataclass(frozen=True, slots=True)
-class OneByOne:
+class PerCallSeeds:
     """Numbers that are drawn when they are asked for."""
 
-    def take(self, count: int, beside: Tensor) -> Tensor:
+    def take(self, count: int, like: Tensor) -> Tensor:
         """A draw."""
-        return torch.empty(count, dtype=torch.int32, device=beside.device).random_()
+        return torch.empty(count, dtype=torch.int32, device=like.device).random_()
 
 
-ONE_BY_ONE = OneByOne()
+PER_CALL_SEEDS = PerCallSeeds()
 
 
 @dataclass(slots=True)
-class AtOnce:
+class PooledSeeds:
     """Numbers that were drawn together, handed out in turn."""
 
-    left: Tensor
+    remaining: Tensor
 
     @staticmethod
-    def of(counts: Iterable[int], device: torch.device) -> AtOnce:
+    def of(counts: Iterable[int], device: torch.device) -> PooledSeeds:
         """Numbers for everybody who will ask, by how many each asks for."""
-        return AtOnce(torch.empty(sum(map(_rounded, counts)), dtype=torch.int32, device=device).random_())
+        return PooledSeeds(torch.empty(sum(map(_round_up, counts)), dtype=torch.int32, device=device).random_())
 
-    def take(self, count: int, beside: Tensor) -> Tensor:
+    def take(self, count: int, like: Tensor) -> Tensor:
         """The next ones."""
-        taken, self.left = self.left[:count], self.left[_rounded(count) :]
+        taken, self.remaining = self.remaining[:count], self.remaining[_round_up(count) :]
         assert len(taken) == count, "more random numbers are asked for than were announced"
         return taken
 
 
-def for_attention(heads: int, queries: int, keys: int) -> int:
+def attention_seed_count(heads: int, queries: int, keys: int) -> int:
     """What decides about dropout: a number for each head and token as a query, then one for each token as a key."""
     return heads * queries + keys + _MARGIN
 
 
-def _rounded(count: int) -> int:
+def _round_up(count: int) -> int:
     return -(-count // _ROUND) * _ROUND

@@ -14,47 +14,49 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from unmask.nets.draws import ONE_BY_ONE, Draws
-from unmask.nets.dropout import drop
-from unmask.nets.fused import Lowered, embed_norm, served
-from unmask.nets.trunk import Norm, Positions, Trunk
+from unmask.nets.draws import PER_CALL_SEEDS, DropoutSeeds
+from unmask.nets.dropout import apply_dropout
+from unmask.nets.fused import FusableModule, embed_norm, kernel_supports
+from unmask.nets.trunk import Norm, Positions, TransformerConfig
 
 
-class Embed(Lowered):
+class Embeddings(FusableModule):
     """The sum of token, position, segment and task embeddings.
 
     `positions` is how many can be used: a table whose first position is not 0 has that many rows more (RoBERTa).
     """
 
-    adding: ClassVar[tuple[str, ...]] = ("project",)
+    biased_layers: ClassVar[tuple[str, ...]] = ("project",)
 
-    def __init__(self, trunk: Trunk, vocabulary: int, positions: int) -> None:
+    def __init__(self, config: TransformerConfig, vocab_size: int, max_positions: int) -> None:
         super().__init__()
-        width = trunk.token_width
-        self.dropout, self.first = trunk.dropout, trunk.first_position
-        self.token = nn.Embedding(vocabulary, width)
-        learned = trunk.positions is Positions.LEARNED
-        self.position = nn.Embedding(self.first + positions, width) if learned else Waves(width)
-        self.segment = nn.Embedding(trunk.segments, width) if trunk.segments else None
-        self.task = nn.Embedding(trunk.tasks, width) if trunk.tasks else None
-        self.norm = nn.LayerNorm(width, trunk.epsilon) if trunk.norm is Norm.POST else nn.Identity()
-        self.project = nn.Linear(width, trunk.width) if width != trunk.width else None
+        width = config.token_width
+        self.dropout, self.position_offset = config.dropout, config.position_offset
+        self.token = nn.Embedding(vocab_size, width)
+        learned = config.positions is Positions.LEARNED
+        self.position = (
+            nn.Embedding(self.position_offset + max_positions, width) if learned else SinusoidalPositions(width)
+        )
+        self.segment = nn.Embedding(config.num_segments, width) if config.num_segments else None
+        self.task = nn.Embedding(config.num_tasks, width) if config.num_tasks else None
+        self.norm = nn.LayerNorm(width, config.norm_eps) if config.norm is Norm.POST else nn.Identity()
+        self.project = nn.Linear(width, config.width) if width != config.width else None
 
     def forward(
-        self, ids_T: Tensor, position_T: Tensor, segment_T: Tensor, task: int = 0, draws: Draws = ONE_BY_ONE
+        self, ids_T: Tensor, position_T: Tensor, segment_T: Tensor, task: int = 0, seeds: DropoutSeeds = PER_CALL_SEEDS
     ) -> Tensor:
         """The first states."""
-        x_TE = self._sum(ids_T, position_T, segment_T, task, draws)
+        x_TE = self._sum(ids_T, position_T, segment_T, task, seeds)
         return x_TE if self.project is None else self.project(x_TE)
 
-    def asks(self) -> tuple[int, ...]:
+    def dropout_seed_counts(self) -> tuple[int, ...]:
         """How many random numbers it asks for, at most."""
         return (1,) if self.fused and self.training and self.dropout else ()
 
-    def _sum(self, ids_T: Tensor, position_T: Tensor, segment_T: Tensor, task: int, draws: Draws) -> Tensor:
+    def _sum(self, ids_T: Tensor, position_T: Tensor, segment_T: Tensor, task: int, draws: DropoutSeeds) -> Tensor:
         """What is known of each token, normed and dropped out."""
-        place_T = position_T + self.first if self.first else position_T
-        if self.fused and self._covered() and served(self.token.weight):
+        place_T = position_T + self.position_offset if self.position_offset else position_T
+        if self.fused and self._has_kernel() and kernel_supports(self.token.weight):
             tables = self.token, self.position, self.segment
             rate = self.dropout if self.training else 0.0
             return embed_norm((ids_T, place_T, segment_T), tables, self.norm, rate, draws)
@@ -64,20 +66,20 @@ class Embed(Lowered):
             x_TE = x_TE + (self.segment.weight[0] if alike else self.segment(segment_T))
         if self.task is not None:
             x_TE = x_TE + self.task.weight[task]
-        return drop(self.norm(x_TE), self.dropout, self.training)
+        return apply_dropout(self.norm(x_TE), self.dropout, self.training)
 
-    def _covered(self) -> bool:
+    def _has_kernel(self) -> bool:
         """Whether there is a kernel for these tables: learned positions, two segments at most, a norm after them."""
         few = self.task is None and (self.segment is None or self.segment.num_embeddings <= 2)
         return few and isinstance(self.position, nn.Embedding) and isinstance(self.norm, nn.LayerNorm)
 
     @property
-    def positions(self) -> int:
+    def max_positions(self) -> int:
         """The longest row that there is a place for; 0 where positions are not learned, and any row will do."""
-        return self.position.num_embeddings - self.first if isinstance(self.position, nn.Embedding) else 0
+        return self.position.num_embeddings - self.position_offset if isinstance(self.position, nn.Embedding) else 0
 
 
-class Waves(nn.Module):
+class SinusoidalPositions(nn.Module):
     """Sinusoidal positions: sines in the first half, cosines in the second; nothing to learn (Vaswani et al., 2017)."""
 
     def __init__(self, width: int) -> None:

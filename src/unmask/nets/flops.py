@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unmask.nets.trunk import Activation, Trunk
+from unmask.nets.trunk import Activation, TransformerConfig
 
 BACKWARD = 2
 """A backward pass costs two forward passes: each product has a gradient for either of its factors."""
@@ -22,69 +22,82 @@ STEP = 1 + BACKWARD
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class ForwardCost:
     """What a forward pass costs, by what it grows with."""
 
-    token: int = 0
+    per_token: int = 0
     """For each token."""
-    pair: int = 0
+    per_pair: int = 0
     """For each pair of tokens of which one looks at the other: the squares of the rows' lengths, summed."""
-    answer: int = 0
+    per_prediction: int = 0
     """For each answer that is given."""
-    look: int = 0
+    per_cross_pair: int = 0
     """For each pair of which the one that looks is asked for an answer."""
 
-    def __add__(self, other: Cost) -> Cost:
-        token, pair = self.token + other.token, self.pair + other.pair
-        return Cost(token, pair, self.answer + other.answer, self.look + other.look)
+    def __add__(self, other: ForwardCost) -> ForwardCost:
+        token, pair = self.per_token + other.per_token, self.per_pair + other.per_pair
+        return ForwardCost(
+            token, pair, self.per_prediction + other.per_prediction, self.per_cross_pair + other.per_cross_pair
+        )
 
-    def forward(self, tokens: float, pairs: float, answers: float = 0.0, looks: float = 0.0) -> float:
+    def forward(self, tokens: float, pairs: float, predictions: float = 0.0, cross_pairs: float = 0.0) -> float:
         """The cost of a forward pass."""
-        return self.token * tokens + self.pair * pairs + self.answer * answers + self.look * looks
+        return (
+            self.per_token * tokens
+            + self.per_pair * pairs
+            + self.per_prediction * predictions
+            + self.per_cross_pair * cross_pairs
+        )
 
 
-def product(inputs: int, outputs: int) -> int:
+def matmul_flops(inputs: int, outputs: int) -> int:
     """One row times a matrix."""
     return 2 * inputs * outputs
 
 
-def trunk_cost(trunk: Trunk) -> Cost:
+def encoder_cost(config: TransformerConfig) -> ForwardCost:
     """All blocks, and the projection of a narrow embedding. Sharing parameters saves no work."""
-    attend = product(trunk.width, 3 * trunk.width) + product(trunk.width, trunk.width)
-    project = product(trunk.token_width, trunk.width) if trunk.token_width != trunk.width else 0
-    return Cost(token=trunk.depth * (attend + _feed(trunk)) + project, pair=trunk.depth * _meet(trunk))
+    attend = matmul_flops(config.width, 3 * config.width) + matmul_flops(config.width, config.width)
+    project = matmul_flops(config.token_width, config.width) if config.token_width != config.width else 0
+    return ForwardCost(
+        per_token=config.depth * (attend + _ffn_flops(config)) + project, per_pair=config.depth * _pair_flops(config)
+    )
 
 
-def spared_cost(trunk: Trunk) -> Cost:
+def sparse_last_block_saving(config: TransformerConfig) -> ForwardCost:
     """To be added to a trunk whose last block is computed only where answers are given, but for keys and values.
 
     Budgets do without it: they compare networks, whoever computes them.
     """
-    queries = product(trunk.width, trunk.width)
-    late = queries + product(trunk.width, trunk.width) + _feed(trunk)
-    return Cost(token=-late, pair=-_meet(trunk), answer=late, look=_meet(trunk))
+    queries = matmul_flops(config.width, config.width)
+    late = queries + matmul_flops(config.width, config.width) + _ffn_flops(config)
+    return ForwardCost(
+        per_token=-late, per_pair=-_pair_flops(config), per_prediction=late, per_cross_pair=_pair_flops(config)
+    )
 
 
-def _meet(trunk: Trunk) -> int:
+def _pair_flops(trunk: TransformerConfig) -> int:
     """A pair of tokens meets twice, over the whole width: once for its score, once when values are summed."""
-    return 2 * product(1, trunk.width)
+    return 2 * matmul_flops(1, trunk.width)
 
 
-def _feed(trunk: Trunk) -> int:
-    gates = 2 if trunk.activation is Activation.GATED else 1
-    return product(trunk.width, gates * trunk.inner) + product(trunk.inner, trunk.width)
+def _ffn_flops(trunk: TransformerConfig) -> int:
+    gates = 2 if trunk.activation is Activation.GEGLU else 1
+    return matmul_flops(trunk.width, gates * trunk.ffn_width) + matmul_flops(trunk.ffn_width, trunk.width)
 
 
-def token_head_cost(trunk: Trunk, vocabulary: int) -> Cost:
+def lm_head_cost(config: TransformerConfig, vocab_size: int) -> ForwardCost:
     """One token said at one position: a layer, then the whole vocabulary."""
-    return Cost(answer=product(trunk.width, trunk.token_width) + product(trunk.token_width, vocabulary))
+    return ForwardCost(
+        per_prediction=matmul_flops(config.width, config.token_width) + matmul_flops(config.token_width, vocab_size)
+    )
 
 
-def row_head_cost(trunk: Trunk, classes: int) -> Cost:
+def row_head_cost(config: TransformerConfig, classes: int) -> ForwardCost:
     """One row judged by its first token: the pooler, then the classes."""
-    return Cost(answer=product(trunk.width, trunk.width) + product(trunk.width, classes))
+    return ForwardCost(per_prediction=matmul_flops(config.width, config.width) + matmul_flops(config.width, classes))
 
 
-def replaced_head_cost(trunk: Trunk) -> Cost:
+def discriminator_head_cost(config: TransformerConfig) -> ForwardCost:
     """One token judged: a layer, then one number."""
-    return Cost(answer=product(trunk.width, trunk.width) + product(trunk.width, 1))
+    return ForwardCost(per_prediction=matmul_flops(config.width, config.width) + matmul_flops(config.width, 1))

@@ -20,25 +20,25 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.draws import ONE_BY_ONE, Draws
-from unmask.nets.dropout import drop
+from unmask.nets.draws import PER_CALL_SEEDS, DropoutSeeds
+from unmask.nets.dropout import apply_dropout
 
-_STATES = frozenset({torch.bfloat16, torch.float16, torch.float32})
+_KERNEL_DTYPES = frozenset({torch.bfloat16, torch.float16, torch.float32})
 
 
-class Lowered(nn.Module):
+class FusableModule(nn.Module):
     """A part of a network that has kernels of its own; plain until it is told otherwise."""
 
     fused = False
-    adding: ClassVar[tuple[str, ...]] = ()
+    biased_layers: ClassVar[tuple[str, ...]] = ()
     """The names of linear layers whose product always adds the bias; that of others a kernel may add to it."""
 
-    def fuse(self, on: bool) -> None:
+    def set_fused(self, on: bool) -> None:
         """Take the kernels from now on, wherever a tensor can be served, or the plain code."""
         self.fused = on
 
 
-class Open(nn.Linear):
+class LinearDeferredBias(nn.Linear):
     """A linear layer that leaves its bias to whoever reads what comes out of it."""
 
     def forward(self, x_TD: Tensor) -> Tensor:
@@ -48,66 +48,66 @@ class Open(nn.Linear):
 
 def use_kernels(network: nn.Module, on: bool = True) -> None:
     """Let every part of a network take kernels where it has some, or let none do so."""
-    for part in [one for one in network.modules() if isinstance(one, Lowered)]:
-        part.fuse(on)
+    for part in [one for one in network.modules() if isinstance(one, FusableModule)]:
+        part.set_fused(on)
 
 
 @cache
-def kernels_there() -> bool:
+def triton_available() -> bool:
     """Whether Triton can be imported."""
     return find_spec("triton") is not None
 
 
 @cache
-def why_no_kernels(device: torch.device) -> str:
+def kernel_failure(device: torch.device) -> str:
     """Why a kernel cannot run on a device, though Triton is there: no compiler, say; empty where one did run."""
     x_TD = torch.ones(1, 16, device=device)
     try:
         with torch.no_grad():
-            add_norm(x_TD, x_TD, x_TD[0], nn.LayerNorm(16, device=device), 0.0).sum().item()
+            bias_dropout_residual_norm(x_TD, x_TD, x_TD[0], nn.LayerNorm(16, device=device), 0.0).sum().item()
     except Exception as error:  # whatever Triton, a compiler or a driver has to say
         return next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".")
     return ""
 
 
-def served(x: Tensor) -> bool:
+def kernel_supports(x: Tensor) -> bool:
     """Whether kernels can take this tensor: on a GPU, or anywhere while Triton interprets them."""
-    return x.dtype in _STATES and x.numel() > 0 and kernels_there() and (x.is_cuda or _interpreted())
+    return x.dtype in _KERNEL_DTYPES and x.numel() > 0 and triton_available() and (x.is_cuda or _interpreted())
 
 
-def states_type(x: Tensor) -> torch.dtype:
+def compute_dtype(x: Tensor) -> torch.dtype:
     """The type in which products are computed from a tensor: its own, or that of autocast."""
     kind = x.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
 
 
-def recast(layer: nn.Linear, kind: type[nn.Linear]) -> nn.Linear:
+def change_linear_class(layer: nn.Linear, linear_class: type[nn.Linear]) -> nn.Linear:
     """The same parameters in a linear layer of another kind."""
-    if type(layer) is kind:
+    if type(layer) is linear_class:
         return layer
-    made = kind(layer.in_features, layer.out_features, device="meta")
+    made = linear_class(layer.in_features, layer.out_features, device="meta")
     made.weight, made.bias = layer.weight, layer.bias
     return made.train(layer.training)
 
 
-def add_norm(
-    x_TD: Tensor, y_TD: Tensor, bias_D: Tensor, norm: nn.LayerNorm, rate: float, draws: Draws = ONE_BY_ONE
+def bias_dropout_residual_norm(
+    x_TD: Tensor, y_TD: Tensor, bias_D: Tensor, norm: nn.LayerNorm, rate: float, seeds: DropoutSeeds = PER_CALL_SEEDS
 ) -> Tensor:
     """norm(x + drop(y + bias)): the end of a post-norm branch. `y` is a product, and the states leave in its type."""
-    if not served(x_TD):
-        summed_TD: Tensor = norm(x_TD + drop(y_TD + bias_D, rate))
+    if not kernel_supports(x_TD):
+        summed_TD: Tensor = norm(x_TD + apply_dropout(y_TD + bias_D, rate))
         return summed_TD
-    from unmask.nets.fused_norm import AddNorm
+    from unmask.nets.fused_norm import BiasDropoutResidualNorm
 
-    made: tuple[Tensor, Tensor] = AddNorm.apply(  # type: ignore[no-untyped-call]
-        residual(x_TD), y_TD, bias_D, norm.weight, norm.bias, draw_seed(draws, y_TD, rate), rate, norm.eps
+    made: tuple[Tensor, Tensor] = BiasDropoutResidualNorm.apply(  # type: ignore[no-untyped-call]
+        residual_input(x_TD), y_TD, bias_D, norm.weight, norm.bias, next_seed(seeds, y_TD, rate), rate, norm.eps
     )
-    return twin(*made)
+    return split_residual(*made)
 
 
 def bias_gelu(y_TF: Tensor, bias_F: Tensor, tanh: bool) -> Tensor:
     """gelu(y + bias), exact or with its tanh."""
-    if not served(y_TF):
+    if not kernel_supports(y_TF):
         return F.gelu(y_TF + bias_F, approximate="tanh" if tanh else "none")
     from unmask.nets.fused_gelu import BiasGelu
 
@@ -120,20 +120,20 @@ def embed_norm(
     tables: tuple[nn.Module, nn.Module, nn.Module | None],
     norm: nn.Module,
     rate: float,
-    draws: Draws = ONE_BY_ONE,
+    seeds: DropoutSeeds = PER_CALL_SEEDS,
 ) -> Tensor:
     """drop(norm(token + position + segment)), for tables that are served: the beginning of a post-norm network."""
     from unmask.nets.fused_norm import EmbedNorm
 
     weights = [None if table is None else table.weight for table in tables]
-    seed = draw_seed(draws, ids[0], rate)
+    seed = next_seed(seeds, ids[0], rate)
     made: tuple[Tensor, Tensor] = EmbedNorm.apply(  # type: ignore[no-untyped-call]
         tuple(one.contiguous() for one in ids), seed, rate, norm.eps, *weights, norm.weight, norm.bias
     )
-    return twin(*made)
+    return split_residual(*made)
 
 
-def twin(x_TD: Tensor, again_TD: Tensor) -> Tensor:
+def split_residual(x_TD: Tensor, again_TD: Tensor) -> Tensor:
     """States that know themselves once more, for the residual sum alone.
 
     Whatever is read twice gets two gradients. As two results of one function they arrive apart, and the kernel that
@@ -144,15 +144,15 @@ def twin(x_TD: Tensor, again_TD: Tensor) -> Tensor:
     return x_TD
 
 
-def residual(x_TD: Tensor) -> Tensor:
+def residual_input(x_TD: Tensor) -> Tensor:
     """The states as the residual sum reads them."""
     found: Tensor = getattr(x_TD, "again", x_TD)
     return found
 
 
-def draw_seed(draws: Draws, beside: Tensor, rate: float) -> Tensor:
+def next_seed(seeds: DropoutSeeds, like: Tensor, rate: float) -> Tensor:
     """A seed for one dropout, where a tensor lies; without dropout there is none, only the place where one would be."""
-    return draws.take(1, beside) if rate else torch.empty(1, dtype=torch.int32, device=beside.device)
+    return seeds.take(1, like) if rate else torch.empty(1, dtype=torch.int32, device=like.device)
 
 
 @cache

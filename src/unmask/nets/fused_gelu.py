@@ -16,8 +16,8 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from unmask.nets.kernels_gelu import bias_gelu_backward, bias_gelu_forward
-from unmask.nets.kernels_sums import summed
-from unmask.nets.tiles import beside, by_columns, partial_sums
+from unmask.nets.kernels_sums import reduce_all
+from unmask.nets.tiles import device_of, grid_by_columns, partial_sums
 
 
 class BiasGelu(Function):
@@ -29,12 +29,12 @@ class BiasGelu(Function):
         y_TF = y_TF.contiguous()
         rows, width = y_TF.shape
         out_TF = torch.empty_like(y_TF)
-        tiles = by_columns(rows, width, y_TF.device)
+        tiles = grid_by_columns(rows, width, y_TF.device)
         ctx.constants = {
             **{"WIDTH": width, "TANH": tanh},
             **{"ROWS": tiles.rows, "BLOCK": tiles.block, "num_warps": tiles.warps},
         }
-        with beside(y_TF):
+        with device_of(y_TF):
             bias_gelu_forward[tiles.grid](y_TF, bias_F, out_TF, rows, **ctx.constants)
         ctx.save_for_backward(y_TF, bias_F)
         return out_TF
@@ -45,9 +45,9 @@ class BiasGelu(Function):
         """One pass, and a sum over programs."""
         y_TF, bias_F = ctx.saved_tensors
         rows, width = y_TF.shape
-        tiles = by_columns(rows, width, y_TF.device, per_core=7)
+        tiles = grid_by_columns(rows, width, y_TF.device, per_core=7)
         sums = partial_sums(y_TF, tiles, width)
         dy_TF = torch.empty_like(y_TF)
-        with beside(y_TF):
+        with device_of(y_TF):
             bias_gelu_backward[tiles.grid](grad_TF.contiguous(), y_TF, bias_F, dy_TF, sums, rows, **ctx.constants)
-        return dy_TF, summed(sums).to(bias_F.dtype), None
+        return dy_TF, reduce_all(sums).to(bias_F.dtype), None

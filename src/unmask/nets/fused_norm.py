@@ -15,14 +15,14 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from unmask.nets.fused import states_type
+from unmask.nets.fused import compute_dtype
 from unmask.nets.kernels_embed import embed_backward, embed_forward
 from unmask.nets.kernels_norm import add_norm_backward, add_norm_forward
-from unmask.nets.kernels_sums import summed
-from unmask.nets.tiles import beside, by_rows, by_warps, partial_sums
+from unmask.nets.kernels_sums import reduce_all
+from unmask.nets.tiles import device_of, grid_by_rows, grid_by_warps, partial_sums
 
 
-class AddNorm(Function):
+class BiasDropoutResidualNorm(Function):
     """norm(x + drop(y + bias)). Kept for the backward pass: x and y, which it sums again, and two numbers a row."""
 
     @staticmethod
@@ -43,8 +43,8 @@ class AddNorm(Function):
         out_TD = torch.empty_like(y_TD)
         # Two tensors, each beginning at a round address: Triton would make kernels anew for other ones.
         mean_T, rstd_T = (torch.empty(rows, dtype=torch.float32, device=y_TD.device) for _ in range(2))
-        tiles = by_warps(rows, width, y_TD.device)
-        with beside(y_TD):
+        tiles = grid_by_warps(rows, width, y_TD.device)
+        with device_of(y_TD):
             add_norm_forward[tiles.grid](
                 *(x_TD, y_TD, bias_D, gamma_D, beta_D, seed, out_TD, mean_T, rstd_T, rows, rate, epsilon),
                 **{"WIDTH": width, "DROPS": rate > 0},
@@ -64,19 +64,19 @@ class AddNorm(Function):
             return (None,) * 8
         grad_TD, again_TD, two = _in_order(grad_TD, again_TD)
         rows, width = y_TD.shape
-        tiles = by_warps(rows, width, y_TD.device, per_core=4)
+        tiles = grid_by_warps(rows, width, y_TD.device, per_core=4)
         sums = partial_sums(y_TD, tiles, 3, width)
         dx_TD = torch.empty_like(x_TD)
         # Without dropout both gradients are the same numbers; if also of the same type, they are written once.
         dy_TD = torch.empty_like(y_TD) if ctx.rate else dx_TD
-        with beside(y_TD):
+        with device_of(y_TD):
             add_norm_backward[tiles.grid](
                 *(grad_TD, again_TD, x_TD, y_TD, bias_D, gamma_D, seed, mean_T, rstd_T, dx_TD, dy_TD, sums),
                 *(rows, ctx.rate),
                 **{"WIDTH": width, "TWO": two, "DROPS": ctx.rate > 0},
                 **{"ROWS": tiles.rows, "BLOCK": tiles.block, "num_warps": tiles.warps, "STAGES": tiles.stages},
             )
-        dgamma_D, dbeta_D, dbias_D = summed(sums).to(gamma_D.dtype)
+        dgamma_D, dbeta_D, dbias_D = reduce_all(sums).to(gamma_D.dtype)
         return dx_TD, dy_TD.to(y_TD.dtype), dbias_D.to(bias_D.dtype), dgamma_D, dbeta_D, None, None, None
 
 
@@ -98,14 +98,14 @@ class EmbedNorm(Function):
     ) -> tuple[Tensor, Tensor]:
         """One pass. `ids`: of tokens, positions and segments."""
         rows, width = len(ids[0]), tokens_VD.shape[1]
-        out_TD = torch.empty(rows, width, dtype=states_type(tokens_VD), device=tokens_VD.device)
+        out_TD = torch.empty(rows, width, dtype=compute_dtype(tokens_VD), device=tokens_VD.device)
         segments = tokens_VD if segments_SD is None else segments_SD
-        tiles = by_rows(rows, width, tokens_VD.device)
+        tiles = grid_by_rows(rows, width, tokens_VD.device)
         ctx.constants = {
             **{"WIDTH": width, "SEGMENTS": 0 if segments_SD is None else len(segments_SD), "DROPS": rate > 0},
             **{"ROWS": tiles.rows, "BLOCK": tiles.block, "num_warps": tiles.warps},
         }
-        with beside(out_TD):
+        with device_of(out_TD):
             embed_forward[tiles.grid](
                 *(*ids, tokens_VD, positions_LD, segments, gamma_D, beta_D, seed, out_TD, rows, rate, epsilon),
                 **ctx.constants,
@@ -124,7 +124,7 @@ class EmbedNorm(Function):
             return (None,) * 9
         grad_TD, again_TD, two = _in_order(grad_TD, again_TD)
         rows, width = grad_TD.shape
-        tiles = by_rows(rows, width, grad_TD.device, per_core=3)
+        tiles = grid_by_rows(rows, width, grad_TD.device, per_core=3)
         sums = partial_sums(grad_TD, tiles, 4, width)
         adds = not torch.are_deterministic_algorithms_enabled()
         dtokens_VD, dpositions_LD = (
@@ -132,7 +132,7 @@ class EmbedNorm(Function):
         )
         dsum_TD = torch.empty(0 if adds else rows, width, dtype=torch.float32, device=grad_TD.device)
         rate, epsilon = ctx.numbers
-        with beside(grad_TD):
+        with device_of(grad_TD):
             embed_backward[tiles.grid](
                 *(grad_TD, again_TD, ids_T, position_T, segment_T, tokens_VD, positions_LD, segments_SD, gamma_D),
                 *(seed, dtokens_VD, dpositions_LD, dsum_TD, sums, rows, rate, epsilon),
@@ -143,7 +143,7 @@ class EmbedNorm(Function):
             add_up = torch.ops.aten.embedding_dense_backward
             dtokens_VD = add_up(dsum_TD, ids_T, len(tokens_VD), -1, False)
             dpositions_LD = add_up(dsum_TD, position_T, len(positions_LD), -1, False)
-        dgamma_D, dbeta_D, all_D, second_D = summed(sums)
+        dgamma_D, dbeta_D, all_D, second_D = reduce_all(sums)
         dsegments = {0: None, 1: all_D[None], 2: torch.stack([all_D - second_D, second_D])}
         return (
             *(None, None, None, None),

@@ -16,33 +16,33 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from unmask.nets.fused import Lowered, Open
+from unmask.nets.fused import FusableModule, LinearDeferredBias
 
 
-def with_halves(network: nn.Module, dtype: torch.dtype, *given: object) -> Any:  # noqa: ANN401
+def call_with_cast_weights(network: nn.Module, dtype: torch.dtype, *args: object) -> Any:  # noqa: ANN401
     """What a network says to what it is given, with the weights of its linear layers as numbers of this type."""
     weights = dict(_weights(network))
     moving = {name: weight for name, weight in weights.items() if weight.requires_grad}
     resting = {name: weight for name, weight in weights.items() if not weight.requires_grad}
     halves = dict(zip(resting, _cast(list(resting.values()), dtype), strict=True))
     if moving:
-        cast: tuple[Tensor, ...] = _Halves.apply(dtype, *moving.values())  # type: ignore[no-untyped-call]
+        cast: tuple[Tensor, ...] = _CastWeights.apply(dtype, *moving.values())  # type: ignore[no-untyped-call]
         halves |= dict(zip(moving, cast, strict=True))
     # A layer that blocks share is named once; tied, torch would put it back once for each of its names.
-    return functional_call(network, halves, given, tie_weights=False)
+    return functional_call(network, halves, args, tie_weights=False)
 
 
 def _weights(network: nn.Module) -> Iterator[tuple[str, Tensor]]:
     """What products read of linear layers in parts that have kernels of their own, by name."""
     for name, part in network.named_modules():
-        for child, layer in part.named_children() if isinstance(part, Lowered) else ():
+        for child, layer in part.named_children() if isinstance(part, FusableModule) else ():
             # What is more than these two may read its weight in a way of its own.
-            for what, tensor in layer.named_parameters() if type(layer) in (nn.Linear, Open) else ():
-                if tensor.dtype is torch.float32 and (what == "weight" or child in part.adding):
+            for what, tensor in layer.named_parameters() if type(layer) in (nn.Linear, LinearDeferredBias) else ():
+                if tensor.dtype is torch.float32 and (what == "weight" or child in part.biased_layers):
                     yield f"{name}.{child}.{what}".lstrip("."), tensor
 
 
-class _Halves(torch.autograd.Function):
+class _CastWeights(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, dtype: torch.dtype, *weights: Tensor) -> tuple[Tensor, ...]:  # noqa: ANN401
         ctx.set_materialize_grads(False)

@@ -14,60 +14,60 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.block import bend, bent
-from unmask.nets.fused import Lowered
-from unmask.nets.trunk import Activation, Trunk
+from unmask.nets.block import activate, linear_activation
+from unmask.nets.fused import FusableModule
+from unmask.nets.trunk import Activation, TransformerConfig
 
 
-class TokenHead(Lowered):
+class LMHead(FusableModule):
     """Logits over the vocabulary: a layer with activation and norm, then the token embedding itself, and a bias."""
 
-    def __init__(self, trunk: Trunk, token: nn.Embedding) -> None:
+    def __init__(self, config: TransformerConfig, token: nn.Embedding) -> None:
         super().__init__()
-        self.activation = Activation.GELU if trunk.activation is Activation.GATED else trunk.activation
-        self.dense = nn.Linear(trunk.width, trunk.token_width)
-        self.norm = nn.LayerNorm(trunk.token_width, trunk.epsilon)
+        self.activation = Activation.GELU if config.activation is Activation.GEGLU else config.activation
+        self.dense = nn.Linear(config.width, config.token_width)
+        self.norm = nn.LayerNorm(config.token_width, config.norm_eps)
         self.token = token
         self.bias = nn.Parameter(torch.zeros(token.num_embeddings))
 
     def forward(self, x_PD: Tensor) -> Tensor:
         """Logits for the given states."""
-        return F.linear(self.before(x_PD), self.token.weight, self.bias)
+        return F.linear(self.transform(x_PD), self.token.weight, self.bias)
 
-    def before(self, x_PD: Tensor) -> Tensor:
+    def transform(self, x_PD: Tensor) -> Tensor:
         """What the token embedding is multiplied with."""
-        x_PE: Tensor = self.norm(bent(self.dense, x_PD, self.activation, self.fused))
+        x_PE: Tensor = self.norm(linear_activation(self.dense, x_PD, self.activation, self.fused))
         return x_PE
 
 
-class ReplacedHead(Lowered):
+class DiscriminatorHead(FusableModule):
     """One number for each token: above 0 where it seems to have been replaced (Clark et al., 2020)."""
 
-    adding: ClassVar[tuple[str, ...]] = ("classify",)
+    biased_layers: ClassVar[tuple[str, ...]] = ("classify",)
 
-    def __init__(self, trunk: Trunk) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.activation = trunk.activation
-        self.dense = nn.Linear(trunk.width, trunk.width)
-        self.classify = nn.Linear(trunk.width, 1)
+        self.activation = config.activation
+        self.dense = nn.Linear(config.width, config.width)
+        self.classify = nn.Linear(config.width, 1)
 
     def forward(self, x_TD: Tensor) -> Tensor:
         """Logits for the given states."""
-        logits_T1: Tensor = self.classify(bent(self.dense, x_TD, self.activation, self.fused))
+        logits_T1: Tensor = self.classify(linear_activation(self.dense, x_TD, self.activation, self.fused))
         return logits_T1.squeeze(-1)
 
 
-class RowHead(nn.Module):
+class PoolerClassifier(nn.Module):
     """Classes for a row from its first token, through BERT's pooler; some of it may be dropped out before them."""
 
-    def __init__(self, trunk: Trunk, classes: int, dropout: float = 0.0) -> None:
+    def __init__(self, config: TransformerConfig, classes: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.dropout, self.activation = dropout, trunk.pooled
-        self.pool = nn.Linear(trunk.width, trunk.width)
-        self.classify = nn.Linear(trunk.width, classes)
+        self.dropout, self.activation = dropout, config.pooler_activation
+        self.pool = nn.Linear(config.width, config.width)
+        self.classify = nn.Linear(config.width, classes)
 
     def forward(self, first_BD: Tensor) -> Tensor:
         """Logits for each row."""
-        pooled_BD = F.dropout(bend(self.pool(first_BD), self.activation), self.dropout, self.training)
+        pooled_BD = F.dropout(activate(self.pool(first_BD), self.activation), self.dropout, self.training)
         logits_BC: Tensor = self.classify(pooled_BD)
         return logits_BC

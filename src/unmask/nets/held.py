@@ -6,7 +6,7 @@ What never happens here: a guess about heads. They hold what is asked for, a sma
 
 from __future__ import annotations
 
-from unmask.nets.trunk import Activation, Norm, Trunk
+from unmask.nets.trunk import Activation, Norm, TransformerConfig
 
 _WIDTHS = 8
 """In each block: queries, keys and values, what was heard, the product and the states after either branch."""
@@ -17,9 +17,9 @@ _PLAIN = 2.5
 """Without kernels of our own sums and norms are float32 and masks of dropout are kept: so many times as much."""
 
 
-def held_bytes(trunk: Trunk, fused: bool) -> int:
+def activation_bytes(config: TransformerConfig, fused: bool) -> int:
     """Bytes a token. `fused`: whether kernels of our own are taken where there are some (post-norm, no gate)."""
-    gated = trunk.activation is Activation.GATED
-    numbers = trunk.depth * (_WIDTHS * trunk.width + (_GATED if gated else _INNERS) * trunk.inner)
-    lean = fused and trunk.norm is Norm.POST and trunk.activation in (Activation.GELU, Activation.GELU_TANH)
+    gated = config.activation is Activation.GEGLU
+    numbers = config.depth * (_WIDTHS * config.width + (_GATED if gated else _INNERS) * config.ffn_width)
+    lean = fused and config.norm is Norm.POST and config.activation in (Activation.GELU, Activation.GELU_TANH)
     return int(_BYTES * numbers * (1 if lean else _PLAIN))

@@ -25,7 +25,7 @@ LOWEST = tl.constexpr(-1e30)
 
 
 @triton.jit
-def seen(query, key, length, reach, SIGHT: tl.constexpr):
+def attention_mask(query, key, length, reach, SIGHT: tl.constexpr):
     """Which keys of a sequence which queries see; both are places in it, of shapes that meet in a tile."""
     hit = key < length
     if SIGHT == "past":
@@ -36,7 +36,7 @@ def seen(query, key, length, reach, SIGHT: tl.constexpr):
 
 
 @triton.jit
-def of_queries(draws, origin, query, DROPS: tl.constexpr):
+def query_seeds(draws, origin, query, DROPS: tl.constexpr):
     """What was drawn for queries, if dropout asks. `origin` counts the tokens before the sequence, those of earlier
     heads too.
     """
@@ -44,20 +44,20 @@ def of_queries(draws, origin, query, DROPS: tl.constexpr):
 
 
 @triton.jit
-def of_keys(draws, ground, first, DROPS: tl.constexpr, N: tl.constexpr):
+def key_seeds(draws, ground, first, DROPS: tl.constexpr, N: tl.constexpr):
     """What was drawn for a tile of keys, behind what was drawn for all queries."""
     return tl.load((draws + ground + first) + tl.arange(0, N)) if DROPS else tl.zeros([N], tl.int32)
 
 
 @triton.jit
-def coins(one_M, other_N, rate):
+def dropout_mask(one_M, other_N, rate):
     """Which pairs dropout leaves in: by the product, modulo 2^32, of what was drawn for either (decision 0023)."""
     product_MN = one_M[:, None] * other_N[None, :]
     return product_MN.to(tl.uint32, bitcast=True) >= tl.cast(rate * 4294967296.0, tl.uint32)
 
 
 @triton.jit
-def left_in(weight, left, rate):
+def apply_dropout(weight, left, rate):
     """Weights that a coin left in. `rate * 0.0` is a zero that the compiler does not know; with one that it knows it
     would round first and choose among packed halves, at twice the instructions.
     """
@@ -65,14 +65,14 @@ def left_in(weight, left, rate):
 
 
 @triton.jit
-def rows(base, place, length, STRIDE: tl.constexpr, WIDTH: tl.constexpr):
+def load_rows(base, place, length, STRIDE: tl.constexpr, WIDTH: tl.constexpr):
     """One row of `WIDTH` numbers for each place in a sequence; zeros behind its end."""
     column = tl.arange(0, WIDTH)
     return tl.load(base + place[:, None] * STRIDE + column[None, :], mask=place[:, None] < length, other=0.0)
 
 
 @triton.jit
-def put(base, value, place, length, STRIDE: tl.constexpr, WIDTH: tl.constexpr):
+def store_rows(base, value, place, length, STRIDE: tl.constexpr, WIDTH: tl.constexpr):
     """The other way."""
     column = tl.arange(0, WIDTH)
     to = base + place[:, None] * STRIDE + column[None, :]
@@ -80,26 +80,26 @@ def put(base, value, place, length, STRIDE: tl.constexpr, WIDTH: tl.constexpr):
 
 
 @triton.jit
-def stretch(offsets, sequence):
+def sequence_bounds(offsets, sequence):
     """Where a sequence begins, and how long it is."""
     start = tl.load(offsets + sequence)
     return start, tl.load(offsets + sequence + 1) - start
 
 
 @triton.jit
-def task(offsets, tiles, HEADS: tl.constexpr):
+def program_tile(offsets, tiles, HEADS: tl.constexpr):
     """The tile, the head and the sequence of this program, where that begins and how long it is.
 
     Tiles of a head run side by side and share their reads.
     """
     number = tl.program_id(0)
     tile, head, sequence = number % tiles, number // tiles % HEADS, number // tiles // HEADS
-    start, length = stretch(offsets, sequence)
+    start, length = sequence_bounds(offsets, sequence)
     return tile, head, sequence, start, length
 
 
 @triton.jit
-def keys_seen(first, length, reach, SIGHT: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+def key_range(first, length, reach, SIGHT: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
     """Where the keys of a tile of queries begin, from where on some are hidden from some of them, and the end."""
     begin, hidden, end = 0, length // N * N, length
     if SIGHT == "past":
@@ -111,48 +111,50 @@ def keys_seen(first, length, reach, SIGHT: tl.constexpr, M: tl.constexpr, N: tl.
 
 
 @triton.jit
-def _heard(y_MK, sum_M, peak_M, q_MK, kv, at, query_M, length, reach, scale, one_M, other_N, rate,
+def _accumulate_output(y_MK, sum_M, peak_M, q_MK, kv, at, query_M, length, reach, scale, one_M, other_N, rate,
            HEADS: tl.constexpr, WIDTH: tl.constexpr, KEY: tl.constexpr, SIGHT: tl.constexpr, DROPS: tl.constexpr,
            HIDES: tl.constexpr, N: tl.constexpr):  # fmt: skip
     """What the queries heard so far, and what one more tile of keys says."""
     key_N = at + tl.arange(0, N)
-    k_NK = rows(kv, key_N, length, KEY, WIDTH)
-    v_NK = rows(kv + HEADS * WIDTH, key_N, length, KEY, WIDTH)
+    k_NK = load_rows(kv, key_N, length, KEY, WIDTH)
+    v_NK = load_rows(kv + HEADS * WIDTH, key_N, length, KEY, WIDTH)
     score_MN = tl.dot(q_MK, tl.trans(k_NK), input_precision="ieee")
     if HIDES:
-        score_MN = tl.where(seen(query_M[:, None], key_N[None, :], length, reach, SIGHT), score_MN, float("-inf"))
+        score_MN = tl.where(
+            attention_mask(query_M[:, None], key_N[None, :], length, reach, SIGHT), score_MN, float("-inf")
+        )
     higher_M = tl.maximum(peak_M, tl.max(score_MN, 1) * scale * LOG2E)
     weight_MN = tl.exp2(score_MN * (scale * LOG2E) - higher_M[:, None])
     shrink_M = tl.exp2(peak_M - higher_M)
     sum_M = sum_M * shrink_M + tl.sum(weight_MN, 1)
     if DROPS:
-        weight_MN = left_in(weight_MN, coins(one_M, other_N, rate), rate)
+        weight_MN = apply_dropout(weight_MN, dropout_mask(one_M, other_N, rate), rate)
     y_MK = tl.dot(weight_MN.to(v_NK.dtype), v_NK, y_MK * shrink_M[:, None], input_precision="ieee")
     return y_MK, sum_M, higher_M
 
 
 @triton.jit
-def _hear(first, q, kv, y, sums, draws, origin, ground, count, length, reach, scale, rate,
+def _forward_tile(first, q, kv, y, sums, draws, origin, ground, count, length, reach, scale, rate,
           HEADS: tl.constexpr, WIDTH: tl.constexpr, QUERY: tl.constexpr, KEY: tl.constexpr, SIGHT: tl.constexpr,
           DROPS: tl.constexpr, M: tl.constexpr, N: tl.constexpr):  # fmt: skip
     """What a tile of queries hears. What was drawn for keys is asked for a turn before it is needed, in registers."""
     query_M = first + tl.arange(0, M)
-    q_MK = rows(q, query_M, count, QUERY, WIDTH)
+    q_MK = load_rows(q, query_M, count, QUERY, WIDTH)
     y_MK = tl.zeros([M, WIDTH], tl.float32)
     sum_M, peak_M = tl.zeros([M], tl.float32), tl.full([M], LOWEST, tl.float32)
-    begin, hidden, end = keys_seen(first, length, reach, SIGHT, M, N)
-    one_M = of_queries(draws, origin, query_M, DROPS)
-    other_N = of_keys(draws, ground, begin, DROPS, N)
+    begin, hidden, end = key_range(first, length, reach, SIGHT, M, N)
+    one_M = query_seeds(draws, origin, query_M, DROPS)
+    other_N = key_seeds(draws, ground, begin, DROPS, N)
     for at in range(begin, hidden, N):
-        y_MK, sum_M, peak_M = _heard(y_MK, sum_M, peak_M, q_MK, kv, at, query_M, length, reach, scale, one_M, other_N,
+        y_MK, sum_M, peak_M = _accumulate_output(y_MK, sum_M, peak_M, q_MK, kv, at, query_M, length, reach, scale, one_M, other_N,
                                      rate, HEADS, WIDTH, KEY, SIGHT, DROPS, False, N)  # fmt: skip
-        other_N = of_keys(draws, ground, at + N, DROPS, N)
+        other_N = key_seeds(draws, ground, at + N, DROPS, N)
     for at in range(hidden, end, N):
-        y_MK, sum_M, peak_M = _heard(y_MK, sum_M, peak_M, q_MK, kv, at, query_M, length, reach, scale, one_M, other_N,
+        y_MK, sum_M, peak_M = _accumulate_output(y_MK, sum_M, peak_M, q_MK, kv, at, query_M, length, reach, scale, one_M, other_N,
                                      rate, HEADS, WIDTH, KEY, SIGHT, DROPS, True, N)  # fmt: skip
-        other_N = of_keys(draws, ground, at + N, DROPS, N)
+        other_N = key_seeds(draws, ground, at + N, DROPS, N)
     sum_M = tl.where(query_M < count, sum_M, 1.0)  # nothing is near what stands behind the end
-    put(y, y_MK / (sum_M * (1.0 - rate))[:, None], query_M, count, HEADS * WIDTH, WIDTH)
+    store_rows(y, y_MK / (sum_M * (1.0 - rate))[:, None], query_M, count, HEADS * WIDTH, WIDTH)
     tl.store(sums + origin + query_M, peak_M + tl.log2(sum_M), mask=query_M < count)
 
 
@@ -162,8 +164,8 @@ def forward(q, kv, asks, offsets, draws, y, sums, total, longest, reach, scale, 
             SIGHT: tl.constexpr, DROPS: tl.constexpr, M: tl.constexpr, N: tl.constexpr):  # fmt: skip
     """What the queries of a sequence hear, tile by tile."""
     tiles = tl.cdiv(longest, M)
-    tile, head, sequence, asked, count = task(asks, tiles, HEADS)
-    start, length = stretch(offsets, sequence)
+    tile, head, sequence, asked, count = program_tile(asks, tiles, HEADS)
+    start, length = sequence_bounds(offsets, sequence)
     if tile * M >= count:
         return
     origin, ground = head * total + asked, HEADS * total + start
@@ -171,8 +173,8 @@ def forward(q, kv, asks, offsets, draws, y, sums, total, longest, reach, scale, 
     y = y + asked.to(tl.int64) * (HEADS * WIDTH) + head * WIDTH
     if SOME:
         for first in range(tile * M, count, tiles * M):
-            _hear(first, q, kv, y, sums, draws, origin, ground, count, length, reach, scale, rate,
+            _forward_tile(first, q, kv, y, sums, draws, origin, ground, count, length, reach, scale, rate,
                   HEADS, WIDTH, QUERY, KEY, SIGHT, DROPS, M, N)  # fmt: skip
     else:
-        _hear(tile * M, q, kv, y, sums, draws, origin, ground, count, length, reach, scale, rate,
+        _forward_tile(tile * M, q, kv, y, sums, draws, origin, ground, count, length, reach, scale, rate,
               HEADS, WIDTH, QUERY, KEY, SIGHT, DROPS, M, N)  # fmt: skip

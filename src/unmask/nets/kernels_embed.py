@@ -13,8 +13,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from unmask.nets.kernels_norm import dropped, standardised, through_norm
-from unmask.nets.kernels_sums import no_sums, with_block
+from unmask.nets.kernels_norm import apply_dropout, norm_backward, normalize
+from unmask.nets.kernels_sums import accumulate, zero_partials
 
 
 @triton.jit(do_not_specialize=["rows"])
@@ -36,10 +36,10 @@ def embed_forward(
         if SEGMENTS > 0:
             segment_RD = _segments(segment_ptr, row_R, row_R < rows, at_D, WIDTH, SEGMENTS)
             sum_RD += _read(segments_ptr, segment_RD, seen_RD)
-        hat_RD, _mean_R, _rstd_R = standardised(sum_RD, seen_RD, epsilon, WIDTH)
+        hat_RD, _mean_R, _rstd_R = normalize(sum_RD, seen_RD, epsilon, WIDTH)
         out_RD = hat_RD * gamma_D[None, :] + beta_D[None, :]
         if DROPS:
-            out_RD = dropped(out_RD, tl.load(seed_ptr), row_R[:, None] * WIDTH + at_D[None, :], rate)
+            out_RD = apply_dropout(out_RD, tl.load(seed_ptr), row_R[:, None] * WIDTH + at_D[None, :], rate)
         tl.store(out_ptr + row_R.to(tl.int64)[:, None] * WIDTH + at_D[None, :], out_RD, mask=seen_RD)
 
 
@@ -54,10 +54,10 @@ def embed_backward(
     at_D = tl.arange(0, BLOCK)
     inside_D = at_D < WIDTH
     gamma_D = tl.load(gamma_ptr + at_D, mask=inside_D, other=0.0).to(tl.float32)
-    dgamma_D = no_sums(ROWS, BLOCK)
-    dbeta_D = no_sums(ROWS, BLOCK)
-    all_D = no_sums(ROWS, BLOCK)
-    second_D = no_sums(ROWS, BLOCK)
+    dgamma_D = zero_partials(ROWS, BLOCK)
+    dbeta_D = zero_partials(ROWS, BLOCK)
+    all_D = zero_partials(ROWS, BLOCK)
+    second_D = zero_partials(ROWS, BLOCK)
     for start in range(tl.program_id(0) * ROWS, rows, tl.num_programs(0) * ROWS):
         row_R = start + tl.arange(0, ROWS)
         at_RD = row_R.to(tl.int64)[:, None] * WIDTH + at_D[None, :]
@@ -66,25 +66,25 @@ def embed_backward(
         if TWO:
             grad_RD += tl.load(again_ptr + at_RD, mask=seen_RD, other=0.0).to(tl.float32)
         if DROPS:
-            grad_RD = dropped(grad_RD, tl.load(seed_ptr), row_R[:, None] * WIDTH + at_D[None, :], rate)
+            grad_RD = apply_dropout(grad_RD, tl.load(seed_ptr), row_R[:, None] * WIDTH + at_D[None, :], rate)
         token_RD, position_RD = _places(ids_ptr, position_ptr, row_R, row_R < rows, at_D, WIDTH)
         sum_RD = _read(tokens_ptr, token_RD, seen_RD) + _read(positions_ptr, position_RD, seen_RD)
         if SEGMENTS > 0:
             segment_RD = _segments(segment_ptr, row_R, row_R < rows, at_D, WIDTH, SEGMENTS)
             sum_RD += _read(segments_ptr, segment_RD, seen_RD)
-        hat_RD, _mean_R, rstd_R = standardised(sum_RD, seen_RD, epsilon, WIDTH)
-        dgamma_D = with_block(dgamma_D, grad_RD * hat_RD)
-        dbeta_D = with_block(dbeta_D, grad_RD)
-        dsum_RD = through_norm(grad_RD * gamma_D[None, :], hat_RD, rstd_R, seen_RD, WIDTH)
+        hat_RD, _mean_R, rstd_R = normalize(sum_RD, seen_RD, epsilon, WIDTH)
+        dgamma_D = accumulate(dgamma_D, grad_RD * hat_RD)
+        dbeta_D = accumulate(dbeta_D, grad_RD)
+        dsum_RD = norm_backward(grad_RD * gamma_D[None, :], hat_RD, rstd_R, seen_RD, WIDTH)
         if ADDS:
             tl.atomic_add(dtokens_ptr + token_RD, dsum_RD, mask=seen_RD, sem="relaxed")
             tl.atomic_add(dpositions_ptr + position_RD, dsum_RD, mask=seen_RD, sem="relaxed")
         else:
             tl.store(dsum_ptr + at_RD, dsum_RD, mask=seen_RD)
-        all_D = with_block(all_D, dsum_RD)
+        all_D = accumulate(all_D, dsum_RD)
         if SEGMENTS > 1:
             is_second_R = tl.load(segment_ptr + row_R, mask=row_R < rows, other=0) == 1
-            second_D = with_block(second_D, tl.where(is_second_R[:, None], dsum_RD, 0.0))
+            second_D = accumulate(second_D, tl.where(is_second_R[:, None], dsum_RD, 0.0))
     mine_ptr = sums_ptr + tl.program_id(0) * 4 * WIDTH + at_D
     tl.store(mine_ptr, tl.sum(dgamma_D, 0), mask=inside_D)
     tl.store(mine_ptr + WIDTH, tl.sum(dbeta_D, 0), mask=inside_D)

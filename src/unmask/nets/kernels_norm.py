@@ -14,8 +14,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from unmask.nets.kernels_random import kept
-from unmask.nets.kernels_sums import no_sums, with_block
+from unmask.nets.kernels_random import keep_mask
+from unmask.nets.kernels_sums import accumulate, zero_partials
 
 
 @triton.jit(do_not_specialize=["rows"])
@@ -35,9 +35,9 @@ def add_norm_forward(
         seen_RD = (row_R < rows)[:, None] & inside_D[None, :]
         y_RD = tl.load(y_ptr + at_RD, mask=seen_RD, other=0.0).to(tl.float32) + bias_D[None, :]
         if DROPS:
-            y_RD = dropped(y_RD, tl.load(seed_ptr), row_R[:, None] * WIDTH + at_D[None, :], rate)
+            y_RD = apply_dropout(y_RD, tl.load(seed_ptr), row_R[:, None] * WIDTH + at_D[None, :], rate)
         sum_RD = tl.load(x_ptr + at_RD, mask=seen_RD, other=0.0).to(tl.float32) + y_RD
-        hat_RD, mean_R, rstd_R = standardised(sum_RD, seen_RD, epsilon, WIDTH)
+        hat_RD, mean_R, rstd_R = normalize(sum_RD, seen_RD, epsilon, WIDTH)
         tl.store(out_ptr + at_RD, hat_RD * gamma_D[None, :] + beta_D[None, :], mask=seen_RD)
         tl.store(mean_ptr + row_R, mean_R, mask=row_R < rows)
         tl.store(rstd_ptr + row_R, rstd_R, mask=row_R < rows)
@@ -55,9 +55,9 @@ def add_norm_backward(
     inside_D = at_D < WIDTH
     bias_D = tl.load(bias_ptr + at_D, mask=inside_D, other=0.0).to(tl.float32)
     gamma_D = tl.load(gamma_ptr + at_D, mask=inside_D, other=0.0).to(tl.float32)
-    dgamma_D = no_sums(ROWS, BLOCK)
-    dbeta_D = no_sums(ROWS, BLOCK)
-    dbias_D = no_sums(ROWS, BLOCK)
+    dgamma_D = zero_partials(ROWS, BLOCK)
+    dbeta_D = zero_partials(ROWS, BLOCK)
+    dbias_D = zero_partials(ROWS, BLOCK)
     for start in tl.range(tl.program_id(0) * ROWS, rows, tl.num_programs(0) * ROWS, num_stages=STAGES):
         row_R = start + tl.arange(0, ROWS)
         at_RD = row_R.to(tl.int64)[:, None] * WIDTH + at_D[None, :]
@@ -67,20 +67,20 @@ def add_norm_backward(
             grad_RD += tl.load(again_ptr + at_RD, mask=seen_RD, other=0.0).to(tl.float32)
         y_RD = tl.load(y_ptr + at_RD, mask=seen_RD, other=0.0).to(tl.float32) + bias_D[None, :]
         if DROPS:
-            left_RD = kept(tl.load(seed_ptr), row_R[:, None] * WIDTH + at_D[None, :], rate)
+            left_RD = keep_mask(tl.load(seed_ptr), row_R[:, None] * WIDTH + at_D[None, :], rate)
             y_RD = tl.where(left_RD, y_RD * (1.0 / (1.0 - rate)), 0.0)
         sum_RD = tl.load(x_ptr + at_RD, mask=seen_RD, other=0.0).to(tl.float32) + y_RD
         mean_R = tl.load(mean_ptr + row_R, mask=row_R < rows, other=0.0)
         rstd_R = tl.load(rstd_ptr + row_R, mask=row_R < rows, other=0.0)
         hat_RD = tl.where(seen_RD, (sum_RD - mean_R[:, None]) * rstd_R[:, None], 0.0)
-        dgamma_D = with_block(dgamma_D, grad_RD * hat_RD)
-        dbeta_D = with_block(dbeta_D, grad_RD)
-        dsum_RD = through_norm(grad_RD * gamma_D[None, :], hat_RD, rstd_R, seen_RD, WIDTH)
+        dgamma_D = accumulate(dgamma_D, grad_RD * hat_RD)
+        dbeta_D = accumulate(dbeta_D, grad_RD)
+        dsum_RD = norm_backward(grad_RD * gamma_D[None, :], hat_RD, rstd_R, seen_RD, WIDTH)
         tl.store(dx_ptr + at_RD, dsum_RD, mask=seen_RD)
         if DROPS:
             dsum_RD = tl.where(left_RD, dsum_RD * (1.0 / (1.0 - rate)), 0.0)
             tl.store(dy_ptr + at_RD, dsum_RD, mask=seen_RD)
-        dbias_D = with_block(dbias_D, dsum_RD)
+        dbias_D = accumulate(dbias_D, dsum_RD)
     mine_ptr = sums_ptr + tl.program_id(0) * 3 * WIDTH + at_D
     tl.store(mine_ptr, tl.sum(dgamma_D, 0), mask=inside_D)
     tl.store(mine_ptr + WIDTH, tl.sum(dbeta_D, 0), mask=inside_D)
@@ -88,13 +88,13 @@ def add_norm_backward(
 
 
 @triton.jit
-def dropped(x, seed, place, rate):
+def apply_dropout(x, seed, place, rate):
     """Dropout: what is kept is scaled up. Its own gradient, too."""
-    return tl.where(kept(seed, place, rate), x * (1.0 / (1.0 - rate)), 0.0)
+    return tl.where(keep_mask(seed, place, rate), x * (1.0 / (1.0 - rate)), 0.0)
 
 
 @triton.jit
-def standardised(x_RD, seen_RD, epsilon, WIDTH: tl.constexpr):
+def normalize(x_RD, seen_RD, epsilon, WIDTH: tl.constexpr):
     """Rows of mean 0 and variance 1; also the mean, and one over the deviation."""
     mean_R = tl.sum(x_RD, 1) / WIDTH
     apart_RD = tl.where(seen_RD, x_RD - mean_R[:, None], 0.0)
@@ -103,7 +103,7 @@ def standardised(x_RD, seen_RD, epsilon, WIDTH: tl.constexpr):
 
 
 @triton.jit
-def through_norm(dhat_RD, hat_RD, rstd_R, seen_RD, WIDTH: tl.constexpr):
+def norm_backward(dhat_RD, hat_RD, rstd_R, seen_RD, WIDTH: tl.constexpr):
     """The gradient of what was standardised, from the gradient of what came out of it."""
     along_R = tl.sum(dhat_RD * hat_RD, 1) / WIDTH
     mean_R = tl.sum(dhat_RD, 1) / WIDTH

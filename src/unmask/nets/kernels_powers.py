@@ -15,13 +15,13 @@ LOG2E = tl.constexpr(1.4426950408889634)
 
 
 @triton.jit
-def e_to(x):
+def fast_exp(x):
     """The power of e."""
     return tl.exp2(x * LOG2E)
 
 
 @triton.jit
-def one_over(x):
+def fast_reciprocal(x):
     """The quotient of 1 and a positive number, by its root."""
     root = tl.rsqrt(x)
     return root * root

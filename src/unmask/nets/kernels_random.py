@@ -7,7 +7,7 @@ import triton.language as tl
 
 
 @triton.jit
-def kept(seed, place, rate):  # type: ignore[no-untyped-def]
+def keep_mask(seed, place, rate):  # type: ignore[no-untyped-def]
     """Whether a place keeps its value. `place` is a block of int32 numbers, `rate` the share that is left out.
 
     Two rounds of multiply and shift (the finaliser of MurmurHash3) are enough for a coin and cost a third of Philox.

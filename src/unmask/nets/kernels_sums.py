@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from unmask.nets.tiles import beside
+from unmask.nets.tiles import device_of
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
@@ -23,14 +23,14 @@ parts as there are usually, because a program that goes on to the next ones wait
 
 
 @triton.jit
-def no_sums(ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def zero_partials(ROWS: tl.constexpr, BLOCK: tl.constexpr):
     """Sums of nothing yet."""
     HIGH: tl.constexpr = ROWS if BLOCK < 1024 else 1
     return tl.zeros([HIGH, BLOCK], tl.float32)
 
 
 @triton.jit
-def with_block(sums, x_RD):
+def accumulate(sums, x_RD):
     """The sums with one more block."""
     if sums.shape[0] == x_RD.shape[0]:
         sums += x_RD
@@ -40,7 +40,7 @@ def with_block(sums, x_RD):
 
 
 @triton.jit(do_not_specialize=["parts"])
-def add_up(parts_ptr, out_ptr, parts, width, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def reduce_partials(parts_ptr, out_ptr, parts, width, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     """Sums over parts; a program has some columns of all of them."""
     at_D = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     sums_RD = tl.zeros([ROWS, BLOCK], tl.float32)
@@ -51,10 +51,10 @@ def add_up(parts_ptr, out_ptr, parts, width, ROWS: tl.constexpr, BLOCK: tl.const
     tl.store(out_ptr + at_D, tl.sum(sums_RD, 0), mask=at_D < width)
 
 
-def summed(parts: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+def reduce_all(parts: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     """What all programs left behind, added up. torch takes 14 us for so few and so short rows on an H200."""
     out = torch.empty(parts.shape[1:], dtype=dtype, device=parts.device)
-    with beside(parts):
+    with device_of(parts):
         grid = (triton.cdiv(out.numel(), COLUMNS),)
-        add_up[grid](parts, out, len(parts), out.numel(), ROWS=PARTS, BLOCK=COLUMNS, num_warps=WARPS)
+        reduce_partials[grid](parts, out, len(parts), out.numel(), ROWS=PARTS, BLOCK=COLUMNS, num_warps=WARPS)
     return out

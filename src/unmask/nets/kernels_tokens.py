@@ -14,8 +14,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from unmask.nets.kernels_powers import e_to
-from unmask.nets.kernels_sums import no_sums, with_block
+from unmask.nets.kernels_powers import fast_exp
+from unmask.nets.kernels_sums import accumulate, zero_partials
 
 LANE = tl.constexpr(8)
 """Logits that one thread loads at once. A running softmax for each lane needs no word from other threads until the
@@ -24,7 +24,7 @@ end of a row; one for all of them would wait for the slowest at every block.
 
 
 @triton.jit
-def entropy_forward(
+def cross_entropy_forward(
     logits_ptr, answers_ptr, loss_ptr, right_ptr, whole_ptr,
     VOCABULARY: tl.constexpr, STRIDE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -34,14 +34,14 @@ def entropy_forward(
     answer = tl.load(answers_ptr + row)
     asked = answer >= 0
     wanted = tl.load(row_ptr + answer, mask=asked, other=0.0).to(tl.float32)
-    top_L, sum_L = _nothing(BLOCK)
+    top_L, sum_L = _empty_lanes(BLOCK)
     beaten_L = tl.zeros([BLOCK // LANE], tl.int32)
     for start in range(0, VOCABULARY, BLOCK):
         at_LW = _lanes(start, BLOCK)
-        x_LW = _held(row_ptr, at_LW, VOCABULARY, STRIDE)
-        top_L, sum_L = _summed(top_L, sum_L, x_LW)
+        x_LW = _load_logits(row_ptr, at_LW, VOCABULARY, STRIDE)
+        top_L, sum_L = _update_lanes(top_L, sum_L, x_LW)
         beaten_L |= tl.max(((x_LW > wanted) | ((x_LW == wanted) & (at_LW < answer))).to(tl.int32), 1)
-    top, total = _together(top_L, sum_L)
+    top, total = _reduce_lanes(top_L, sum_L)
     whole = top + tl.log(total)
     tl.store(whole_ptr + row, whole)
     tl.store(loss_ptr + row, tl.where(asked, whole - wanted, 0.0))
@@ -49,14 +49,14 @@ def entropy_forward(
 
 
 @triton.jit(do_not_specialize=["rows"])
-def entropy_backward(
+def cross_entropy_backward(
     logits_ptr, answers_ptr, whole_ptr, scale_ptr, sums_ptr, rows,
     VOCABULARY: tl.constexpr, STRIDE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The gradient of the sum of all losses times a scale, over the logits; sums of its columns, for a bias."""
     at_V = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     scale = tl.load(scale_ptr).to(tl.float32)
-    sums = no_sums(ROWS, BLOCK)
+    sums = zero_partials(ROWS, BLOCK)
     for start in range(tl.program_id(0) * ROWS, rows, tl.num_programs(0) * ROWS):
         row_R = start + tl.arange(0, ROWS)
         at_RV = row_R.to(tl.int64)[:, None] * STRIDE + at_V[None, :]
@@ -64,16 +64,16 @@ def entropy_backward(
         whole_R = tl.load(whole_ptr + row_R, mask=row_R < rows, other=0.0)
         held_RV = (row_R < rows)[:, None] & (at_V < STRIDE)[None, :]
         x_RV = tl.load(logits_ptr + at_RV, mask=held_RV, other=0.0).to(tl.float32)
-        chance_RV = tl.where((at_V < VOCABULARY)[None, :], e_to(x_RV - whole_R[:, None]), 0.0)
+        chance_RV = tl.where((at_V < VOCABULARY)[None, :], fast_exp(x_RV - whole_R[:, None]), 0.0)
         off_RV = tl.where(at_V[None, :] == answer_R[:, None], chance_RV - 1.0, chance_RV)
         grad_RV = tl.where((answer_R >= 0)[:, None], off_RV * scale, 0.0)
         tl.store(logits_ptr + at_RV, grad_RV, mask=held_RV)
-        sums = with_block(sums, grad_RV)
+        sums = accumulate(sums, grad_RV)
     tl.store(sums_ptr + tl.program_id(0) * VOCABULARY + at_V, tl.sum(sums, 0), mask=at_V < VOCABULARY)
 
 
 @triton.jit
-def draw_tokens(
+def sample_tokens_kernel(
     logits_ptr, chance_ptr, drawn_ptr,
     VOCABULARY: tl.constexpr, STRIDE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -81,18 +81,18 @@ def draw_tokens(
     row = tl.program_id(0)
     row_ptr = logits_ptr + row.to(tl.int64) * STRIDE
     chance = tl.load(chance_ptr + row).to(tl.float32)
-    top_L, sum_L = _nothing(BLOCK)
+    top_L, sum_L = _empty_lanes(BLOCK)
     for start in range(0, VOCABULARY, BLOCK):
-        x_LW = _held(row_ptr, _lanes(start, BLOCK), VOCABULARY, STRIDE)
-        top_L, sum_L = _summed(top_L, sum_L, x_LW)
-    top, total = _together(top_L, sum_L)
+        x_LW = _load_logits(row_ptr, _lanes(start, BLOCK), VOCABULARY, STRIDE)
+        top_L, sum_L = _update_lanes(top_L, sum_L, x_LW)
+    top, total = _reduce_lanes(top_L, sum_L)
     reached = chance * total
     passed = chance * 0.0
     before_V = tl.zeros([BLOCK], tl.int32)
     for start in range(0, VOCABULARY, BLOCK):
         at_V = start + tl.arange(0, BLOCK)
-        x_V = _held(row_ptr, at_V, VOCABULARY, STRIDE)
-        part_V = e_to(x_V - top)
+        x_V = _load_logits(row_ptr, at_V, VOCABULARY, STRIDE)
+        part_V = fast_exp(x_V - top)
         before_V += ((passed + tl.cumsum(part_V, 0) <= reached) & (at_V < VOCABULARY)).to(tl.int32)
         passed += tl.sum(part_V, 0)
     # Two sums in another order may end a little apart; no draw falls behind the last word.
@@ -100,7 +100,7 @@ def draw_tokens(
 
 
 @triton.jit
-def _nothing(BLOCK: tl.constexpr):
+def _empty_lanes(BLOCK: tl.constexpr):
     """A running softmax of nothing, for each lane: below every logit, yet a number, so that two of them differ by 0."""
     return tl.full([BLOCK // LANE], -1e30, tl.float32), tl.zeros([BLOCK // LANE], tl.float32)
 
@@ -112,21 +112,21 @@ def _lanes(start, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _summed(top_L, sum_L, x_LW):
+def _update_lanes(top_L, sum_L, x_LW):
     """The highest logit of each lane so far and the sum of its running softmax, with one more part of the row."""
     higher_L = tl.maximum(top_L, tl.max(x_LW, 1))
-    return higher_L, sum_L * e_to(top_L - higher_L) + tl.sum(e_to(x_LW - higher_L[:, None]), 1)
+    return higher_L, sum_L * fast_exp(top_L - higher_L) + tl.sum(fast_exp(x_LW - higher_L[:, None]), 1)
 
 
 @triton.jit
-def _together(top_L, sum_L):
+def _reduce_lanes(top_L, sum_L):
     """The highest logit of a row, and the sum of its softmax."""
     top = tl.max(top_L, 0)
-    return top, tl.sum(sum_L * e_to(top_L - top), 0)
+    return top, tl.sum(sum_L * fast_exp(top_L - top), 0)
 
 
 @triton.jit
-def _held(row_ptr, at, VOCABULARY: tl.constexpr, STRIDE: tl.constexpr):
+def _load_logits(row_ptr, at, VOCABULARY: tl.constexpr, STRIDE: tl.constexpr):
     """A part of a row; behind the vocabulary nothing is likely at all."""
     x = tl.load(row_ptr + at, mask=at < STRIDE, other=0.0).to(tl.float32)
     return tl.where(at < VOCABULARY, x, -float("inf"))

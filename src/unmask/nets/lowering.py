@@ -10,18 +10,18 @@ from enum import StrEnum
 import torch
 from torch import Tensor
 
-from unmask.nets.fused import served
-from unmask.nets.layout import Sight
+from unmask.nets.fused import kernel_supports
+from unmask.nets.layout import MaskKind
 
 
-class Lowering(StrEnum):
+class AttentionBackend(StrEnum):
     """The ways in which attention can be computed; all give the same result."""
 
     AUTO = "auto"
     """The one that `chosen` holds to be the fastest."""
-    DENSE = "dense"
+    REFERENCE = "dense"
     """Scores, softmax and sum written out: the reference."""
-    EACH = "each"
+    LOOP = "each"
     """The same written out for one sequence after another: no padding, no mask, and the scores stay in the cache. Under
     a NEAR sight in blocks of queries, each against the keys within its reach alone (`near.py`)."""
     SDPA = "sdpa"
@@ -30,50 +30,56 @@ class Lowering(StrEnum):
     """FlexAttention with a document mask over the flat batch."""
     VARLEN = "varlen"
     """Variable-length flash attention over the flat batch, CUDA only; it has no dropout."""
-    KERNEL = "kernel"
+    TRITON = "kernel"
     """The same in kernels of our own, with dropout (`kernels_attention.py`)."""
 
 
-WIDTHS = frozenset({16, 32, 64, 128})
+KERNEL_HEAD_DIMS = frozenset({16, 32, 64, 128})
 """Heads that our own kernels can read."""
-HALVES = (torch.bfloat16, torch.float16)
+HALF_DTYPES = (torch.bfloat16, torch.float16)
 """Numbers in which attention is fast on a GPU."""
 
 
-def chosen(wish: Lowering, states: Tensor, dropout: float, sight: Sight = Sight.FULL, fused: bool = False) -> Lowering:
+def select_backend(
+    requested: AttentionBackend,
+    states: Tensor,
+    dropout: float,
+    mask_kind: MaskKind = MaskKind.FULL,
+    fused: bool = False,
+) -> AttentionBackend:
     """The lowering that is taken for these states: the one that is wished for where it can be had, else SDPA.
 
     `fused`: whether AUTO may stand for kernels of our own.
     """
-    match wish:
-        case Lowering.AUTO:
-            return _fastest(states, dropout, sight, fused and not torch.compiler.is_compiling())
-        case Lowering.VARLEN:
-            return Lowering.SDPA if sight is Sight.PREFIX else wish
-        case Lowering.KERNEL:
-            return wish if _ours(states, sight) else Lowering.SDPA
-    return wish
+    match requested:
+        case AttentionBackend.AUTO:
+            return _fastest(states, dropout, mask_kind, fused and not torch.compiler.is_compiling())
+        case AttentionBackend.VARLEN:
+            return AttentionBackend.SDPA if mask_kind is MaskKind.PREFIX_LM else requested
+        case AttentionBackend.TRITON:
+            return requested if _kernel_supports(states, mask_kind) else AttentionBackend.SDPA
+    return requested
 
 
-def _fastest(states: Tensor, dropout: float, sight: Sight, fused: bool) -> Lowering:
+def _fastest(states: Tensor, dropout: float, sight: MaskKind, fused: bool) -> AttentionBackend:
     """What AUTO stands for. On a GPU in half precision KERNEL, else VARLEN without dropout; neither can say PREFIX.
 
     With dropout EACH on a CPU, where SDPA has no kernel for it and would write everything out as well, with padding.
     Under a NEAR sight EACH wherever those cannot be taken: a grid would cost the square of the length.
     """
-    if states.is_cuda and states.dtype in HALVES and sight is not Sight.PREFIX:
-        if fused and _ours(states, sight):
-            return Lowering.KERNEL
+    if states.is_cuda and states.dtype in HALF_DTYPES and sight is not MaskKind.PREFIX_LM:
+        if fused and _kernel_supports(states, sight):
+            return AttentionBackend.TRITON
         if not dropout and states.shape[-1] % 8 == 0:  # what flash can read
-            return Lowering.VARLEN
-    if sight is Sight.NEAR:
-        return Lowering.EACH
+            return AttentionBackend.VARLEN
+    if sight is MaskKind.SLIDING_WINDOW:
+        return AttentionBackend.LOOP
     # Compiled code would be made anew for every list of lengths.
     alone = states.is_cpu and dropout and not torch.compiler.is_compiling()
-    return Lowering.EACH if alone else Lowering.SDPA
+    return AttentionBackend.LOOP if alone else AttentionBackend.SDPA
 
 
-def _ours(states: Tensor, sight: Sight) -> bool:
+def _kernel_supports(states: Tensor, sight: MaskKind) -> bool:
     """Whether kernels of our own can be taken: for merged keys and values, with queries or not (T x 3 or 2 x H x K)."""
-    merged = states.dim() == 4 and states.shape[-1] in WIDTHS
-    return merged and sight is not Sight.PREFIX and served(states)
+    merged = states.dim() == 4 and states.shape[-1] in KERNEL_HEAD_DIMS
+    return merged and sight is not MaskKind.PREFIX_LM and kernel_supports(states)

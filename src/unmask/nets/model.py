@@ -8,55 +8,55 @@ from __future__ import annotations
 
 from torch import nn
 
-from unmask.nets.heads import ReplacedHead, RowHead, TokenHead
-from unmask.nets.transformer import Transformer
-from unmask.nets.trunk import Trunk
+from unmask.nets.heads import DiscriminatorHead, LMHead, PoolerClassifier
+from unmask.nets.transformer import TransformerEncoder
+from unmask.nets.trunk import TransformerConfig
 
 ROW_CLASSES = 2
 """A pair of segments belongs together or does not; it is in order or swapped."""
 
 
-class Model(nn.Module):
+class EncoderWithHeads(nn.Module):
     """A Transformer with a head for tokens, a head for rows, both or neither.
 
     A discriminator has a head instead that says of every token whether it was `replaced`. What was tuned for a task may
     have one linear layer that scores `each` token: a score for every tag, or two for the ends of a span.
     """
 
-    each: nn.Linear | None
+    token_classifier: nn.Linear | None
 
     def __init__(
         self,
-        trunk: Trunk,
-        vocabulary: int,
-        positions: int,
-        tokens: bool = True,
-        row: bool = True,
-        replaced: bool = False,
+        config: TransformerConfig,
+        vocab_size: int,
+        max_positions: int,
+        has_lm_head: bool = True,
+        has_row_head: bool = True,
+        has_discriminator_head: bool = False,
     ) -> None:
         super().__init__()
-        self.trunk = Transformer(trunk, vocabulary, positions)
-        self.tokens = TokenHead(trunk, self.trunk.embed.token) if tokens else None
-        self.row = RowHead(trunk, ROW_CLASSES) if row else None
-        self.replaced = ReplacedHead(trunk) if replaced else None
-        self.each = None
+        self.encoder = TransformerEncoder(config, vocab_size, max_positions)
+        self.lm_head = LMHead(config, self.encoder.embed.token) if has_lm_head else None
+        self.row_head = PoolerClassifier(config, ROW_CLASSES) if has_row_head else None
+        self.discriminator_head = DiscriminatorHead(config) if has_discriminator_head else None
+        self.token_classifier = None
 
-    def like(self, shape: Trunk, vocabulary: int) -> Model:
+    def with_config(self, config: TransformerConfig, vocab_size: int) -> EncoderWithHeads:
         """A network with the same heads in another shape, its weights yet to be filled in."""
-        heads = (self.tokens is not None, self.row is not None, self.replaced is not None)
-        return Model(shape, vocabulary, self.positions, *heads)
+        heads = (self.lm_head is not None, self.row_head is not None, self.discriminator_head is not None)
+        return EncoderWithHeads(config, vocab_size, self.max_positions, *heads)
 
     @property
-    def shape(self) -> Trunk:
+    def config(self) -> TransformerConfig:
         """The shape of the trunk as a value."""
-        return self.trunk.trunk
+        return self.encoder.config
 
     @property
-    def vocabulary(self) -> int:
+    def vocab_size(self) -> int:
         """The number of rows of the token embedding."""
-        return self.trunk.embed.token.num_embeddings
+        return self.encoder.embed.token.num_embeddings
 
     @property
-    def positions(self) -> int:
+    def max_positions(self) -> int:
         """The longest row that the position embedding has a place for; 0 where positions are not learned."""
-        return self.trunk.embed.positions
+        return self.encoder.embed.max_positions

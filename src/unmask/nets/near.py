@@ -16,38 +16,38 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unmask.nets.dropout import drop
-from unmask.nets.layout import Borders
+from unmask.nets.dropout import apply_dropout
+from unmask.nets.layout import PackedSequences
 
-BLOCK = 128
+QUERY_BLOCK = 128
 """Queries of a block. More of them meet more keys in vain; fewer make products that are too small to be fast."""
 
 
-def near(qkv_T3HK: Tensor, borders: Borders, dropout: float) -> Tensor:
+def sliding_window_attention(qkv_T3HK: Tensor, sequences: PackedSequences, dropout: float) -> Tensor:
     """Attend within reach."""
     total = len(qkv_T3HK)
-    tail = -total % BLOCK  # fills up the last block
+    tail = -total % QUERY_BLOCK  # fills up the last block
     q_THK = F.pad(qkv_T3HK[:, 0], (0, 0, 0, 0, 0, tail))
-    q_NHCK = q_THK.view(-1, BLOCK, *q_THK.shape[1:]).transpose(1, 2)
-    kv_T2HK = F.pad(qkv_T3HK[:, 1:], (0, 0, 0, 0, 0, 0, borders.reach, tail + borders.reach))
-    k_NHWK, v_NHWK = _around(kv_T2HK, borders.reach).movedim(-1, -2).unbind(1)  # overlapping views, not copies
-    y_NHCK = _attend(q_NHCK, k_NHWK, v_NHWK, _seen(borders, total)[:, None], dropout)
+    q_NHCK = q_THK.view(-1, QUERY_BLOCK, *q_THK.shape[1:]).transpose(1, 2)
+    kv_T2HK = F.pad(qkv_T3HK[:, 1:], (0, 0, 0, 0, 0, 0, sequences.window, tail + sequences.window))
+    k_NHWK, v_NHWK = _neighbors(kv_T2HK, sequences.window).movedim(-1, -2).unbind(1)  # overlapping views, not copies
+    y_NHCK = _attend(q_NHCK, k_NHWK, v_NHWK, _visible_keys(sequences, total)[:, None], dropout)
     return y_NHCK.transpose(1, 2).flatten(0, 1)[:total]
 
 
-def _seen(borders: Borders, total: int) -> Tensor:
+def _visible_keys(borders: PackedSequences, total: int) -> Tensor:
     """Which of the keys around a block each of its queries may read. What fills up a block sees itself and its like."""
-    reach, own = borders.reach, slice(borders.reach, borders.reach + BLOCK)
-    home_T = F.pad(borders.home_T(total), (reach, -total % BLOCK + reach), value=-1)
-    home_NW = _around(home_T, reach)
-    place_W = torch.arange(BLOCK + 2 * reach, device=home_T.device)
+    reach, own = borders.window, slice(borders.window, borders.window + QUERY_BLOCK)
+    home_T = F.pad(borders.sequence_id_T(total), (reach, -total % QUERY_BLOCK + reach), value=-1)
+    home_NW = _neighbors(home_T, reach)
+    place_W = torch.arange(QUERY_BLOCK + 2 * reach, device=home_T.device)
     near_CW = (place_W - place_W[own, None]).abs() <= reach
     return (home_NW[:, own, None] == home_NW[:, None, :]) & near_CW
 
 
-def _around(x_T: Tensor, reach: int) -> Tensor:
+def _neighbors(x_T: Tensor, reach: int) -> Tensor:
     """What stands within reach of each block, as the last axis; the batch comes with a margin on both sides."""
-    return x_T.unfold(0, BLOCK + 2 * reach, BLOCK)
+    return x_T.unfold(0, QUERY_BLOCK + 2 * reach, QUERY_BLOCK)
 
 
 def _attend(q_NHCK: Tensor, k_NHWK: Tensor, v_NHWK: Tensor, seen_N1CW: Tensor, dropout: float) -> Tensor:
@@ -56,4 +56,4 @@ def _attend(q_NHCK: Tensor, k_NHWK: Tensor, v_NHWK: Tensor, seen_N1CW: Tensor, d
         return F.scaled_dot_product_attention(q_NHCK, k_NHWK, v_NHWK, seen_N1CW, dropout)
     scores_NHCW = (q_NHCK * q_NHCK.shape[-1] ** -0.5) @ k_NHWK.transpose(-1, -2)
     weights_NHCW = scores_NHCW.masked_fill_(~seen_N1CW, -torch.inf).softmax(-1)
-    return drop(weights_NHCW, dropout) @ v_NHWK
+    return apply_dropout(weights_NHCW, dropout) @ v_NHWK

@@ -6,38 +6,43 @@ What never happens here: a guess. The count is that of the network that `transfo
 
 from __future__ import annotations
 
-from unmask.nets.trunk import Activation, Norm, Positions, Sharing, Trunk
+from unmask.nets.trunk import Activation, Norm, Positions, Sharing, TransformerConfig
 
 
-def trunk_parameters(trunk: Trunk, vocabulary: int, positions: int) -> int:
+def encoder_parameters(config: TransformerConfig, vocab_size: int, max_positions: int) -> int:
     """Embeddings and blocks, without any head."""
-    attend = trunk.sets if trunk.shares(Sharing.ATTENTION) else trunk.depth
-    feed = trunk.sets if trunk.shares(Sharing.FEED_FORWARD) else trunk.depth
-    last = _norm(trunk.width) if trunk.norm is Norm.PRE else 0
-    return _embeddings(trunk, vocabulary, positions) + attend * _attention(trunk) + feed * _feed_forward(trunk) + last
+    attend = config.num_distinct_layers if config.is_shared(Sharing.ATTENTION) else config.depth
+    feed = config.num_distinct_layers if config.is_shared(Sharing.FEED_FORWARD) else config.depth
+    last = _norm(config.width) if config.norm is Norm.PRE else 0
+    return (
+        _embeddings(config, vocab_size, max_positions)
+        + attend * _attention(config)
+        + feed * _feed_forward(config)
+        + last
+    )
 
 
-def pooler_parameters(trunk: Trunk) -> int:
+def pooler_parameters(config: TransformerConfig) -> int:
     """The layer over the first token that BERT's classes of a row are read from."""
-    return _linear(trunk.width, trunk.width)
+    return _linear(config.width, config.width)
 
 
-def _embeddings(trunk: Trunk, vocabulary: int, positions: int) -> int:
+def _embeddings(trunk: TransformerConfig, vocabulary: int, positions: int) -> int:
     width = trunk.token_width
-    places = positions + trunk.first_position if trunk.positions is Positions.LEARNED else 0
-    tables = (vocabulary + places + trunk.segments + trunk.tasks) * width
+    places = positions + trunk.position_offset if trunk.positions is Positions.LEARNED else 0
+    tables = (vocabulary + places + trunk.num_segments + trunk.num_tasks) * width
     norm = _norm(width) if trunk.norm is Norm.POST else 0
     return tables + norm + (_linear(width, trunk.width) if width != trunk.width else 0)
 
 
-def _attention(trunk: Trunk) -> int:
+def _attention(trunk: TransformerConfig) -> int:
     """Queries, keys, values and what is made of them, with a norm."""
     return 4 * _linear(trunk.width, trunk.width) + _norm(trunk.width)
 
 
-def _feed_forward(trunk: Trunk) -> int:
-    gates = 2 if trunk.activation is Activation.GATED else 1
-    return _linear(trunk.width, gates * trunk.inner) + _linear(trunk.inner, trunk.width) + _norm(trunk.width)
+def _feed_forward(trunk: TransformerConfig) -> int:
+    gates = 2 if trunk.activation is Activation.GEGLU else 1
+    return _linear(trunk.width, gates * trunk.ffn_width) + _linear(trunk.ffn_width, trunk.width) + _norm(trunk.width)
 
 
 def _linear(inputs: int, outputs: int) -> int:

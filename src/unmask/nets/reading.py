@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class ReadOut(StrEnum):
+class Pooling(StrEnum):
     """Which tokens of a row speak for it."""
 
     FIRST = "first"
@@ -20,6 +20,6 @@ class ReadOut(StrEnum):
     """All of them, each as much as a learned query attends to it."""
 
     @property
-    def first_only(self) -> bool:
+    def is_first_only(self) -> bool:
         """Whether nothing but the first token of a row is looked at, so that nothing else has to be kept."""
-        return self is ReadOut.FIRST
+        return self is Pooling.FIRST

@@ -18,16 +18,16 @@ class Size:
     depth: int
     width: int
     heads: int
-    inner: int
+    ffn_width: int
     """Width between the two halves of a feed-forward layer: four times the width in all published sizes."""
 
 
-TINY = Size(depth=2, width=128, heads=2, inner=512)
-MINI = Size(depth=4, width=256, heads=4, inner=1024)
-SMALL = Size(depth=4, width=512, heads=8, inner=2048)
-MEDIUM = Size(depth=8, width=512, heads=8, inner=2048)
-BASE = Size(depth=12, width=768, heads=12, inner=3072)
-LARGE = Size(depth=24, width=1024, heads=16, inner=4096)
+TINY = Size(depth=2, width=128, heads=2, ffn_width=512)
+MINI = Size(depth=4, width=256, heads=4, ffn_width=1024)
+SMALL = Size(depth=4, width=512, heads=8, ffn_width=2048)
+MEDIUM = Size(depth=8, width=512, heads=8, ffn_width=2048)
+BASE = Size(depth=12, width=768, heads=12, ffn_width=3072)
+LARGE = Size(depth=24, width=1024, heads=16, ffn_width=4096)
 SIZES: Mapping[str, Size] = MappingProxyType(
     {"tiny": TINY, "mini": MINI, "small": SMALL, "medium": MEDIUM, "base": BASE, "large": LARGE}
 )

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from unmask.nets.attention import Attention
-from unmask.nets.kept import Kept
-from unmask.nets.layout import Borders
-from unmask.nets.transformer import States, Transformer
+from unmask.nets.attention import SelfAttention
+from unmask.nets.kept import KVCache
+from unmask.nets.layout import PackedSequences
+from unmask.nets.transformer import HiddenStates, TransformerEncoder
 
 
 @dataclass(frozen=True, slots=True)
-class Newest:
+class NewTokens:
     """The last token of each text that is written."""
 
     ids_R: Tensor
@@ -29,21 +29,23 @@ class Newest:
     segment_R: Tensor
 
 
-def remember(trunk: Transformer, states: States, borders: Borders) -> list[Kept]:
+def prefill(encoder: TransformerEncoder, states: HiddenStates, sequences: PackedSequences) -> list[KVCache]:
     """What each block keeps of its sources. `states` are those of the sources, one tensor before each block."""
     kept = []
-    for block, x_TD in zip(trunk.blocks(), states.layers[:-1], strict=True):
-        assert isinstance(block.attend.work, Attention)
-        kept.append(Kept.of(block.attend.work.keys_values(block.attend.shown(x_TD)), borders))
+    for block, x_TD in zip(encoder.blocks(), states.layers[:-1], strict=True):
+        assert isinstance(block.attention.sublayer, SelfAttention)
+        kept.append(
+            KVCache.from_source(block.attention.sublayer.keys_values(block.attention.normed_input(x_TD)), sequences)
+        )
     return kept
 
 
-def go_on(trunk: Transformer, newest: Newest, kept: Sequence[Kept]) -> States:
+def decode_step(encoder: TransformerEncoder, tokens: NewTokens, caches: Sequence[KVCache]) -> HiddenStates:
     """The states of the newest tokens; what is kept grows by them."""
-    x_RD: Tensor = trunk.embed(newest.ids_R, newest.position_R, newest.segment_R)
+    x_RD: Tensor = encoder.embed(tokens.ids_R, tokens.position_R, tokens.segment_R)
     layers = [x_RD]
-    for block, memory in zip(trunk.blocks(), kept, strict=True):
+    for block, memory in zip(encoder.blocks(), caches, strict=True):
         x_RD = block(x_RD, memory)
         layers.append(x_RD)
-    layers[-1] = trunk.norm(x_RD)
-    return States(tuple(layers))
+    layers[-1] = encoder.norm(x_RD)
+    return HiddenStates(tuple(layers))

@@ -23,7 +23,7 @@ _AHEAD = 3
 _WIDEST = 1024
 """Columns that a program takes where columns do not depend on each other."""
 _WARPS = 4
-MANY = 32
+PROGRAMS_PER_CORE = 32
 """Programs for each multiprocessor where none leaves sums behind: enough that all end at about the same time. Where
 they leave sums, there are only about as many as run at once, each with a longer way."""
 _FEW = 3
@@ -31,7 +31,7 @@ _FEW = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Tiles:
+class LaunchGrid:
     """Blocks of `rows` x `block`, taken by `across` x `down` programs of so many `warps`, `stages` at once."""
 
     rows: int
@@ -47,26 +47,28 @@ class Tiles:
         return self.down, self.across
 
 
-def by_rows(rows: int, width: int, device: torch.device, per_core: int = MANY) -> Tiles:
+def grid_by_rows(rows: int, width: int, device: torch.device, per_core: int = PROGRAMS_PER_CORE) -> LaunchGrid:
     """Every program holds whole rows."""
     block = power_of_two(width)
     high = max(1, _HELD // block)
-    return Tiles(high, block, 1, _down(rows, high, _programs(device, per_core)), min(16, max(_WARPS, block // 512)))
+    return LaunchGrid(
+        high, block, 1, _down(rows, high, _programs(device, per_core)), min(16, max(_WARPS, block // 512))
+    )
 
 
-def by_warps(rows: int, width: int, device: torch.device, per_core: int = MANY) -> Tiles:
+def grid_by_warps(rows: int, width: int, device: torch.device, per_core: int = PROGRAMS_PER_CORE) -> LaunchGrid:
     """The same with one warp for a row that is not too wide: its sums along the row need no other, so nobody waits."""
     block = power_of_two(width)
     high = max(1, _BY_A_WARP // block)
     down = _down(rows, high, _programs(device, per_core))
-    return Tiles(high, block, 1, down, min(16, max(1, block // _BY_A_WARP)), _AHEAD)
+    return LaunchGrid(high, block, 1, down, min(16, max(1, block // _BY_A_WARP)), _AHEAD)
 
 
-def by_columns(rows: int, width: int, device: torch.device, per_core: int = MANY) -> Tiles:
+def grid_by_columns(rows: int, width: int, device: torch.device, per_core: int = PROGRAMS_PER_CORE) -> LaunchGrid:
     """Every program keeps to some columns."""
     block = min(power_of_two(width), _WIDEST)
     across, high = -(-width // block), max(1, _HELD // block)
-    return Tiles(high, block, across, _down(rows, high, _programs(device, per_core) // across))
+    return LaunchGrid(high, block, across, _down(rows, high, _programs(device, per_core) // across))
 
 
 def power_of_two(number: int) -> int:
@@ -74,12 +76,12 @@ def power_of_two(number: int) -> int:
     return max(16, 1 << (number - 1).bit_length())
 
 
-def partial_sums(x: Tensor, tiles: Tiles, *shape: int) -> Tensor:
+def partial_sums(x: Tensor, tiles: LaunchGrid, *shape: int) -> Tensor:
     """Where each program that takes rows leaves its sums: float32, to be summed up once more."""
     return torch.empty(tiles.down, *shape, dtype=torch.float32, device=x.device)
 
 
-def beside(x: Tensor) -> AbstractContextManager[object]:
+def device_of(x: Tensor) -> AbstractContextManager[object]:
     """Launch where a tensor lies: Triton takes the current device."""
     return torch.cuda.device_of(x)  # type: ignore[no-untyped-call]
 

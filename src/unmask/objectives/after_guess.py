@@ -12,68 +12,70 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.answers import ReplacedAnswers
-from unmask.nets.batch import Batch, cloze_of
-from unmask.nets.heads import ReplacedHead, TokenHead
-from unmask.nets.transformer import States
-from unmask.nets.trunk import Trunk
-from unmask.objectives.heads import Term
-from unmask.objectives.replaced import Where
+from unmask.nets.answers import ReplacementTargets
+from unmask.nets.batch import Batch, masked_targets
+from unmask.nets.heads import DiscriminatorHead, LMHead
+from unmask.nets.transformer import HiddenStates
+from unmask.nets.trunk import TransformerConfig
+from unmask.objectives.heads import LossSum
+from unmask.objectives.replaced import JudgedTokens
 
 
-class SayReplaced(nn.Module):
+class RTDHead(nn.Module):
     """Whether each token was replaced; at all tokens, or at the chosen ones only."""
 
-    def __init__(self, trunk: Trunk, where: Where) -> None:
+    def __init__(self, config: TransformerConfig, judged_tokens: JudgedTokens) -> None:
         super().__init__()
-        self.where = where
-        self.replaced = ReplacedHead(trunk)
+        self.judged_tokens = judged_tokens
+        self.discriminator_head = DiscriminatorHead(config)
 
-    def forward(self, states: States, batch: Batch) -> Term:
+    def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """Sigmoid cross-entropy, summed in float32. An answer is right if its sign is."""
-        (answers,) = (some for some in batch.answers if isinstance(some, ReplacedAnswers))
-        truth_T, real_T = answers.replaced_T, real(batch)
-        if self.where is Where.ALL:
+        (answers,) = (some for some in batch.targets if isinstance(some, ReplacementTargets))
+        truth_T, real_T = answers.replaced_T, real_token_mask(batch)
+        if self.judged_tokens is JudgedTokens.ALL:
             x_TD = states.last_TD
         else:
-            x_TD = states.at(cloze_of(batch).positions_P)
+            x_TD = states.select(masked_targets(batch).positions_P)
             truth_T, real_T = (some.index_select(0, answers.chosen_P) for some in (truth_T, real_T))
-        logits_T = self.replaced(x_TD).float()
+        logits_T = self.discriminator_head(x_TD).float()
         total = F.binary_cross_entropy_with_logits(logits_T, truth_T.float(), real_T.float(), reduction="sum")
-        spare = batch.spare if self.where is Where.ALL else cloze_of(batch).spare
-        return Term(total, (((logits_T > 0) == truth_T) & real_T).sum(), len(truth_T) - spare)
+        spare = batch.num_padding if self.judged_tokens is JudgedTokens.ALL else masked_targets(batch).num_padding
+        return LossSum(total, (((logits_T > 0) == truth_T) & real_T).sum(), len(truth_T) - spare)
 
-    def places(self, batch: Batch) -> tuple[Tensor, ...]:
+    def positions(self, batch: Batch) -> tuple[Tensor, ...]:
         """The chosen positions, if only they are judged."""
-        return (cloze_of(batch).positions_P,) if self.where is Where.CHOSEN else ()
+        return (masked_targets(batch).positions_P,) if self.judged_tokens is JudgedTokens.CHOSEN else ()
 
 
-class SayEvery(nn.Module):
+class AllTokensMLMHead(nn.Module):
     """Every token: with the chance of the gate the one that is shown, otherwise a word of the softmax."""
 
-    def __init__(self, trunk: Trunk, token: nn.Embedding) -> None:
+    def __init__(self, config: TransformerConfig, token: nn.Embedding) -> None:
         super().__init__()
-        self.tokens = TokenHead(trunk, token)
-        self.gate = nn.Linear(trunk.width, 1)
+        self.lm_head = LMHead(config, token)
+        self.gate = nn.Linear(config.width, 1)
 
-    def forward(self, states: States, batch: Batch) -> Term:
+    def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """Minus the logarithm of the mixed probability of the truth, summed in float32."""
-        cloze, shown_T = cloze_of(batch), batch.tokens.ids_T
+        cloze, shown_T = masked_targets(batch), batch.tokens.ids_T
         truth_T = shown_T.index_copy(0, cloze.positions_P, cloze.answers_P.clamp_min(0))  # where some are ignored
         gate_T = self.gate(states.last_TD).squeeze(-1).float()
-        word_TV = self.tokens(states.last_TD).float().log_softmax(-1)
-        said_T = _mixed(word_TV, gate_T, shown_T, truth_T)
-        right_T = _likeliest(word_TV, gate_T, shown_T) == truth_T
-        real_T = real(batch)
-        return Term(-torch.where(real_T, said_T, 0).sum(), (right_T & real_T).sum(), len(truth_T) - batch.spare)
+        word_TV = self.lm_head(states.last_TD).float().log_softmax(-1)
+        said_T = _mixture_log_prob(word_TV, gate_T, shown_T, truth_T)
+        right_T = _most_probable(word_TV, gate_T, shown_T) == truth_T
+        real_T = real_token_mask(batch)
+        return LossSum(
+            -torch.where(real_T, said_T, 0).sum(), (right_T & real_T).sum(), len(truth_T) - batch.num_padding
+        )
 
 
-def real(batch: Batch) -> Tensor:
+def real_token_mask(batch: Batch) -> Tensor:
     """Which tokens are of the text, and do not only fill the batch up."""
-    return batch.real_T if batch.spare else torch.ones_like(batch.tokens.ids_T, dtype=torch.bool)
+    return batch.is_real_T if batch.num_padding else torch.ones_like(batch.tokens.ids_T, dtype=torch.bool)
 
 
-def _mixed(word_TV: Tensor, gate_T: Tensor, shown_T: Tensor, token_T: Tensor) -> Tensor:
+def _mixture_log_prob(word_TV: Tensor, gate_T: Tensor, shown_T: Tensor, token_T: Tensor) -> Tensor:
     """The logarithm of gate * [the token is shown] + (1 - gate) * softmax, at one token each.
 
     Computed from logarithms, so that neither a gate that is all but shut nor a word that is all but impossible is lost.
@@ -83,8 +85,10 @@ def _mixed(word_TV: Tensor, gate_T: Tensor, shown_T: Tensor, token_T: Tensor) ->
 
 
 @torch.no_grad()
-def _likeliest(word_TV: Tensor, gate_T: Tensor, shown_T: Tensor) -> Tensor:
+def _most_probable(word_TV: Tensor, gate_T: Tensor, shown_T: Tensor) -> Tensor:
     """The token that the mixture holds likeliest: the one that is shown, or the likeliest of all words."""
     best_T = word_TV.argmax(-1)
-    copied_T = _mixed(word_TV, gate_T, shown_T, shown_T) >= _mixed(word_TV, gate_T, shown_T, best_T)
+    copied_T = _mixture_log_prob(word_TV, gate_T, shown_T, shown_T) >= _mixture_log_prob(
+        word_TV, gate_T, shown_T, best_T
+    )
     return torch.where(copied_T, shown_T, best_T)

@@ -11,16 +11,16 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from unmask.nets.answers import AmongAnswers
+from unmask.nets.answers import CandidateTargets
 from unmask.nets.batch import Batch
-from unmask.nets.reading import ReadOut
-from unmask.nets.readout import log_sum_groups, max_groups
-from unmask.nets.transformer import States
-from unmask.nets.trunk import Trunk
-from unmask.objectives.heads import ReadsRows, Term
+from unmask.nets.reading import Pooling
+from unmask.nets.readout import segment_logsumexp, segment_max
+from unmask.nets.transformer import HiddenStates
+from unmask.nets.trunk import TransformerConfig
+from unmask.objectives.heads import LossSum, PooledHead
 
 
-class SayAmong(ReadsRows):
+class RankingHead(PooledHead):
     """One score for each row, and a softmax over it and the wrong rows of its group.
 
     A right row with score s costs `-log(exp(s) / (exp(s) + sum of exp(wrong scores)))`: the positive against the
@@ -30,19 +30,24 @@ class SayAmong(ReadsRows):
     """
 
     def __init__(
-        self, trunk: Trunk, name: str, dropout: float = 0.0, read: ReadOut = ReadOut.FIRST, bounded: bool = False
+        self,
+        config: TransformerConfig,
+        name: str,
+        dropout: float = 0.0,
+        pooling: Pooling = Pooling.FIRST,
+        bounded: bool = False,
     ) -> None:
-        super().__init__(trunk, 1, dropout, read)
+        super().__init__(config, 1, dropout, pooling)
         self.name, self.bounded = name, bounded
 
-    def forward(self, states: States, batch: Batch) -> Term:
+    def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """The loss over all right rows."""
-        (told,) = (some for some in batch.answers if isinstance(some, AmongAnswers) and some.name == self.name)
+        (told,) = (some for some in batch.targets if isinstance(some, CandidateTargets) and some.name == self.name)
         scores_B = self.logits(states, batch)[: len(told.value_B)].squeeze(-1).float()
         scores_B = scores_B.sigmoid() if self.bounded else scores_B
         right_B = told.value_B > 0
         wrong_B = scores_B.masked_fill(right_B, -torch.inf)
-        others_B = log_sum_groups(wrong_B, told.group_B, told.groups)[told.group_B]
+        others_B = segment_logsumexp(wrong_B, told.group_B, told.num_groups)[told.group_B]
         cost_B = -F.logsigmoid(scores_B - others_B).masked_fill(~right_B, 0.0)
-        best_B = max_groups(wrong_B.detach(), told.group_B, told.groups)[told.group_B]
-        return Term(cost_B.sum(), (right_B & (scores_B > best_B)).sum(), told.right)
+        best_B = segment_max(wrong_B.detach(), told.group_B, told.num_groups)[told.group_B]
+        return LossSum(cost_B.sum(), (right_B & (scores_B > best_B)).sum(), told.num_relevant)

@@ -9,44 +9,44 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from unmask.nets.flops import Cost, product, token_head_cost
-from unmask.objectives.guess import Guess
-from unmask.objectives.part import Objective, Question, ranked
-from unmask.records import Cloze, Instance, Target
-from unmask.views import Layout, in_place
+from unmask.nets.flops import ForwardCost, lm_head_cost, matmul_flops
+from unmask.objectives.guess import Generator
+from unmask.objectives.part import Objective, PredictionSites, predicted_positions
+from unmask.records import Cloze, InputsAndTargets, Target
+from unmask.views import RowCoordinates, own_token_sites
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.nets.trunk import Trunk
+    from unmask.nets.trunk import TransformerConfig
 
 
 @dataclass(frozen=True, slots=True)
-class Every:
+class AllTokensMLM:
     """The true token at every position: a gate copies the one that is shown, or leaves the word to a softmax."""
 
     weight: float = 1.0
     name: ClassVar[str] = "every"
-    reads: ClassVar[type[Target]] = Cloze
+    target_type: ClassVar[type[Target]] = Cloze
     """A cloze: the truth where a guess stands."""
     facts: ClassVar[frozenset[str]] = frozenset()
-    follows: ClassVar[type[Objective]] = Guess
+    requires: ClassVar[type[Objective]] = Generator
     """Without guesses among them, copying all tokens would be the whole answer."""
 
-    def asks(self, sample: Layout) -> Question:
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """A token that was not chosen may be copied; at a chosen one the truth is hidden."""
-        return Question(tuple(in_place(ranked(sample))), ranked(sample))
+        return PredictionSites(tuple(own_token_sites(predicted_positions(sample))), predicted_positions(sample))
 
-    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
         """Logits at all positions, and a gate."""
-        from unmask.objectives.after_guess import SayEvery
+        from unmask.objectives.after_guess import AllTokensMLMHead
 
-        return SayEvery(trunk, token)
+        return AllTokensMLMHead(config, token)
 
-    def asked(self, instance: Instance) -> int:
+    def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each token."""
         return len(instance.inputs.ids)
 
-    def cost(self, trunk: Trunk, vocabulary: int) -> Cost:
+    def cost(self, config: TransformerConfig, vocab_size: int) -> ForwardCost:
         """A head for tokens and a gate, at every token."""
-        return token_head_cost(trunk, vocabulary) + Cost(answer=product(trunk.width, 1))
+        return lm_head_cost(config, vocab_size) + ForwardCost(per_prediction=matmul_flops(config.width, 1))

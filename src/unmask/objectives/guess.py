@@ -13,16 +13,16 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
 from unmask.errors import RecipeError
-from unmask.nets.flops import Cost, token_head_cost, trunk_cost
-from unmask.objectives.part import Objective, Question, chosen, ranked
-from unmask.records import Cloze, Instance, Target
-from unmask.views import Layout, in_place
+from unmask.nets.flops import ForwardCost, encoder_cost, lm_head_cost
+from unmask.objectives.part import Objective, PredictionSites, num_masked, predicted_positions
+from unmask.records import Cloze, InputsAndTargets, Target
+from unmask.views import RowCoordinates, own_token_sites
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.nets.transformer import Transformer
-    from unmask.nets.trunk import Trunk
+    from unmask.nets.transformer import TransformerEncoder
+    from unmask.nets.trunk import TransformerConfig
 
 
 class Tie(StrEnum):
@@ -36,7 +36,7 @@ class Tie(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Guess:
+class Generator:
     """The token at each chosen position, said by a smaller network of its own; the trunk is shown what it draws.
 
     Tokens are drawn in proportion to the generator's probabilities, at temperature 1. After it, an `MLM` is the
@@ -50,7 +50,7 @@ class Guess:
     tie: Tie = Tie.EMBEDDINGS
     weight: float = 1.0
     name: ClassVar[str] = "guess"
-    reads: ClassVar[type[Target]] = Cloze
+    target_type: ClassVar[type[Target]] = Cloze
     """A cloze."""
     facts: ClassVar[frozenset[str]] = frozenset()
 
@@ -61,52 +61,52 @@ class Guess:
                 f"{self.depth}."
             )
 
-    def shape(self, trunk: Trunk) -> Trunk:
+    def config_for(self, config: TransformerConfig) -> TransformerConfig:
         """The shape of the generator: whole heads, and a width that they divide.
 
         Embeddings that it shares are as wide as the trunk's; those of its own, as wide as itself (the released code).
         """
-        heads = max(1, round(trunk.heads * self.width))
+        heads = max(1, round(config.heads * self.width))
         return replace(
-            trunk,
-            depth=max(1, round(trunk.depth * self.depth)),
+            config,
+            depth=max(1, round(config.depth * self.depth)),
             heads=heads,
-            width=heads * max(1, round(trunk.width * self.width / heads)),
-            inner=max(1, round(trunk.inner * self.width)),
-            embedding=0 if self.tie is Tie.NONE else trunk.token_width,
+            width=heads * max(1, round(config.width * self.width / heads)),
+            ffn_width=max(1, round(config.ffn_width * self.width)),
+            embedding_width=0 if self.tie is Tie.NONE else config.token_width,
         )
 
-    def check(self, trunk: Trunk) -> None:
+    def check(self, config: TransformerConfig) -> None:
         """A generator that is the trunk itself must have its size."""
-        mine = self.shape(trunk)
-        if self.tie is Tie.ALL and replace(mine, embedding=trunk.embedding) != trunk:
+        mine = self.config_for(config)
+        if self.tie is Tie.ALL and replace(mine, embedding_width=config.embedding_width) != config:
             raise RecipeError(
                 f"Guess with tie=ALL has the trunk itself as generator, so it needs width 1 and depth 1; found a "
-                f"generator of depth {mine.depth} and width {mine.width} beside a trunk of depth {trunk.depth} and "
-                f"width {trunk.width}. Set both to 1, or tie the embeddings alone."
+                f"generator of depth {mine.depth} and width {mine.width} beside a trunk of depth {config.depth} and "
+                f"width {config.width}. Set both to 1, or tie the embeddings alone."
             )
 
-    def asks(self, sample: Layout) -> Question:
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """Each chosen position says its own token, whose input is hidden."""
-        return Question(tuple(in_place(ranked(sample))), ranked(sample))
+        return PredictionSites(tuple(own_token_sites(predicted_positions(sample))), predicted_positions(sample))
 
-    def network(self, trunk: Transformer) -> nn.Module:
+    def build_network(self, encoder: TransformerEncoder) -> nn.Module:
         """The generator with its head."""
-        from unmask.objectives.guessing import Guessing, generator
+        from unmask.objectives.guessing import GeneratorModule, build_generator
 
-        self.check(trunk.trunk)
-        return Guessing(generator(trunk, self.shape(trunk.trunk), self.tie))
+        self.check(encoder.config)
+        return GeneratorModule(build_generator(encoder, self.config_for(encoder.config), self.tie))
 
-    def asked(self, instance: Instance) -> int:
+    def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each chosen position."""
-        return chosen(instance)
+        return num_masked(instance)
 
-    def cost(self, trunk: Trunk, vocabulary: int) -> Cost:
+    def cost(self, config: TransformerConfig, vocab_size: int) -> ForwardCost:
         """A network of its own, which reads every row once more, with a head for tokens."""
-        shape = self.shape(trunk)
-        return trunk_cost(shape) + token_head_cost(shape, vocabulary)
+        shape = self.config_for(config)
+        return encoder_cost(shape) + lm_head_cost(shape, vocab_size)
 
 
-def networks_of(trunk: Trunk, objectives: Iterable[Objective]) -> tuple[Trunk, ...]:
+def all_networks(config: TransformerConfig, objectives: Iterable[Objective]) -> tuple[TransformerConfig, ...]:
     """The trunk, and the generators ahead of it."""
-    return (trunk, *(one.shape(trunk) for one in objectives if isinstance(one, Guess)))
+    return (config, *(one.config_for(config) for one in objectives if isinstance(one, Generator)))

@@ -16,29 +16,29 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.errors import UserError
-from unmask.nets.answers import IGNORED, AmountAnswers, FactAnswers
-from unmask.nets.batch import Batch, cloze_of
-from unmask.nets.fused import served
-from unmask.nets.heads import RowHead, TokenHead
-from unmask.nets.reading import ReadOut
-from unmask.nets.readout import First, read_out, row_head
-from unmask.nets.transformer import States
-from unmask.nets.trunk import Trunk
+from unmask.nets.answers import IGNORE_INDEX, RowClassTargets, RowValueTargets
+from unmask.nets.batch import Batch, masked_targets
+from unmask.nets.fused import kernel_supports
+from unmask.nets.heads import LMHead, PoolerClassifier
+from unmask.nets.reading import Pooling
+from unmask.nets.readout import ClsPooling, build_pooling, build_row_head
+from unmask.nets.transformer import HiddenStates
+from unmask.nets.trunk import TransformerConfig
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class LossSum:
     """One objective on one batch: the sum of its losses, how many answers were right, and of how many."""
 
     total: Tensor
-    right: Tensor
+    correct: Tensor
     count: int
 
 
-def row_head_of(head: nn.Module) -> RowHead:
+def pooler_of(build_head: nn.Module) -> PoolerClassifier:
     """The pooler and the classes of a head that reads the first token of a row, as BERT's own classes have them."""
-    row = getattr(head, "row", None)
-    if not isinstance(row, RowHead):
+    row = getattr(build_head, "row", None)
+    if not isinstance(row, PoolerClassifier):
         raise UserError(
             "Only a head that reads the first token of a row can be written as one of BERT's classes; this one reads "
             "all tokens. Tune with --read first to export it."
@@ -46,100 +46,113 @@ def row_head_of(head: nn.Module) -> RowHead:
     return row
 
 
-def take(logits_NC: Tensor, answers_N: Tensor, spare: int = 0) -> Term:
+def cross_entropy_sum(logits_NC: Tensor, targets_N: Tensor, num_ignored: int = 0) -> LossSum:
     """Cross-entropy, summed in float32. `spare`: how many answers are `IGNORED`, so that nothing is asked there."""
-    total = F.cross_entropy(logits_NC.float(), answers_N, ignore_index=IGNORED, reduction="sum")
-    return Term(total, (logits_NC.argmax(-1) == answers_N).sum(), len(answers_N) - spare)
+    total = F.cross_entropy(logits_NC.float(), targets_N, ignore_index=IGNORE_INDEX, reduction="sum")
+    return LossSum(total, (logits_NC.argmax(-1) == targets_N).sum(), len(targets_N) - num_ignored)
 
 
-def say(
-    x_PE: Tensor, token: nn.Embedding, bias_V: Tensor, answers_P: Tensor, spare: int = 0, fused: bool = False
-) -> tuple[Term, Tensor]:
+def lm_loss(
+    x_PE: Tensor, token: nn.Embedding, bias_V: Tensor, targets_P: Tensor, num_ignored: int = 0, fused: bool = False
+) -> tuple[LossSum, Tensor]:
     """Tokens through their own embedding: the loss, and logits that hold until its gradient is taken."""
-    if fused and served(x_PE):
+    if fused and kernel_supports(x_PE):
         from unmask.nets import fused_tokens
 
-        total, right, logits_PV = fused_tokens.say(x_PE, token.weight, bias_V, answers_P)
-        return Term(total, right, len(answers_P) - spare), logits_PV
+        total, right, logits_PV = fused_tokens.linear_cross_entropy(x_PE, token.weight, bias_V, targets_P)
+        return LossSum(total, right, len(targets_P) - num_ignored), logits_PV
     logits_PV = F.linear(x_PE, token.weight, bias_V)
-    return take(logits_PV, answers_P, spare), logits_PV
+    return cross_entropy_sum(logits_PV, targets_P, num_ignored), logits_PV
 
 
-def say_with(head: TokenHead, x_PD: Tensor, answers_P: Tensor, spare: int = 0) -> tuple[Term, Tensor]:
+def lm_loss_from_head(
+    build_head: LMHead, x_PD: Tensor, targets_P: Tensor, num_ignored: int = 0
+) -> tuple[LossSum, Tensor]:
     """The same by a head, from states."""
-    return say(head.before(x_PD), head.token, head.bias, answers_P, spare, head.fused)
+    return lm_loss(
+        build_head.transform(x_PD), build_head.token, build_head.bias, targets_P, num_ignored, build_head.fused
+    )
 
 
 @runtime_checkable
-class Picks(Protocol):
+class ReadsPositions(Protocol):
     """A head that reads some tokens only."""
 
-    def places(self, batch: Batch) -> tuple[Tensor, ...]:
+    def positions(self, batch: Batch) -> tuple[Tensor, ...]:
         """The places that it asks the states for, tensor by tensor; nothing, if it reads all tokens after all."""
 
 
-class SayTokens(nn.Module):
+class MLMHead(nn.Module):
     """The token at each chosen position; logits are computed at these positions only."""
 
-    def __init__(self, trunk: Trunk, token: nn.Embedding) -> None:
+    def __init__(self, config: TransformerConfig, token: nn.Embedding) -> None:
         super().__init__()
-        self.tokens = TokenHead(trunk, token)
+        self.lm_head = LMHead(config, token)
 
-    def forward(self, states: States, batch: Batch) -> Term:
+    def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """The loss of a cloze."""
-        cloze = cloze_of(batch)
-        term, _ = say_with(self.tokens, states.at(cloze.positions_P), cloze.answers_P, cloze.spare)
+        cloze = masked_targets(batch)
+        term, _ = lm_loss_from_head(self.lm_head, states.select(cloze.positions_P), cloze.answers_P, cloze.num_padding)
         return term
 
-    def places(self, batch: Batch) -> tuple[Tensor, ...]:
+    def positions(self, batch: Batch) -> tuple[Tensor, ...]:
         """The chosen positions."""
-        return (cloze_of(batch).positions_P,)
+        return (masked_targets(batch).positions_P,)
 
 
-class ReadsRows(nn.Module):
+class PooledHead(nn.Module):
     """A head that reads one vector for each row, and scores it."""
 
-    def __init__(self, trunk: Trunk, classes: int, dropout: float, read: ReadOut) -> None:
+    def __init__(self, config: TransformerConfig, num_classes: int, dropout: float, pooling: Pooling) -> None:
         super().__init__()
-        self.read = read_out(read, trunk)
-        self.row = row_head(read, trunk, classes, dropout)
+        self.read = build_pooling(pooling, config)
+        self.row_head = build_row_head(pooling, config, num_classes, dropout)
 
-    def logits(self, states: States, batch: Batch) -> Tensor:
+    def logits(self, states: HiddenStates, batch: Batch) -> Tensor:
         """One score for each row and class, as it leaves the linear layer."""
-        logits_BC: Tensor = self.row(self.read(states, batch.first_B))
+        logits_BC: Tensor = self.row_head(self.read(states, batch.row_starts_B))
         return logits_BC
 
-    def places(self, batch: Batch) -> tuple[Tensor, ...]:
+    def positions(self, batch: Batch) -> tuple[Tensor, ...]:
         """Where rows begin, if they are read there."""
-        return (batch.first_B,) if isinstance(self.read, First) else ()
+        return (batch.row_starts_B,) if isinstance(self.read, ClsPooling) else ()
 
 
-class SayFact(ReadsRows):
+class RowClassHead(PooledHead):
     """A fact about each row: one of some classes."""
 
     def __init__(
-        self, trunk: Trunk, fact: str, classes: int, dropout: float = 0.0, read: ReadOut = ReadOut.FIRST
+        self,
+        config: TransformerConfig,
+        fact: str,
+        num_classes: int,
+        dropout: float = 0.0,
+        pooling: Pooling = Pooling.FIRST,
     ) -> None:
-        super().__init__(trunk, classes, dropout, read)
+        super().__init__(config, num_classes, dropout, pooling)
         self.fact = fact
 
-    def forward(self, states: States, batch: Batch) -> Term:
+    def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """The loss of a classification of rows. Rows after those that the fact is about belong to others."""
-        (answers,) = (some for some in batch.answers if isinstance(some, FactAnswers) and some.name == self.fact)
-        return take(self.logits(states, batch)[: len(answers.value_B)], answers.value_B, answers.spare)
+        (answers,) = (some for some in batch.targets if isinstance(some, RowClassTargets) and some.name == self.fact)
+        return cross_entropy_sum(
+            self.logits(states, batch)[: len(answers.value_B)], answers.value_B, answers.num_padding
+        )
 
 
-class SayAmount(ReadsRows):
+class RowRegressionHead(PooledHead):
     """A number about each row: squared error. No number is ever right or wrong."""
 
-    def __init__(self, trunk: Trunk, amount: str, dropout: float = 0.0, read: ReadOut = ReadOut.FIRST) -> None:
-        super().__init__(trunk, 1, dropout, read)
+    def __init__(
+        self, config: TransformerConfig, amount: str, dropout: float = 0.0, pooling: Pooling = Pooling.FIRST
+    ) -> None:
+        super().__init__(config, 1, dropout, pooling)
         self.amount = amount
 
-    def forward(self, states: States, batch: Batch) -> Term:
+    def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """The loss of a regression over rows."""
-        (answers,) = (some for some in batch.answers if isinstance(some, AmountAnswers) and some.name == self.amount)
+        (answers,) = (some for some in batch.targets if isinstance(some, RowValueTargets) and some.name == self.amount)
         said_B = self.logits(states, batch)[: len(answers.value_B)].squeeze(-1).float()
         true_B = torch.where(answers.value_B.isnan(), said_B.detach(), answers.value_B)
         total = F.mse_loss(said_B, true_B, reduction="sum")
-        return Term(total, total.new_zeros((), dtype=torch.int64), len(said_B) - answers.spare)
+        return LossSum(total, total.new_zeros((), dtype=torch.int64), len(said_B) - answers.num_padding)

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import torch.nn.functional as F
 
-from unmask.nets.answers import LabelAnswers
+from unmask.nets.answers import MultiLabelTargets
 from unmask.nets.batch import Batch
-from unmask.nets.reading import ReadOut
-from unmask.nets.transformer import States
-from unmask.nets.trunk import Trunk
-from unmask.objectives.heads import ReadsRows, Term
+from unmask.nets.reading import Pooling
+from unmask.nets.transformer import HiddenStates
+from unmask.nets.trunk import TransformerConfig
+from unmask.objectives.heads import LossSum, PooledHead
 
 
-class SayLabels(ReadsRows):
+class MultiLabelHead(PooledHead):
     """Which of some labels each row has.
 
     The loss of a row is the binary cross-entropy *summed* over the labels: minus the log-probability of its whole set,
@@ -27,15 +27,20 @@ class SayLabels(ReadsRows):
     """
 
     def __init__(
-        self, trunk: Trunk, name: str, labels: int, dropout: float = 0.0, read: ReadOut = ReadOut.FIRST
+        self,
+        config: TransformerConfig,
+        name: str,
+        num_labels: int,
+        dropout: float = 0.0,
+        pooling: Pooling = Pooling.FIRST,
     ) -> None:
-        super().__init__(trunk, labels, dropout, read)
+        super().__init__(config, num_labels, dropout, pooling)
         self.name = name
 
-    def forward(self, states: States, batch: Batch) -> Term:
+    def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """The loss over rows. Rows after those that the labels are about belong to others."""
-        (answers,) = (some for some in batch.answers if isinstance(some, LabelAnswers) and some.name == self.name)
+        (answers,) = (some for some in batch.targets if isinstance(some, MultiLabelTargets) and some.name == self.name)
         logits_BC = self.logits(states, batch)[: len(answers.value_BC)].float()
         total = F.binary_cross_entropy_with_logits(logits_BC, answers.value_BC, reduction="sum")
         right_B = ((logits_BC >= 0) == (answers.value_BC > 0)).all(-1)
-        return Term(total, right_B.sum(), len(right_B))
+        return LossSum(total, right_B.sum(), len(right_B))

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from unmask.objectives.part import Question, ranked
-from unmask.records import NextToken, Ordering, Rewrite, Target
-from unmask.views import Layout, following, in_place, preceding
+from unmask.objectives.part import PredictionSites, predicted_positions
+from unmask.records import DecoderTarget, NextToken, PermutedTarget, Target
+from unmask.views import RowCoordinates, next_token_sites, own_token_sites, previous_token_sites
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,28 +20,28 @@ class CLM:
 
     weight: float = 1.0
     name: ClassVar[str] = "clm"
-    reads: ClassVar[type[Target]] = NextToken
+    target_type: ClassVar[type[Target]] = NextToken
     """The next token."""
     facts: ClassVar[frozenset[str]] = frozenset()
 
-    def asks(self, sample: Layout) -> Question:
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """Position i says token i + 1."""
-        return Question(tuple(following(sample)))
+        return PredictionSites(tuple(next_token_sites(sample)))
 
 
 @dataclass(frozen=True, slots=True)
-class BothWays:
+class BidirectionalLM:
     """Say the next token from the left and the token before from the right, in two streams (ELMo)."""
 
     weight: float = 1.0
     name: ClassVar[str] = "both_ways"
-    reads: ClassVar[type[Target]] = NextToken
+    target_type: ClassVar[type[Target]] = NextToken
     """The next token; read backwards, the token before."""
     facts: ClassVar[frozenset[str]] = frozenset()
 
-    def asks(self, sample: Layout) -> Question:
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """The forward stream says what follows, the backward stream what precedes."""
-        return Question((*following(sample, "forward"), *preceding(sample, "backward")))
+        return PredictionSites((*next_token_sites(sample, "forward"), *previous_token_sites(sample, "backward")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,13 @@ class PLM:
     stream: str = "query"
     weight: float = 1.0
     name: ClassVar[str] = "plm"
-    reads: ClassVar[type[Target]] = Ordering
+    target_type: ClassVar[type[Target]] = PermutedTarget
     """A drawn order."""
     facts: ClassVar[frozenset[str]] = frozenset()
 
-    def asks(self, sample: Layout) -> Question:
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """Each ordered position says its own token, which is in the input: only the view hides it."""
-        return Question(tuple(in_place(ranked(sample), self.stream)))
+        return PredictionSites(tuple(own_token_sites(predicted_positions(sample), self.stream)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,10 @@ class WriteOut:
 
     weight: float = 1.0
     name: ClassVar[str] = "write_out"
-    reads: ClassVar[type[Target]] = Rewrite
+    target_type: ClassVar[type[Target]] = DecoderTarget
     """A rewriting."""
     facts: ClassVar[frozenset[str]] = frozenset()
 
-    def asks(self, sample: Layout) -> Question:
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """The answers are the decoder's, and a decoder sees its own past only."""
-        return Question()
+        return PredictionSites()

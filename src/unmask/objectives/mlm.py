@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from unmask.nets.flops import Cost, token_head_cost
-from unmask.objectives.part import Question, chosen, ranked
-from unmask.records import Cloze, Instance, Target
-from unmask.views import Layout, in_place
+from unmask.nets.flops import ForwardCost, lm_head_cost
+from unmask.objectives.part import PredictionSites, num_masked, predicted_positions
+from unmask.records import Cloze, InputsAndTargets, Target
+from unmask.views import RowCoordinates, own_token_sites
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.nets.trunk import Trunk
+    from unmask.nets.trunk import TransformerConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,24 +26,24 @@ class MLM:
 
     weight: float = 1.0
     name: ClassVar[str] = "mlm"
-    reads: ClassVar[type[Target]] = Cloze
+    target_type: ClassVar[type[Target]] = Cloze
     """A cloze."""
     facts: ClassVar[frozenset[str]] = frozenset()
 
-    def asks(self, sample: Layout) -> Question:
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """Each chosen position says its own token, whose input is hidden."""
-        return Question(tuple(in_place(ranked(sample))), ranked(sample))
+        return PredictionSites(tuple(own_token_sites(predicted_positions(sample))), predicted_positions(sample))
 
-    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
         """Logits at the chosen positions only, through the token embedding itself."""
-        from unmask.objectives.heads import SayTokens
+        from unmask.objectives.heads import MLMHead
 
-        return SayTokens(trunk, token)
+        return MLMHead(config, token)
 
-    def asked(self, instance: Instance) -> int:
+    def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each chosen position."""
-        return chosen(instance)
+        return num_masked(instance)
 
-    def cost(self, trunk: Trunk, vocabulary: int) -> Cost:
+    def cost(self, config: TransformerConfig, vocab_size: int) -> ForwardCost:
         """A head for tokens at every chosen position."""
-        return token_head_cost(trunk, vocabulary)
+        return lm_head_cost(config, vocab_size)

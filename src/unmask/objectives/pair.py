@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
-from unmask.nets.flops import Cost, row_head_cost
-from unmask.objectives.part import Question
-from unmask.records import Fact, Instance, Target
-from unmask.views import Layout
+from unmask.nets.flops import ForwardCost, row_head_cost
+from unmask.objectives.part import PredictionSites
+from unmask.records import InputsAndTargets, RowClass, Target
+from unmask.views import RowCoordinates
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.nets.trunk import Trunk
+    from unmask.nets.trunk import TransformerConfig
 
 
-class Truth(StrEnum):
+class RowFact(StrEnum):
     """The facts that pairs and dialogues can state."""
 
     NEXT = "next"
@@ -35,48 +35,48 @@ class Truth(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SayTruth:
+class RowFactObjective:
     """Says one fact about a row from its first token, after BERT's pooler."""
 
-    truth: Truth
+    fact: RowFact
     weight: float = 1.0
-    reads: ClassVar[type[Target]] = Fact
+    target_type: ClassVar[type[Target]] = RowClass
     """A fact."""
 
     @property
     def name(self) -> str:
         """The fact that it says."""
-        return self.truth.value
+        return self.fact.value
 
     @property
-    def classes(self) -> int:
+    def num_classes(self) -> int:
         """How many answers there are."""
-        return 3 if self.truth is Truth.PAIR else 2
+        return 3 if self.fact is RowFact.PAIR else 2
 
     @property
     def facts(self) -> frozenset[str]:
         """The one it says."""
-        return frozenset({self.truth.value})
+        return frozenset({self.fact.value})
 
-    def asks(self, sample: Layout) -> Question:
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """No token is asked for."""
-        return Question()
+        return PredictionSites()
 
-    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
         """BERT's pooler and a linear layer over the first token."""
-        from unmask.objectives.heads import SayFact
+        from unmask.objectives.heads import RowClassHead
 
-        return SayFact(trunk, self.truth.value, self.classes)
+        return RowClassHead(config, self.fact.value, self.num_classes)
 
-    def asked(self, instance: Instance) -> int:
+    def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each row."""
         return len(instance.inputs.rows) - 1
 
-    def cost(self, trunk: Trunk, vocabulary: int) -> Cost:
+    def cost(self, config: TransformerConfig, vocab_size: int) -> ForwardCost:
         """A pooler and the classes, for every row."""
-        return row_head_cost(trunk, self.classes)
+        return row_head_cost(config, self.num_classes)
 
 
-NSP = SayTruth(Truth.NEXT)
-SOP = SayTruth(Truth.ORDER)
-DLM = SayTruth(Truth.REPLY)
+NSP = RowFactObjective(RowFact.NEXT)
+SOP = RowFactObjective(RowFact.ORDER)
+DLM = RowFactObjective(RowFact.REPLY)

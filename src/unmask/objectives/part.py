@@ -9,23 +9,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
-from unmask.records import Cloze, Instance, Target
-from unmask.views import Answer, Layout
+from unmask.records import Cloze, InputsAndTargets, Target
+from unmask.views import PredictionSite, RowCoordinates
 
 if TYPE_CHECKING:
     from torch import nn
 
     from unmask.nets.batch import Batch
-    from unmask.nets.flops import Cost
-    from unmask.nets.transformer import Transformer
-    from unmask.nets.trunk import Trunk
+    from unmask.nets.flops import ForwardCost
+    from unmask.nets.transformer import TransformerEncoder
+    from unmask.nets.trunk import TransformerConfig
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PredictionSites:
     """What an objective would ask of a sample row: its answers, and the positions whose input is hidden."""
 
-    answers: tuple[Answer, ...] = ()
+    sites: tuple[PredictionSite, ...] = ()
     hidden: tuple[int, ...] = ()
 
 
@@ -37,7 +37,7 @@ class Objective(Protocol):
         """What its head is called in a checkpoint, and its numbers in a record."""
 
     @property
-    def reads(self) -> type[Target]:
+    def target_type(self) -> type[Target]:
         """The kind of target it is trained on."""
 
     @property
@@ -48,69 +48,69 @@ class Objective(Protocol):
     def weight(self) -> float:
         """Its share in the sum of losses."""
 
-    def asks(self, sample: Layout) -> Question:
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """Where it reads its predictions, so that a view can be checked for leaks."""
 
 
 @runtime_checkable
-class Learnable(Objective, Protocol):
+class TrainableObjective(Objective, Protocol):
     """An objective with a head, so that a network can learn it."""
 
-    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
         """The module that turns the states of a trunk into a `Term`; `token` is the trunk's own embedding."""
 
-    def asked(self, instance: Instance) -> int:
+    def num_predictions(self, instance: InputsAndTargets) -> int:
         """How many answers it is judged on: the count of its `Term`, known before the network runs."""
 
 
 @runtime_checkable
-class Ahead(Objective, Protocol):
+class InputRewriter(Objective, Protocol):
     """An objective whose network acts before the trunk, and decides what the trunk is shown."""
 
-    def check(self, trunk: Trunk) -> None:
+    def check(self, config: TransformerConfig) -> None:
         """Refuse a trunk that its network cannot stand beside."""
 
-    def network(self, trunk: Transformer) -> nn.Module:
+    def build_network(self, encoder: TransformerEncoder) -> nn.Module:
         """The module that reads a batch first: it gives its own `Term`, and the batch that all others read instead."""
 
-    def asked(self, instance: Instance) -> int:
+    def num_predictions(self, instance: InputsAndTargets) -> int:
         """How many answers it is judged on: the count of its `Term`, known before any network runs."""
 
 
 @runtime_checkable
-class Behind(Objective, Protocol):
+class NeedsInputRewriter(Objective, Protocol):
     """An objective that asks about what another one, which acts ahead of it, has written."""
 
     @property
-    def follows(self) -> type[Objective]:
+    def requires(self) -> type[Objective]:
         """What must act ahead of it."""
 
 
 @runtime_checkable
-class Counted(Objective, Protocol):
+class HasFlops(Objective, Protocol):
     """An objective that says what it costs, so that budgets can be given in floating point operations."""
 
-    def cost(self, trunk: Trunk, vocabulary: int) -> Cost:
+    def cost(self, config: TransformerConfig, vocab_size: int) -> ForwardCost:
         """What its head, or its network ahead of the trunk, adds to a forward pass."""
 
 
 @runtime_checkable
-class Prepares(Objective, Protocol):
+class PreparesBatch(Objective, Protocol):
     """An objective whose head reads more than the answers of its target, found on the host before a batch is sent."""
 
     def prepare(self, batch: Batch) -> Batch:
         """The batch with what the head reads."""
 
 
-Taught: TypeAlias = Learnable | Ahead
+Trainable: TypeAlias = TrainableObjective | InputRewriter
 """What a network can be taught: it is said from the states of the trunk, or ahead of it."""
 
 
-def chosen(instance: Instance) -> int:
+def num_masked(instance: InputsAndTargets) -> int:
     """How many positions the cloze of an instance asks about."""
     return sum(len(target.positions) for target in instance.targets if isinstance(target, Cloze))
 
 
-def ranked(sample: Layout) -> tuple[int, ...]:
+def predicted_positions(sample: RowCoordinates) -> tuple[int, ...]:
     """The positions of a sample row that are to be predicted: those that have a place in the drawn order."""
     return tuple(i for i, rank in enumerate(sample.rank.tolist()) if rank >= 0)

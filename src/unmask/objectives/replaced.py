@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
-from unmask.nets.flops import Cost, replaced_head_cost
-from unmask.objectives.guess import Guess
-from unmask.objectives.part import Objective, Question, chosen
-from unmask.records import Cloze, Instance, Target
-from unmask.views import Layout
+from unmask.nets.flops import ForwardCost, discriminator_head_cost
+from unmask.objectives.guess import Generator
+from unmask.objectives.part import Objective, PredictionSites, num_masked
+from unmask.records import Cloze, InputsAndTargets, Target
+from unmask.views import RowCoordinates
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.nets.trunk import Trunk
+    from unmask.nets.trunk import TransformerConfig
 
 
-class Where(StrEnum):
+class JudgedTokens(StrEnum):
     """Which tokens are judged."""
 
     ALL = "all"
@@ -33,35 +33,35 @@ class Where(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class RTD:
     """Whether each token was replaced: sigmoid cross-entropy."""
 
     weight: float = 50.0
     """A yes or no is a small loss beside that of a cloze; the paper found 50 in a search from 1 to 100."""
-    where: Where = Where.ALL
+    judged_tokens: JudgedTokens = JudgedTokens.ALL
     name: ClassVar[str] = "replaced"
-    reads: ClassVar[type[Target]] = Cloze
+    target_type: ClassVar[type[Target]] = Cloze
     """A cloze: what was there, to be compared with what was written."""
     facts: ClassVar[frozenset[str]] = frozenset()
-    follows: ClassVar[type[Objective]] = Guess
+    requires: ClassVar[type[Objective]] = Generator
     """Somebody must have written something."""
 
-    def asks(self, sample: Layout) -> Question:
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """No token is asked for."""
-        return Question()
+        return PredictionSites()
 
-    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
         """A layer and one number for each token."""
-        from unmask.objectives.after_guess import SayReplaced
+        from unmask.objectives.after_guess import RTDHead
 
-        return SayReplaced(trunk, self.where)
+        return RTDHead(config, self.judged_tokens)
 
-    def asked(self, instance: Instance) -> int:
+    def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each token, or for each chosen position."""
-        if self.where is Where.ALL:
+        if self.judged_tokens is JudgedTokens.ALL:
             return len(instance.inputs.ids)
-        return chosen(instance)
+        return num_masked(instance)
 
-    def cost(self, trunk: Trunk, vocabulary: int) -> Cost:
+    def cost(self, config: TransformerConfig, vocab_size: int) -> ForwardCost:
         """A layer and one number."""
-        return replaced_head_cost(trunk)
+        return discriminator_head_cost(config)

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from unmask.errors import RecipeError
-from unmask.nets.flops import Cost, product, token_head_cost
-from unmask.objectives.part import Question, ranked
-from unmask.ragged import ranges
-from unmask.records import Cloze, Instance, Ints, Spans, Target
-from unmask.views import Layout, in_place
+from unmask.nets.flops import ForwardCost, lm_head_cost, matmul_flops
+from unmask.objectives.part import PredictionSites, predicted_positions
+from unmask.ragged import concat_ranges
+from unmask.records import Cloze, InputsAndTargets, Ints, Spans, Target
+from unmask.views import RowCoordinates, own_token_sites
 
 if TYPE_CHECKING:
     from torch import nn
 
     from unmask.nets.batch import Batch
-    from unmask.nets.trunk import Trunk
+    from unmask.nets.trunk import TransformerConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,74 +35,76 @@ class SBO:
     """Each token of a span from its borders: two layers with GELU and layer norm, then the token embedding."""
 
     weight: float = 1.0
-    positions: int = 200
+    position_width: int = 200
     """Width of the embedding that says which token of the span is meant."""
-    most: int = 20
+    max_span_tokens: int = 20
     """How many tokens of a span are asked for, from its left end; what lies deeper is left to the cloze."""
     name: ClassVar[str] = "sbo"
-    reads: ClassVar[type[Target]] = Cloze
+    target_type: ClassVar[type[Target]] = Cloze
     """A cloze, for its spans."""
     facts: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
-        if min(self.positions, self.most) < 1:
+        if min(self.position_width, self.max_span_tokens) < 1:
             raise RecipeError(
                 f"SBO needs an embedding of positions that is at least 1 wide and asks for at least 1 token of a span; "
-                f"found {self.positions} and {self.most}."
+                f"found {self.position_width} and {self.max_span_tokens}."
             )
 
-    def asks(self, sample: Layout) -> Question:
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """The answers are the cloze's own, so the same inputs are hidden."""
-        return Question(tuple(in_place(ranked(sample))), ranked(sample))
+        return PredictionSites(tuple(own_token_sites(predicted_positions(sample))), predicted_positions(sample))
 
-    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
         """Logits for the tokens of all spans, from the states at their borders."""
-        from unmask.objectives.sbo_head import SaySpans
+        from unmask.objectives.sbo_head import SBOHead
 
-        return SaySpans(trunk, token, self)
+        return SBOHead(config, token, self)
 
-    def asked(self, instance: Instance) -> int:
+    def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each token that has borders."""
         clozes = (target for target in instance.targets if isinstance(target, Cloze))
-        return sum(len(borders_of(one.spans, instance.inputs.rows, self.most).place) for one in clozes)
+        return sum(
+            len(find_span_borders(one.spans, instance.inputs.rows, self.max_span_tokens).offset) for one in clozes
+        )
 
     def prepare(self, batch: Batch) -> Batch:
         """Find the borders of all spans."""
-        from unmask.nets.answers import SpanAnswers
-        from unmask.nets.batch import cloze_of
-        from unmask.nets.layout import ship_ints
+        from unmask.nets.answers import BoundaryTargets
+        from unmask.nets.batch import masked_targets
+        from unmask.nets.layout import ints_to_device
 
-        cloze = cloze_of(batch)
-        around = borders_of(cloze.spans, cloze.rows, self.most)
-        parts = (around.left, around.right, around.place, around.answer)
-        left_Q, right_Q, place_Q, answer_Q = (ship_ints(one, "cpu") for one in parts)
-        return replace(batch, answers=(*batch.answers, SpanAnswers(left_Q, right_Q, place_Q, answer_Q)))
+        cloze = masked_targets(batch)
+        around = find_span_borders(cloze.spans, cloze.rows, self.max_span_tokens)
+        parts = (around.left, around.right, around.offset, around.target_index)
+        left_Q, right_Q, place_Q, answer_Q = (ints_to_device(one, "cpu") for one in parts)
+        return replace(batch, targets=(*batch.targets, BoundaryTargets(left_Q, right_Q, place_Q, answer_Q)))
 
-    def cost(self, trunk: Trunk, vocabulary: int) -> Cost:
+    def cost(self, config: TransformerConfig, vocab_size: int) -> ForwardCost:
         """A first layer over two borders and a place; the rest is as in a cloze."""
-        borders = product(2 * trunk.width + self.positions, trunk.width)
-        return token_head_cost(trunk, vocabulary) + Cost(answer=borders)
+        borders = matmul_flops(2 * config.width + self.position_width, config.width)
+        return lm_head_cost(config, vocab_size) + ForwardCost(per_prediction=borders)
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class SpanBorders:
     """For each token that is asked for: which answer of the cloze it is, its two borders, its place in the span."""
 
-    answer: Ints
+    target_index: Ints
     left: Ints
     right: Ints
-    place: Ints
+    offset: Ints
     """Counted from 0 at the left end of the span."""
 
 
-def borders_of(spans: Spans, rows: Ints, most: int) -> Around:
+def find_span_borders(spans: Spans, rows: Ints, max_span_tokens: int) -> SpanBorders:
     """The borders of all tokens of all spans, in batch positions; `rows` are offsets."""
     apart = spans.end[:-1] < spans.start[1:]
     start, end = spans.start[np.append(True, apart)[: len(spans)]], spans.end[np.append(apart, True)[: len(spans)]]
     before = np.cumsum(end - start) - (end - start)  # the answers of a cloze lie in the order of its spans
     row = np.searchsorted(rows, start, side="right") - 1
     inside = np.flatnonzero((start - 1 > rows[row]) & (end < rows[row + 1] - 1))
-    count = np.minimum((end - start)[inside], most)
-    place = ranges(np.zeros_like(count), count)
+    count = np.minimum((end - start)[inside], max_span_tokens)
+    place = concat_ranges(np.zeros_like(count), count)
     left, right = (np.repeat(border, count) for border in (start[inside] - 1, end[inside]))
-    return Around(np.repeat(before[inside], count) + place, left, right, place)
+    return SpanBorders(np.repeat(before[inside], count) + place, left, right, place)

@@ -14,63 +14,63 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.answers import SpanAnswers
-from unmask.nets.batch import Batch, cloze_of
-from unmask.nets.fused import Lowered
-from unmask.nets.transformer import States
-from unmask.nets.trunk import Trunk
-from unmask.objectives.heads import Term, say
+from unmask.nets.answers import BoundaryTargets
+from unmask.nets.batch import Batch, masked_targets
+from unmask.nets.fused import FusableModule
+from unmask.nets.transformer import HiddenStates
+from unmask.nets.trunk import TransformerConfig
+from unmask.objectives.heads import LossSum, lm_loss
 
 if TYPE_CHECKING:
     from unmask.objectives.sbo import SBO
 
 
-class SaySpans(Lowered):
+class SBOHead(FusableModule):
     """The tokens of each span, from the states just outside it and the place of the token in it.
 
     Both layers are as wide as the trunk. Where token embeddings are narrower, the second one leads down to them.
     """
 
-    def __init__(self, trunk: Trunk, token: nn.Embedding, how: SBO) -> None:
+    def __init__(self, config: TransformerConfig, token: nn.Embedding, objective: SBO) -> None:
         super().__init__()
-        self.place = nn.Embedding(how.most, how.positions)
-        self.first = Layer(2 * trunk.width + how.positions, trunk.width, trunk.epsilon)
-        self.second = Layer(trunk.width, trunk.token_width, trunk.epsilon)
+        self.place = nn.Embedding(objective.max_span_tokens, objective.position_width)
+        self.first = DenseGeluNorm(2 * config.width + objective.position_width, config.width, config.norm_eps)
+        self.second = DenseGeluNorm(config.width, config.token_width, config.norm_eps)
         self.token = token
         self.bias = nn.Parameter(torch.zeros(token.num_embeddings))
 
-    def forward(self, states: States, batch: Batch) -> Term:
+    def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """The loss of all tokens that have borders."""
-        cloze, around = cloze_of(batch), _around(batch)
-        y_QE = self.before(states.at(around.left_Q), states.at(around.right_Q), around.place_Q)
-        answers_Q = cloze.answers_P[around.answer_Q]
-        term, _ = say(y_QE, self.token, self.bias, answers_Q, around.spare, self.fused)
+        cloze, around = masked_targets(batch), _border_targets(batch)
+        y_QE = self.transform(states.select(around.left_Q), states.select(around.right_Q), around.position_Q)
+        answers_Q = cloze.answers_P[around.target_index_Q]
+        term, _ = lm_loss(y_QE, self.token, self.bias, answers_Q, around.num_padding, self.fused)
         return term
 
-    def places(self, batch: Batch) -> tuple[Tensor, ...]:
+    def positions(self, batch: Batch) -> tuple[Tensor, ...]:
         """Both borders of each token that is asked for."""
-        around = _around(batch)
+        around = _border_targets(batch)
         return around.left_Q, around.right_Q
 
-    def before(self, left_QD: Tensor, right_QD: Tensor, place_Q: Tensor) -> Tensor:
+    def transform(self, left_QD: Tensor, right_QD: Tensor, offset_Q: Tensor) -> Tensor:
         """What the token embedding is multiplied with, at these places between these borders."""
-        place_QK = self.place(place_Q).to(left_QD.dtype)
+        place_QK = self.place(offset_Q).to(left_QD.dtype)
         y_QE: Tensor = self.second(self.first(torch.cat([left_QD, right_QD, place_QK], dim=-1)))
         return y_QE
 
 
-def _around(batch: Batch) -> SpanAnswers:
-    (around,) = (answers for answers in batch.answers if isinstance(answers, SpanAnswers))
+def _border_targets(batch: Batch) -> BoundaryTargets:
+    (around,) = (answers for answers in batch.targets if isinstance(answers, BoundaryTargets))
     return around
 
 
-class Layer(nn.Module):
+class DenseGeluNorm(nn.Module):
     """A linear layer, exact GELU, a norm."""
 
-    def __init__(self, wide: int, narrow: int, epsilon: float) -> None:
+    def __init__(self, in_features: int, out_features: int, eps: float) -> None:
         super().__init__()
-        self.dense = nn.Linear(wide, narrow)
-        self.norm = nn.LayerNorm(narrow, epsilon)
+        self.dense = nn.Linear(in_features, out_features)
+        self.norm = nn.LayerNorm(out_features, eps)
 
     def forward(self, x_QD: Tensor) -> Tensor:
         """In turn."""

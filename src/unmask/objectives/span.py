@@ -13,40 +13,40 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.answers import IGNORED, ExtractAnswers
+from unmask.nets.answers import IGNORE_INDEX, SpanTargets
 from unmask.nets.batch import Batch
-from unmask.nets.layout import to_grid
-from unmask.nets.transformer import States
-from unmask.nets.trunk import Trunk
-from unmask.objectives.heads import Term
+from unmask.nets.layout import pad
+from unmask.nets.transformer import HiddenStates
+from unmask.nets.trunk import TransformerConfig
+from unmask.objectives.heads import LossSum
 
 
-class SaySpan(nn.Module):
+class SpanHead(nn.Module):
     """Two learned vectors, one for each end; a token's score is its product with them (Devlin et al., 2018, 4.2)."""
 
-    def __init__(self, trunk: Trunk, extract: str) -> None:
+    def __init__(self, config: TransformerConfig, name: str) -> None:
         super().__init__()
-        self.extract = extract
-        self.classify = nn.Linear(trunk.width, 2)
+        self.name = name
+        self.classify = nn.Linear(config.width, 2)
 
-    def forward(self, states: States, batch: Batch) -> Term:
+    def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """The mean of the two losses of each row. A row is right if both of its ends are."""
-        (answers,) = (one for one in batch.answers if isinstance(one, ExtractAnswers) and one.name == self.extract)
+        (answers,) = (one for one in batch.targets if isinstance(one, SpanTargets) and one.name == self.name)
         rows = len(answers.start_B)  # the rows after these belong to others
         ends_B2 = torch.stack((answers.start_B, answers.end_B), dim=-1)
-        ends_B2 = torch.where(ends_B2 == IGNORED, ends_B2, ends_B2 - batch.first_B[:rows, None])
-        scores_BL2 = self._by_row(states, batch)[:rows]
-        total = F.cross_entropy(scores_BL2, ends_B2, ignore_index=IGNORED, reduction="sum") / 2
+        ends_B2 = torch.where(ends_B2 == IGNORE_INDEX, ends_B2, ends_B2 - batch.row_starts_B[:rows, None])
+        scores_BL2 = self._logits_by_row(states, batch)[:rows]
+        total = F.cross_entropy(scores_BL2, ends_B2, ignore_index=IGNORE_INDEX, reduction="sum") / 2
         right_B = (scores_BL2.argmax(1) == ends_B2).all(-1)
-        return Term(total, right_B.sum(), rows - answers.spare)
+        return LossSum(total, right_B.sum(), rows - answers.num_padding)
 
-    def logits(self, states: States, batch: Batch) -> Tensor:
+    def logits(self, states: HiddenStates, batch: Batch) -> Tensor:
         """Two scores for each token: as the first of the answer, and as the last."""
         scores_T2: Tensor = self.classify(states.last_TD)
         return scores_T2
 
-    def _by_row(self, states: States, batch: Batch) -> Tensor:
+    def _logits_by_row(self, states: HiddenStates, batch: Batch) -> Tensor:
         """The scores as a grid of rows; places behind the end of a row cannot be chosen."""
-        borders = batch.tokens.borders
-        scores_BL2 = to_grid(self.logits(states, batch).float(), borders)
-        return scores_BL2.masked_fill(~borders.real_SL()[..., None], float("-inf"))
+        borders = batch.tokens.sequences
+        scores_BL2 = pad(self.logits(states, batch).float(), borders)
+        return scores_BL2.masked_fill(~borders.valid_SL()[..., None], float("-inf"))

@@ -12,15 +12,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.answers import TagAnswers
+from unmask.nets.answers import TokenLabelTargets
 from unmask.nets.batch import Batch
-from unmask.nets.transformer import States
-from unmask.nets.trunk import Trunk
-from unmask.objectives.chain import Chains, Steps, best_paths, log_partition, path_scores
-from unmask.objectives.heads import Term, take
+from unmask.nets.transformer import HiddenStates
+from unmask.nets.trunk import TransformerConfig
+from unmask.objectives.chain import Emissions, Transitions, log_partition, path_scores, viterbi
+from unmask.objectives.heads import LossSum, cross_entropy_sum
 from unmask.records import Bools
 
-HASTE = 100.0
+TRANSITION_LR_SCALE = 100.0
 """How much faster than other weights the scores of steps move.
 
 Adam moves every weight by about the learning rate, whatever its gradient. At the rates that suit a trunk, scores of
@@ -28,20 +28,22 @@ steps, which should differ by several units, would hardly leave 0 in the few epo
 """
 
 
-class TagHead(nn.Module):
+class TokenClassificationHead(nn.Module):
     """A class for each tagged token, from its state alone."""
 
-    def __init__(self, trunk: Trunk, name: str, classes: int) -> None:
+    def __init__(self, config: TransformerConfig, name: str, num_classes: int) -> None:
         super().__init__()
-        self.tags, self.dropout = name, trunk.dropout
-        self.classify = nn.Linear(trunk.width, classes)
+        self.tags, self.dropout = name, config.dropout
+        self.classify = nn.Linear(config.width, num_classes)
 
-    def forward(self, states: States, batch: Batch) -> Term:
+    def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """Cross-entropy at the tagged tokens."""
-        answers = answers_of(batch, self.tags)
-        return take(self._scores(states.last_TD[answers.positions_P]), answers.value_P, answers.spare)
+        answers = token_label_targets(batch, self.tags)
+        return cross_entropy_sum(
+            self._scores(states.last_TD[answers.positions_P]), answers.value_P, answers.num_padding
+        )
 
-    def logits(self, states: States, batch: Batch) -> Tensor:
+    def logits(self, states: HiddenStates, batch: Batch) -> Tensor:
         """One score for each token and class."""
         return self._scores(states.last_TD)
 
@@ -50,7 +52,7 @@ class TagHead(nn.Module):
         return scores_PC
 
 
-class TagsTogether(nn.Module):
+class CRFHead(nn.Module):
     """Classes for all tagged tokens of a row at once: a conditional random field over the scores of each token.
 
     The loss is the negative log-likelihood of the true path. Steps that the scheme of the tags forbids are barred when
@@ -61,11 +63,11 @@ class TagsTogether(nn.Module):
     step_CC: Tensor
     end_C: Tensor
 
-    def __init__(self, trunk: Trunk, name: str, start: Bools, step: Bools, end: Bools) -> None:
+    def __init__(self, config: TransformerConfig, name: str, start: Bools, step: Bools, end: Bools) -> None:
         super().__init__()
         classes = len(start)
-        self.tags, self.dropout = name, trunk.dropout
-        self.classify = nn.Linear(trunk.width, classes)
+        self.tags, self.dropout = name, config.dropout
+        self.classify = nn.Linear(config.width, classes)
         # Flat, so that they begin at 0 like biases: multiplied, drawn ones would be noise.
         self.first = nn.Parameter(torch.zeros(classes))
         self.follow = nn.Parameter(torch.zeros(classes * classes))
@@ -74,25 +76,31 @@ class TagsTogether(nn.Module):
             self.register_buffer(allowed, torch.from_numpy(which), persistent=False)
 
     @property
-    def steps(self) -> Steps:
+    def transitions(self) -> Transitions:
         """What has been learned about steps."""
         classes = len(self.first)
-        return Steps(HASTE * self.first, HASTE * self.follow.view(classes, classes), HASTE * self.last)
+        return Transitions(
+            TRANSITION_LR_SCALE * self.first,
+            TRANSITION_LR_SCALE * self.follow.view(classes, classes),
+            TRANSITION_LR_SCALE * self.last,
+        )
 
     @property
-    def legal_steps(self) -> Steps:
+    def allowed_transitions(self) -> Transitions:
         """The same, with forbidden steps barred."""
-        return self.steps.only(self.start_C, self.step_CC, self.end_C)
+        return self.transitions.masked(self.start_C, self.step_CC, self.end_C)
 
-    def forward(self, states: States, batch: Batch) -> Term:
+    def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """The negative log-likelihood of the true paths, summed; what is right is counted tag by tag."""
-        answers = answers_of(batch, self.tags)
-        chains = Chains.of(self._scores(states.last_TD[answers.positions_P]), answers.lengths)
-        lost_B = log_partition(chains, self.steps) - path_scores(chains, chains.padded(answers.value_P), self.steps)
-        right = (best_paths(chains, self.legal_steps) == answers.value_P).sum()
-        return Term(lost_B.sum(), right, len(answers.value_P))
+        answers = token_label_targets(batch, self.tags)
+        chains = Emissions.from_flat(self._scores(states.last_TD[answers.positions_P]), answers.lengths)
+        lost_B = log_partition(chains, self.transitions) - path_scores(
+            chains, chains.pad(answers.value_P), self.transitions
+        )
+        right = (viterbi(chains, self.allowed_transitions) == answers.value_P).sum()
+        return LossSum(lost_B.sum(), right, len(answers.value_P))
 
-    def logits(self, states: States, batch: Batch) -> Tensor:
+    def logits(self, states: HiddenStates, batch: Batch) -> Tensor:
         """One score for each token and class, before any step."""
         return self._scores(states.last_TD)
 
@@ -101,7 +109,7 @@ class TagsTogether(nn.Module):
         return scores_PC
 
 
-def answers_of(batch: Batch, name: str) -> TagAnswers:
+def token_label_targets(batch: Batch, name: str) -> TokenLabelTargets:
     """What is true about the tokens of a batch."""
-    (answers,) = (some for some in batch.answers if isinstance(some, TagAnswers) and some.name == name)
+    (answers,) = (some for some in batch.targets if isinstance(some, TokenLabelTargets) and some.name == name)
     return answers

@@ -10,69 +10,69 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from unmask.objectives.part import Question
-from unmask.records import Continue, Instance, Rewrite, Target
-from unmask.views import Layout, following
+from unmask.objectives.part import PredictionSites
+from unmask.records import ContinuationTarget, DecoderTarget, InputsAndTargets, Target
+from unmask.views import RowCoordinates, next_token_sites
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.nets.trunk import Trunk
+    from unmask.nets.trunk import TransformerConfig
 
 
 @dataclass(frozen=True, slots=True)
-class WriteAfter:
+class PrefixLMObjective:
     """Go on behind the source with the encoder and its head for tokens: every pre-trained weight is used again."""
 
-    smoothing: float = 0.0
+    label_smoothing: float = 0.0
     """The share of the truth that is spread over the whole vocabulary while learning."""
     weight: float = 1.0
     name: str = "write_after"
-    reads: ClassVar[type[Target]] = Continue
+    target_type: ClassVar[type[Target]] = ContinuationTarget
     """A continuation."""
     facts: ClassVar[frozenset[str]] = frozenset()
 
-    def asks(self, sample: Layout) -> Question:
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """Position i says token i + 1, wherever that is not source."""
-        return Question(tuple(following(sample)))
+        return PredictionSites(tuple(next_token_sites(sample)))
 
-    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
         """The head of masked language modelling, at the places before the tokens of the text."""
-        from unmask.objectives.writing_heads import SayNext
+        from unmask.objectives.writing_heads import CausalLMHead
 
-        return SayNext(trunk, token, self.smoothing)
+        return CausalLMHead(config, token, self.label_smoothing)
 
-    def asked(self, instance: Instance) -> int:
+    def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each token of the texts, and one for each end."""
-        return sum(len(target.positions) for target in instance.targets if isinstance(target, Continue))
+        return sum(len(target.positions) for target in instance.targets if isinstance(target, ContinuationTarget))
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class Seq2SeqObjective:
     """Write the text with a decoder that looks at the states of the encoder (Vaswani et al., 2017)."""
 
-    positions: int
+    max_positions: int
     """The longest text, its end counted."""
     depth: int = 0
     """How many blocks the decoder has; 0 stands for as many as the encoder."""
-    smoothing: float = 0.0
+    label_smoothing: float = 0.0
     """The share of the truth that is spread over the whole vocabulary while learning."""
     weight: float = 1.0
     name: str = "write"
-    reads: ClassVar[type[Target]] = Rewrite
+    target_type: ClassVar[type[Target]] = DecoderTarget
     """A rewriting."""
     facts: ClassVar[frozenset[str]] = frozenset()
 
-    def asks(self, sample: Layout) -> Question:
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """The answers are the decoder's, and a decoder sees its own past only."""
-        return Question()
+        return PredictionSites()
 
-    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
         """A decoder in the shape of the trunk, on the token embedding of the encoder."""
-        from unmask.objectives.writing_heads import SayText
+        from unmask.objectives.writing_heads import Seq2SeqHead
 
-        return SayText(trunk, token, self)
+        return Seq2SeqHead(config, token, self)
 
-    def asked(self, instance: Instance) -> int:
+    def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each token of the texts, their ends counted."""
-        return sum(len(target.ids) for target in instance.targets if isinstance(target, Rewrite))
+        return sum(len(target.ids) for target in instance.targets if isinstance(target, DecoderTarget))

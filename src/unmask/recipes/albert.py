@@ -21,23 +21,23 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.select import Units, inverse
-from unmask.dialect import Dialect
-from unmask.examples.pairs import Negative, Pairs
+from unmask.corrupt.mask_out import MaskTokens
+from unmask.corrupt.select import WholeUnits, inverse
+from unmask.dialect import ModelType
+from unmask.examples.pairs import Negative, SegmentPairs
 from unmask.nets.sizes import BASE, Size
 from unmask.nets.sizes import SIZES as BERT_SIZES
 from unmask.nets.trunk import Activation, Sharing
 from unmask.objectives.mlm import MLM
 from unmask.objectives.pair import SOP
-from unmask.optimising import LAMB, Descent, Linear, Origin, WarmupShare
-from unmask.recipes.bert import SHOW, bert
-from unmask.records import Layer
+from unmask.optimising import LAMB, DecayFrom, Linear, OptimConfig, WarmupFraction
+from unmask.recipes.bert import REPLACEMENT, bert
+from unmask.records import UnitKind
 from unmask.tasks import Recipe, Stage, Task
 from unmask.tokenize.unigram import Unigram
 
-XLARGE = Size(depth=24, width=2048, heads=16, inner=8192)
-XXLARGE = Size(depth=12, width=4096, heads=64, inner=16_384)
+XLARGE = Size(depth=24, width=2048, heads=16, ffn_width=8192)
+XXLARGE = Size(depth=12, width=4096, heads=64, ffn_width=16_384)
 SIZES: Mapping[str, Size] = MappingProxyType({**BERT_SIZES, "xlarge": XLARGE, "xxlarge": XXLARGE})
 """From base on those of the paper (table 1); the smaller ones are BERT's."""
 
@@ -46,9 +46,11 @@ def albert(size: Size = BASE) -> Recipe:
     """ALBERT as published."""
     runs = Task(
         name="cloze",
-        examples=Pairs(Negative.SWAPPED, short=0.1),
-        corrupt=MaskOut(Units(Layer.WORD, run=inverse(3), rate=0.15, inside=Layer.SENTENCE), SHOW),
-        learns=(MLM(), SOP),
+        examples=SegmentPairs(Negative.SWAPPED, short_fraction=0.1),
+        corruption=MaskTokens(
+            WholeUnits(UnitKind.WORD, run_lengths=inverse(3), rate=0.15, inside=UnitKind.SENTENCE), REPLACEMENT
+        ),
+        objectives=(MLM(), SOP),
     )
     published = bert(size)
     return replace(
@@ -57,19 +59,21 @@ def albert(size: Size = BASE) -> Recipe:
         year=2019,
         paper="arXiv:1909.11942",
         title="ALBERT: A Lite BERT for Self-supervised Learning of Language Representations",
-        changed="layers share their parameters, sentence order is told, runs of words",
+        summary="layers share their parameters, sentence order is told, runs of words",
         parent="bert",
         tokenizer=Unigram(size=30_000),
-        stages=(Stage(tasks=(runs,), length=512, batch=4096),),
-        trunk=replace(
-            published.trunk,
-            embedding=128,
+        stages=(Stage(tasks=(runs,), max_length=512, batch_size=4096),),
+        network=replace(
+            published.network,
+            embedding_width=128,
             sharing=Sharing.ALL,
             activation=Activation.GELU_TANH,
             dropout=0.0,
             attention_dropout=0.0,
         ),
         # 3,125 of 125,000 steps.
-        descent=Descent(LAMB(rate=0.00176), Linear(WarmupShare(0.025), origin=Origin.START), clip=1.0),
-        dialect=Dialect.ALBERT,
+        optim=OptimConfig(
+            LAMB(lr=0.00176), Linear(WarmupFraction(0.025), decay_from=DecayFrom.START), max_grad_norm=1.0
+        ),
+        model_type=ModelType.ALBERT,
     )

@@ -12,20 +12,20 @@ order, `both` with `pair` is both tasks in one, `learns=MLM()` is none (docs/fam
 
 from __future__ import annotations
 
-from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.mask_out import MaskTokens
 from unmask.corrupt.replace import Replace
-from unmask.corrupt.select import Tokens
-from unmask.examples.pairs import Negative, Pairs
-from unmask.examples.visits import Copies
+from unmask.corrupt.select import RandomTokens
+from unmask.examples.pairs import Negative, SegmentPairs
+from unmask.examples.visits import StaticMasking
 from unmask.nets.sizes import BASE, Size
-from unmask.nets.trunk import Trunk
+from unmask.nets.trunk import TransformerConfig
 from unmask.objectives.mlm import MLM
 from unmask.objectives.pair import NSP
-from unmask.optimising import AdamW, Descent, Linear, Origin, WarmupShare
+from unmask.optimising import AdamW, DecayFrom, Linear, OptimConfig, WarmupFraction
 from unmask.tasks import Recipe, Stage, Task
 from unmask.tokenize.wordpiece import WordPiece
 
-SHOW = Replace(mask=0.8, random=0.1, keep=0.1)
+REPLACEMENT = Replace(mask=0.8, random=0.1, keep=0.1)
 """Of the chosen tokens (section 3.1 of the paper)."""
 
 
@@ -33,33 +33,33 @@ def bert(size: Size = BASE) -> Recipe:
     """BERT as published, in any of its sizes."""
     cloze = Task(
         name="cloze",
-        examples=Pairs(Negative.RANDOM, short=0.1),
-        corrupt=MaskOut(Tokens(rate=0.15), SHOW),
-        learns=(MLM(), NSP),
+        examples=SegmentPairs(Negative.RANDOM, short_fraction=0.1),
+        corruption=MaskTokens(RandomTokens(rate=0.15), REPLACEMENT),
+        objectives=(MLM(), NSP),
     )
     return Recipe(
         name="bert",
         year=2018,
         paper="arXiv:1810.04805",
         title="BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding",
-        changed="the root: tokens are masked, the next segment is judged",
+        summary="the root: tokens are masked, the next segment is judged",
         parent="",
         tokenizer=WordPiece(),
         stages=two_lengths(cloze, batch=256),
-        trunk=trunk_of(size),
-        descent=Descent(AdamW(rate=1e-4), Linear(WarmupShare(0.01), origin=Origin.START), clip=1.0),
-        renew=Copies(10),
+        network=transformer_config(size),
+        optim=OptimConfig(AdamW(lr=1e-4), Linear(WarmupFraction(0.01), decay_from=DecayFrom.START), max_grad_norm=1.0),
+        masking=StaticMasking(10),
     )
 
 
-def trunk_of(size: Size) -> Trunk:
+def transformer_config(size: Size) -> TransformerConfig:
     """The published network: norms after each sum, learned positions, exact GELU, dropout 0.1 everywhere."""
-    return Trunk(depth=size.depth, width=size.width, heads=size.heads, inner=size.inner)
+    return TransformerConfig(depth=size.depth, width=size.width, heads=size.heads, ffn_width=size.ffn_width)
 
 
 def two_lengths(task: Task, batch: int) -> tuple[Stage, ...]:
     """Nine tenths of the steps on short rows, the rest on long ones (appendix A.2 of the paper)."""
     return (
-        Stage(tasks=(task,), length=128, batch=batch, share=0.9),
-        Stage(tasks=(task,), length=512, batch=batch, share=0.1),
+        Stage(tasks=(task,), max_length=128, batch_size=batch, fraction=0.9),
+        Stage(tasks=(task,), max_length=512, batch_size=batch, fraction=0.1),
     )

@@ -20,28 +20,30 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.mask_out import MaskTokens
 from unmask.corrupt.replace import Replace
-from unmask.corrupt.select import Tokens
-from unmask.dialect import Dialect
-from unmask.examples.segments import Segments
-from unmask.examples.visits import EveryVisit
+from unmask.corrupt.select import RandomTokens
+from unmask.dialect import ModelType
+from unmask.examples.segments import OneOrTwoSegments
+from unmask.examples.visits import DynamicMasking
 from unmask.nets.sizes import BASE, LARGE, MINI, TINY, Size
 from unmask.nets.trunk import Activation
-from unmask.objectives.guess import Guess
+from unmask.objectives.guess import Generator
 from unmask.objectives.part import Objective
-from unmask.objectives.replaced import Replaced
-from unmask.optimising import AdamW, Balance, Descent, Linear, Origin, WarmupShare
+from unmask.objectives.replaced import RTD
+from unmask.optimising import AdamW, DecayFrom, Linear, LossWeighting, OptimConfig, WarmupFraction
 from unmask.recipes.bert import bert
 from unmask.tasks import Recipe, Stage, Task
 
-SMALL = Size(depth=12, width=256, heads=4, inner=1024)
+SMALL = Size(depth=12, width=256, heads=4, ffn_width=1024)
 SIZES: Mapping[str, Size] = MappingProxyType({"tiny": TINY, "mini": MINI, "small": SMALL, "base": BASE, "large": LARGE})
 """From small on those of the paper (table 6); tiny and mini are BERT's, trained like small."""
-DETECT = Replaced(weight=50.0)
+RTD_OBJECTIVE = RTD(weight=50.0)
 
 
-def electra(size: Size = BASE, says: Objective = DETECT, balance: Balance = Balance.FIXED) -> Recipe:
+def electra(
+    size: Size = BASE, objective: Objective = RTD_OBJECTIVE, loss_weighting: LossWeighting = LossWeighting.FIXED
+) -> Recipe:
     """ELECTRA as published; `says` is what the discriminator learns."""
     # Table 6 of the paper: the generator's width, the share of chosen tokens, row length, batch, rate and steps.
     width, chosen, length, batch, rate, steps = {
@@ -50,9 +52,9 @@ def electra(size: Size = BASE, says: Objective = DETECT, balance: Balance = Bala
     }.get(size, (1 / 4, 0.15, 128, 128, 5e-4, 1_000_000))
     detect = Task(
         name="detect",
-        examples=Segments(single=0.1, short=0.05),
-        corrupt=MaskOut(Tokens(rate=chosen), Replace(mask=0.85, keep=0.15)),
-        learns=(Guess(width=width), says),
+        examples=OneOrTwoSegments(single_fraction=0.1, short_fraction=0.05),
+        corruption=MaskTokens(RandomTokens(rate=chosen), Replace(mask=0.85, keep=0.15)),
+        objectives=(Generator(width=width), objective),
     )
     published = bert(size)
     embedding = 0 if size in (BASE, LARGE) else 128
@@ -62,12 +64,12 @@ def electra(size: Size = BASE, says: Objective = DETECT, balance: Balance = Bala
         year=2020,
         paper="arXiv:2003.10555",
         title="ELECTRA: Pre-training Text Encoders as Discriminators Rather Than Generators",
-        changed="a generator fills in the blanks, every token is judged: own or replaced",
+        summary="a generator fills in the blanks, every token is judged: own or replaced",
         parent="bert",
-        stages=(Stage(tasks=(detect,), length=length, batch=batch),),
-        trunk=replace(published.trunk, embedding=embedding, pooled=Activation.GELU),
-        descent=Descent(AdamW(rate=rate), Linear(WarmupShare(10_000 / steps), origin=Origin.START)),
-        renew=EveryVisit(),
-        balance=balance,
-        dialect=Dialect.ELECTRA,
+        stages=(Stage(tasks=(detect,), max_length=length, batch_size=batch),),
+        network=replace(published.network, embedding_width=embedding, pooler_activation=Activation.GELU),
+        optim=OptimConfig(AdamW(lr=rate), Linear(WarmupFraction(10_000 / steps), decay_from=DecayFrom.START)),
+        masking=DynamicMasking(),
+        loss_weighting=loss_weighting,
+        model_type=ModelType.ELECTRA,
     )

@@ -17,30 +17,34 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.select import OneOf, Select, Tokens, Units
-from unmask.dialect import Dialect
+from unmask.corrupt.mask_out import MaskTokens
+from unmask.corrupt.select import OneOfSelectors, RandomTokens, Selector, WholeUnits
+from unmask.dialect import ModelType
 from unmask.examples.dialogues import Dialogues
-from unmask.examples.pairs import Negative, Pairs
-from unmask.examples.visits import EveryVisit
+from unmask.examples.pairs import Negative, SegmentPairs
+from unmask.examples.visits import DynamicMasking
 from unmask.nets.sizes import BASE, Size
 from unmask.nets.trunk import Activation
 from unmask.objectives.mlm import MLM
 from unmask.objectives.pair import DLM, NSP
-from unmask.optimising import AdamW, Descent, Linear, Origin, WarmupShare
-from unmask.recipes.bert import SHOW, bert
-from unmask.records import Layer
+from unmask.optimising import AdamW, DecayFrom, Linear, OptimConfig, WarmupFraction
+from unmask.recipes.bert import REPLACEMENT, bert
+from unmask.records import UnitKind
 from unmask.tasks import Recipe, Stage, Task
 from unmask.tokenize.wordpiece import WordPiece
 
-LEVELS: Mapping[str, Select] = MappingProxyType(
-    {"basic": Tokens(rate=0.15), "phrase": Units(Layer.PHRASE, rate=0.15), "entity": Units(Layer.ENTITY, rate=0.15)}
+LEVELS: Mapping[str, Selector] = MappingProxyType(
+    {
+        "basic": RandomTokens(rate=0.15),
+        "phrase": WholeUnits(UnitKind.PHRASE, rate=0.15),
+        "entity": WholeUnits(UnitKind.ENTITY, rate=0.15),
+    }
 )
-ADAM = AdamW(rate=1e-4, epsilon=1e-8, correct_bias=True)
-MIXED = OneOf(tuple(LEVELS.values()), shares=(0.5, 0.25, 0.25))
+ADAM = AdamW(lr=1e-4, eps=1e-8, bias_correction=True)
+MIXED = OneOfSelectors(tuple(LEVELS.values()), probabilities=(0.5, 0.25, 0.25))
 
 
-def ernie(size: Size = BASE, levels: Mapping[str, Select] = LEVELS, dialogues: float = 0.157) -> Recipe:
+def ernie(size: Size = BASE, levels: Mapping[str, Selector] = LEVELS, dialogue_fraction: float = 0.157) -> Recipe:
     """ERNIE as published: one stage for each level, and `dialogues` is the share of steps spent on conversations."""
     published = bert(size)
     return replace(
@@ -49,15 +53,15 @@ def ernie(size: Size = BASE, levels: Mapping[str, Select] = LEVELS, dialogues: f
         year=2019,
         paper="arXiv:1904.09223",
         title="ERNIE: Enhanced Representation through Knowledge Integration",
-        changed="whole phrases, then whole entities are masked; real or fake dialogues",
+        summary="whole phrases, then whole entities are masked; real or fake dialogues",
         parent="bert",
         tokenizer=WordPiece(size=18_000),
-        stages=tuple(_stage(name, select, dialogues, 1 / len(levels)) for name, select in levels.items()),
-        trunk=replace(published.trunk, activation=Activation.RELU, segments=4),
+        stages=tuple(_stage(name, select, dialogue_fraction, 1 / len(levels)) for name, select in levels.items()),
+        network=replace(published.network, activation=Activation.RELU, num_segments=4),
         # 5,000 of a million steps; Paddle's Adam.
-        descent=Descent(ADAM, Linear(WarmupShare(0.005), origin=Origin.START), clip=1.0),
-        renew=EveryVisit(),
-        dialect=Dialect.ERNIE,
+        optim=OptimConfig(ADAM, Linear(WarmupFraction(0.005), decay_from=DecayFrom.START), max_grad_norm=1.0),
+        masking=DynamicMasking(),
+        model_type=ModelType.ERNIE,
     )
 
 
@@ -68,12 +72,17 @@ def mixed(size: Size = BASE) -> Recipe:
 
 def text(size: Size = BASE) -> Recipe:
     """Without conversations."""
-    return ernie(size, dialogues=0.0)
+    return ernie(size, dialogue_fraction=0.0)
 
 
-def _stage(name: str, select: Select, dialogues: float, share: float) -> Stage:
-    masked = MaskOut(select, SHOW)
-    cloze = Task(name=name, examples=Pairs(Negative.RANDOM, short=0.1), corrupt=masked, learns=(MLM(), NSP))
-    talk = Task(name=f"{name}-dialogue", examples=Dialogues(), corrupt=masked, learns=(MLM(), DLM))
-    alone = Stage(tasks=(cloze,), length=128, batch=512, share=share)  # 8,192 tokens on each of eight cards
-    return replace(alone, tasks=(cloze, talk), shares=(1 - dialogues, dialogues)) if dialogues else alone
+def _stage(name: str, select: Selector, dialogues: float, share: float) -> Stage:
+    masked = MaskTokens(select, REPLACEMENT)
+    cloze = Task(
+        name=name,
+        examples=SegmentPairs(Negative.RANDOM, short_fraction=0.1),
+        corruption=masked,
+        objectives=(MLM(), NSP),
+    )
+    talk = Task(name=f"{name}-dialogue", examples=Dialogues(), corruption=masked, objectives=(MLM(), DLM))
+    alone = Stage(tasks=(cloze,), max_length=128, batch_size=512, fraction=share)  # 8,192 tokens on each of eight cards
+    return replace(alone, tasks=(cloze, talk), task_weights=(1 - dialogues, dialogues)) if dialogues else alone

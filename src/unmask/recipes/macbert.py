@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.replace import Per, Replace
-from unmask.corrupt.select import Units
-from unmask.examples.pairs import Negative, Pairs
+from unmask.corrupt.mask_out import MaskTokens
+from unmask.corrupt.replace import Replace, ReplaceBy
+from unmask.corrupt.select import WholeUnits
+from unmask.examples.pairs import Negative, SegmentPairs
 from unmask.nets.sizes import BASE, Size
 from unmask.objectives.mlm import MLM
 from unmask.objectives.pair import SOP
 from unmask.recipes.wwm import wwm
-from unmask.records import Layer
+from unmask.records import UnitKind
 from unmask.tasks import Recipe, Stage, Task
 
 
@@ -29,12 +29,12 @@ def macbert(size: Size = BASE) -> Recipe:
     """MacBERT as published."""
     correct = Task(
         name="correct",
-        examples=Pairs(Negative.SWAPPED, short=0.1),
-        corrupt=MaskOut(
-            Units(Layer.WORD, run=(0.4, 0.3, 0.2, 0.1), rate=0.15, inside=Layer.SENTENCE),
-            Replace(similar=0.8, random=0.1, keep=0.1, per=Per.WORD),
+        examples=SegmentPairs(Negative.SWAPPED, short_fraction=0.1),
+        corruption=MaskTokens(
+            WholeUnits(UnitKind.WORD, run_lengths=(0.4, 0.3, 0.2, 0.1), rate=0.15, inside=UnitKind.SENTENCE),
+            Replace(similar=0.8, random=0.1, keep=0.1, per=ReplaceBy.WORD),
         ),
-        learns=(MLM(), SOP),
+        objectives=(MLM(), SOP),
     )
     return replace(
         wwm(size),
@@ -42,7 +42,7 @@ def macbert(size: Size = BASE) -> Recipe:
         year=2020,
         paper="arXiv:2004.13922",
         title="Revisiting Pre-Trained Models for Chinese Natural Language Processing",
-        changed="similar words instead of masks, runs of words, sentence order",
+        summary="similar words instead of masks, runs of words, sentence order",
         parent="wwm",
-        stages=(Stage(tasks=(correct,), length=512, batch=512),),
+        stages=(Stage(tasks=(correct,), max_length=512, batch_size=512),),
     )

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.select import Tokens
-from unmask.dialect import Dialect
-from unmask.examples.packed import Join, Packed
-from unmask.examples.visits import EveryVisit
+from unmask.corrupt.mask_out import MaskTokens
+from unmask.corrupt.select import RandomTokens
+from unmask.dialect import ModelType
+from unmask.examples.packed import DocumentBoundary, Packed
+from unmask.examples.visits import DynamicMasking
 from unmask.nets.sizes import BASE, LARGE, Size
 from unmask.objectives.mlm import MLM
-from unmask.optimising import AdamW, Descent, Linear, WarmupShare
-from unmask.recipes.bert import SHOW, bert
+from unmask.optimising import AdamW, Linear, OptimConfig, WarmupFraction
+from unmask.recipes.bert import REPLACEMENT, bert
 from unmask.tasks import Recipe, Stage, Task
 from unmask.tokenize.bpe import ByteBPE
 
@@ -32,28 +32,28 @@ def roberta(size: Size = BASE) -> Recipe:
     """RoBERTa as published."""
     cloze = Task(
         name="cloze",
-        examples=Packed(Join.ACROSS),
-        corrupt=MaskOut(Tokens(rate=0.15), SHOW),
-        learns=(MLM(),),
+        examples=Packed(DocumentBoundary.ACROSS),
+        corruption=MaskTokens(RandomTokens(rate=0.15), REPLACEMENT),
+        objectives=(MLM(),),
     )
     published = bert(size)
     # Table 9 of the paper: base and large differ in rate and warm-up (24,000 and 30,000 of 500,000 steps).
     # Its Adam is fairseq's, which corrects the bias.
-    optimiser = AdamW(rate=4e-4 if size == LARGE else 6e-4, betas=(0.9, 0.98), correct_bias=True)
-    warmup = WarmupShare(0.06 if size == LARGE else 0.048)
+    optimiser = AdamW(lr=4e-4 if size == LARGE else 6e-4, betas=(0.9, 0.98), bias_correction=True)
+    warmup = WarmupFraction(0.06 if size == LARGE else 0.048)
     return replace(
         published,
         name="roberta",
         year=2019,
         paper="arXiv:1907.11692",
         title="RoBERTa: A Robustly Optimized BERT Pretraining Approach",
-        changed="no next sentence, full rows, masks drawn at every visit",
+        summary="no next sentence, full rows, masks drawn at every visit",
         parent="bert",
         tokenizer=ByteBPE(),
-        stages=(Stage(tasks=(cloze,), length=512, batch=8192),),
+        stages=(Stage(tasks=(cloze,), max_length=512, batch_size=8192),),
         # Positions begin behind the number of the padding token, 1; the norms are fairseq's.
-        trunk=replace(published.trunk, segments=1, first_position=2, epsilon=1e-5),
-        descent=Descent(optimiser, Linear(warmup), clip=0.0),
-        renew=EveryVisit(),
-        dialect=Dialect.ROBERTA,
+        network=replace(published.network, num_segments=1, position_offset=2, norm_eps=1e-5),
+        optim=OptimConfig(optimiser, Linear(warmup), max_grad_norm=0.0),
+        masking=DynamicMasking(),
+        model_type=ModelType.ROBERTA,
     )

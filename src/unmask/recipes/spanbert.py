@@ -13,17 +13,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.replace import Per, Replace
-from unmask.corrupt.select import Units, geometric
-from unmask.examples.packed import Join, Packed
-from unmask.examples.visits import EveryVisit
+from unmask.corrupt.mask_out import MaskTokens
+from unmask.corrupt.replace import Replace, ReplaceBy
+from unmask.corrupt.select import WholeUnits, geometric
+from unmask.examples.packed import DocumentBoundary, Packed
+from unmask.examples.visits import DynamicMasking
 from unmask.nets.sizes import BASE, Size
 from unmask.objectives.mlm import MLM
 from unmask.objectives.sbo import SBO
-from unmask.optimising import AdamW, Descent, Linear, WarmupShare
+from unmask.optimising import AdamW, Linear, OptimConfig, WarmupFraction
 from unmask.recipes.bert import bert
-from unmask.records import Layer
+from unmask.records import UnitKind
 from unmask.tasks import Recipe, Stage, Task
 from unmask.tokenize.wordpiece import WordPiece
 
@@ -32,12 +32,12 @@ def spanbert(size: Size = BASE) -> Recipe:
     """SpanBERT as published."""
     spans = Task(
         name="spans",
-        examples=Packed(Join.NEVER),
-        corrupt=MaskOut(
-            Units(Layer.WORD, run=geometric(0.2, 10), rate=0.15),
-            Replace(mask=0.8, random=0.1, keep=0.1, per=Per.SPAN),
+        examples=Packed(DocumentBoundary.NEVER),
+        corruption=MaskTokens(
+            WholeUnits(UnitKind.WORD, run_lengths=geometric(0.2, 10), rate=0.15),
+            Replace(mask=0.8, random=0.1, keep=0.1, per=ReplaceBy.SPAN),
         ),
-        learns=(MLM(), SBO(positions=200, most=15)),  # of the released command
+        objectives=(MLM(), SBO(position_width=200, max_span_tokens=15)),  # of the released command
     )
     return replace(
         bert(size),
@@ -45,11 +45,13 @@ def spanbert(size: Size = BASE) -> Recipe:
         year=2019,
         paper="arXiv:1907.10529",
         title="SpanBERT: Improving Pre-training by Representing and Predicting Spans",
-        changed="spans of words, predicted from their borders too",
+        summary="spans of words, predicted from their borders too",
         parent="bert",
         tokenizer=WordPiece(size=28_996, lowercase=False, strip_accents=False),
-        stages=(Stage(tasks=(spans,), length=512, batch=256),),
+        stages=(Stage(tasks=(spans,), max_length=512, batch_size=256),),
         # 10,000 of 2.4 million steps, with the Adam of fairseq; the paper's text says a decay of 0.1, the command 0.01.
-        descent=Descent(AdamW(rate=1e-4, epsilon=1e-8, correct_bias=True), Linear(WarmupShare(1 / 240)), clip=1.0),
-        renew=EveryVisit(),
+        optim=OptimConfig(
+            AdamW(lr=1e-4, eps=1e-8, bias_correction=True), Linear(WarmupFraction(1 / 240)), max_grad_norm=1.0
+        ),
+        masking=DynamicMasking(),
     )

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.select import Units
-from unmask.examples.pairs import Negative, Pairs
+from unmask.corrupt.mask_out import MaskTokens
+from unmask.corrupt.select import WholeUnits
+from unmask.examples.pairs import Negative, SegmentPairs
 from unmask.nets.sizes import BASE, Size
 from unmask.objectives.mlm import MLM
 from unmask.objectives.pair import NSP
-from unmask.optimising import LAMB, Descent, Linear, Origin, WarmupShare
-from unmask.recipes.bert import SHOW, bert
-from unmask.records import Layer
+from unmask.optimising import LAMB, DecayFrom, Linear, OptimConfig, WarmupFraction
+from unmask.recipes.bert import REPLACEMENT, bert
+from unmask.records import UnitKind
 from unmask.tasks import Recipe, Stage, Task
 
 
@@ -27,9 +27,9 @@ def wwm(size: Size = BASE) -> Recipe:
     """BERT-wwm as published for Chinese."""
     words = Task(
         name="cloze",
-        examples=Pairs(Negative.RANDOM, short=0.1),
-        corrupt=MaskOut(Units(Layer.WORD, rate=0.15), SHOW),
-        learns=(MLM(), NSP),
+        examples=SegmentPairs(Negative.RANDOM, short_fraction=0.1),
+        corruption=MaskTokens(WholeUnits(UnitKind.WORD, rate=0.15), REPLACEMENT),
+        objectives=(MLM(), NSP),
     )
     return replace(
         bert(size),
@@ -37,11 +37,11 @@ def wwm(size: Size = BASE) -> Recipe:
         year=2019,
         paper="arXiv:1906.08101",
         title="Pre-Training with Whole Word Masking for Chinese BERT",
-        changed="whole words are masked",
+        summary="whole words are masked",
         parent="bert",
         stages=(
-            Stage(tasks=(words,), length=128, batch=2560, share=0.5),
-            Stage(tasks=(words,), length=512, batch=384, share=0.5),
+            Stage(tasks=(words,), max_length=128, batch_size=2560, fraction=0.5),
+            Stage(tasks=(words,), max_length=512, batch_size=384, fraction=0.5),
         ),
-        descent=Descent(LAMB(rate=1e-4), Linear(WarmupShare(0.1), origin=Origin.START), clip=1.0),
+        optim=OptimConfig(LAMB(lr=1e-4), Linear(WarmupFraction(0.1), decay_from=DecayFrom.START), max_grad_norm=1.0),
     )

@@ -21,7 +21,7 @@ def wwm_ext(size: Size = BASE) -> Recipe:
     return replace(
         published,
         name="wwm-ext",
-        changed="more text and more steps, most of them on short rows",
+        summary="more text and more steps, most of them on short rows",
         parent="wwm",
-        stages=(replace(short, share=1.0 / 1.4), replace(long, share=0.4 / 1.4)),
+        stages=(replace(short, fraction=1.0 / 1.4), replace(long, fraction=0.4 / 1.4)),
     )

@@ -14,7 +14,7 @@ _ROW, _LABEL, _BAR, _END = 22, 96, 260, 52
 _LINE, _HEIGHT, _DOT, _EDGE = 220, 30, 4.5, 8
 
 
-def bars(names: Sequence[str], shares: Sequence[float]) -> Html:
+def draw_bars(names: Sequence[str], shares: Sequence[float]) -> Html:
     """One bar for each share, as long as it is large; the largest fills the width."""
     most = max([*shares, 1e-9])
     body = []
@@ -26,7 +26,7 @@ def bars(names: Sequence[str], shares: Sequence[float]) -> Html:
     return _svg("bars c0", _LABEL + _BAR + _END, _ROW * len(names), f"{len(names)} shares", body)
 
 
-def dots(sides: Sequence[Sequence[float]], low: float, high: float) -> Html:
+def draw_dots(sides: Sequence[Sequence[float]], low: float, high: float) -> Html:
     """The scores of each side as dots on one line from `low` to `high`; a stroke marks their mean."""
     width = _LINE - 2 * _EDGE
     body = [f'<line class="rule" x1="{_EDGE}" y1="{_HEIGHT / 2}" x2="{_LINE - _EDGE}" y2="{_HEIGHT / 2}"/>']

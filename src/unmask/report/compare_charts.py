@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unmask.report.curve_svg import Across, Chart, Curve, Look, draw, legend
-from unmask.report.figures import Unit, tick_labels, ticks
+from unmask.report.curve_svg import Chart, Curve, CurveStyle, XAxis, draw_chart, legend
+from unmask.report.figures import NumberFormat, tick_labels, ticks
 from unmask.report.markup import Html, tag
 
 _PREFIXES = ((1e18, "EFLOPs"), (1e15, "PFLOPs"), (1e12, "TFLOPs"), (1e9, "GFLOPs"))
@@ -21,7 +21,7 @@ _MINUTES = 180.0
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class ChartPoint:
     """One measured value, and what had been spent until then."""
 
     tokens: float
@@ -31,54 +31,54 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class ChartLine:
     """The values of one run."""
 
     name: str
-    colour: int
-    spots: tuple[Spot, ...]
+    color: int
+    points: tuple[ChartPoint, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class ChartPanel:
     """One number of all runs."""
 
     english: str
     chinese: str
-    about: str
-    unit: Unit
-    traces: tuple[Trace, ...]
+    description: str
+    unit: NumberFormat
+    lines: tuple[ChartLine, ...]
 
 
-def pictures(panel: Panel) -> Html:
+def draw_panel(panel: ChartPanel) -> Html:
     """The number over tokens, over minutes and over operations."""
-    most = max(spot.flops for trace in panel.traces for spot in trace.spots)
+    most = max(spot.flops for trace in panel.lines for spot in trace.points)
     scale, name = next((pair for pair in _PREFIXES if most >= pair[0]), (1.0, "FLOPs"))
-    longest = max(spot.seconds for trace in panel.traces for spot in trace.spots)
+    longest = max(spot.seconds for trace in panel.lines for spot in trace.points)
     lasting, unit = (60.0, "min") if longest >= _MINUTES else (1.0, "s")
-    axes: tuple[tuple[str, Unit, Callable[[Spot], float]], ...] = (
-        ("tokens", Unit.COUNT, lambda spot: spot.tokens),
-        (unit, Unit.PLAIN, lambda spot: spot.seconds / lasting),
-        (name, Unit.PLAIN, lambda spot: spot.flops / scale),
+    axes: tuple[tuple[str, NumberFormat, Callable[[ChartPoint], float]], ...] = (
+        ("tokens", NumberFormat.COUNT, lambda spot: spot.tokens),
+        (unit, NumberFormat.PLAIN, lambda spot: spot.seconds / lasting),
+        (name, NumberFormat.PLAIN, lambda spot: spot.flops / scale),
     )
-    return tag("div", "charts", *(_picture(panel, axis, kind, place) for axis, kind, place in axes))
+    return tag("div", "charts", *(_draw_chart(panel, axis, kind, place) for axis, kind, place in axes))
 
 
-def legend_of(panel: Panel) -> Html:
+def panel_legend(panel: ChartPanel) -> Html:
     """Which colour is whose."""
-    return legend([_curve(trace, lambda spot: spot.tokens) for trace in panel.traces])
+    return legend([_curve(trace, lambda spot: spot.tokens) for trace in panel.lines])
 
 
-def _picture(panel: Panel, axis: str, unit: Unit, place: Callable[[Spot], float]) -> Html:
-    high = max(place(spot) for trace in panel.traces for spot in trace.spots) or 1.0
+def _draw_chart(panel: ChartPanel, axis: str, unit: NumberFormat, place: Callable[[ChartPoint], float]) -> Html:
+    high = max(place(spot) for trace in panel.lines for spot in trace.points) or 1.0
     at = ticks(0.0, high, 4)
-    digits = 0 if unit is Unit.COUNT else 2
-    across = Across(axis, high, at, tick_labels(at, unit), digits=digits)
-    curves = tuple(_curve(trace, place) for trace in panel.traces)
-    return draw(Chart(f"{panel.english} by {axis}", panel.about, curves, panel.unit), across)
+    digits = 0 if unit is NumberFormat.COUNT else 2
+    across = XAxis(axis, high, at, tick_labels(at, unit), digits=digits)
+    curves = tuple(_curve(trace, place) for trace in panel.lines)
+    return draw_chart(Chart(f"{panel.english} by {axis}", panel.description, curves, panel.unit), across)
 
 
-def _curve(trace: Trace, place: Callable[[Spot], float]) -> Curve:
-    x = np.array([place(spot) for spot in trace.spots], dtype=np.float64)
-    y = np.array([spot.value for spot in trace.spots], dtype=np.float64)
-    return Curve(trace.name, trace.colour, Look.POINTS, x, y)
+def _curve(trace: ChartLine, place: Callable[[ChartPoint], float]) -> Curve:
+    x = np.array([place(spot) for spot in trace.points], dtype=np.float64)
+    y = np.array([spot.value for spot in trace.points], dtype=np.float64)
+    return Curve(trace.name, trace.color, CurveStyle.POINTS, x, y)

@@ -10,12 +10,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from unmask.report.compare_charts import Panel, legend_of, pictures
-from unmask.report.curve_svg import COLOURS
-from unmask.report.figures import lasted, rounded, shared, short
+from unmask.report.compare_charts import ChartPanel, draw_panel, panel_legend
+from unmask.report.curve_svg import NUM_COLORS
+from unmask.report.figures import format_count, format_duration, format_number, format_percent
 from unmask.report.markup import Html, span, table, tag, text
 from unmask.report.page import page
-from unmask.report.scores import Scores, scored
+from unmask.report.scores import Scores, format_mean_std
 
 _COSTS = ("member", "parameters", "steps", "tokens", "FLOPs", "time", "held-out loss", "right", "of")
 
@@ -28,9 +28,9 @@ class MemberRow:
     scores: Mapping[str, Scores]
     mean: float
     """Over the tasks; not a number where one is missing."""
-    colour: tuple[int, ...] = ()
+    color: tuple[int, ...] = ()
     """Its colour; baselines have none."""
-    measured: bool = True
+    is_measured: bool = True
     """Whether its scores are those of runs."""
 
 
@@ -45,73 +45,77 @@ class CostRow:
     flops: float
     seconds: float
     loss: float
-    right: float
+    accuracy: float
     objective: str
     """The objective that loss and right are of."""
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class RecipeDifference:
     """How the recipe of a member differs from the first one's: places, with both sides."""
 
     name: str
-    places: tuple[tuple[str, str, str], ...]
+    changes: tuple[tuple[str, str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class ComparisonReport:
     """Everything on the page."""
 
     title: str
-    about: Sequence[str]
+    description: Sequence[str]
     tasks: Mapping[str, str]
     """Every task with the name of its score."""
     rows: Sequence[MemberRow]
     costs: Sequence[CostRow]
-    panels: Sequence[Panel]
-    first: str
-    differs: Sequence[Apart]
+    panels: Sequence[ChartPanel]
+    reference: str
+    differences: Sequence[RecipeDifference]
 
 
-def compare_page(told: Compared) -> str:
+def compare_page(report: ComparisonReport) -> str:
     """The whole page."""
-    head = tag("h1", "", text(told.title), tag("small", "", text("对比")))
-    parts = [tag("header", "", head, *(tag("p", "soft", text(line)) for line in told.about))]
-    if told.tasks:
-        parts.append(_section("scores", "得分", _scores(told)))
-    if told.costs:
-        parts.append(_section("cost", "代价", table(_COSTS, map(_cost, told.costs))))
-    for panel in told.panels:
-        parts.append(_section(panel.english, panel.chinese, legend_of(panel), pictures(panel)))
-    for one in told.differs:
-        rows = ([_cell(text(word)) for word in place] for place in one.places)
-        parts.append(_section(f"{one.name} against {told.first}", "配方差异", table(("", told.first, one.name), rows)))
+    head = tag("h1", "", text(report.title), tag("small", "", text("对比")))
+    parts = [tag("header", "", head, *(tag("p", "soft", text(line)) for line in report.description))]
+    if report.tasks:
+        parts.append(_section("scores", "得分", _scores(report)))
+    if report.costs:
+        parts.append(_section("cost", "代价", table(_COSTS, map(_cost, report.costs))))
+    for panel in report.panels:
+        parts.append(_section(panel.english, panel.chinese, panel_legend(panel), draw_panel(panel)))
+    for one in report.differences:
+        rows = ([_cell(text(word)) for word in place] for place in one.changes)
+        parts.append(
+            _section(
+                f"{one.name} against {report.reference}", "配方差异", table(("", report.reference, one.name), rows)
+            )
+        )
     footer = tag("footer", "", text("made by unmask compare; ± is the standard deviation over seeds, n their number"))
-    return page(f"compared: {told.title}", tag("main", "run", *parts, footer), ("walk.css", "run.css"), "run.js")
+    return page(f"compared: {report.title}", tag("main", "run", *parts, footer), ("walk.css", "run.css"), "run.js")
 
 
-def _scores(told: Compared) -> Html:
+def _scores(told: ComparisonReport) -> Html:
     columns = ("member", *(f"{task} ({score})" for task, score in told.tasks.items()), "mean", "n")
     return table(columns, (_row(row, told.tasks) for row in told.rows))
 
 
 def _row(row: MemberRow, tasks: Mapping[str, str]) -> list[Html]:
-    name = Html("".join([*map(_swatch, row.colour), tag("b", "", text(row.name))]))
-    cells = [text(scored(row.scores.get(task, ()))) for task in tasks]
+    name = Html("".join([*map(_swatch, row.color), tag("b", "", text(row.name))]))
+    cells = [text(format_mean_std(row.scores.get(task, ()))) for task in tasks]
     mean = text(f"{100 * row.mean:.1f}" if math.isfinite(row.mean) else "")
     count = min((len(row.scores.get(task, ())) for task in tasks), default=0)
-    return [_cell(cell) for cell in (name, *cells, mean, text(count if row.measured else ""))]
+    return [_cell(cell) for cell in (name, *cells, mean, text(count if row.is_measured else ""))]
 
 
 def _cost(row: CostRow) -> list[Html]:
     words = (
-        short(row.parameters),
-        short(row.steps),
-        short(row.tokens),
+        format_count(row.parameters),
+        format_count(row.steps),
+        format_count(row.tokens),
         f"{row.flops:.3g}",
-        lasted(row.seconds),
-        rounded(row.loss),
-        shared(row.right),
+        format_duration(row.seconds),
+        format_number(row.loss),
+        format_percent(row.accuracy),
     )
     return [
         _cell(tag("b", "", text(row.name))),
@@ -130,5 +134,5 @@ def _cell(content: Html) -> Html:
 
 
 def _swatch(number: int) -> Html:
-    dashed = " dashed" if number >= COLOURS else ""
-    return tag("i", f"key line c{number % COLOURS}{dashed}")
+    dashed = " dashed" if number >= NUM_COLORS else ""
+    return tag("i", f"key line c{number % NUM_COLORS}{dashed}")

@@ -16,7 +16,7 @@ _TINY = 1e-3
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
-class Unit(StrEnum):
+class NumberFormat(StrEnum):
     """How the numbers of a curve are read."""
 
     PLAIN = "plain"
@@ -24,7 +24,7 @@ class Unit(StrEnum):
     COUNT = "count"
 
 
-def short(value: float) -> str:
+def format_count(value: float) -> str:
     """A count in a few letters: `950`, `1,200`, `12.5 k`, `3.4 M`."""
     if abs(value) < 1e4:
         return f"{value:,.0f}"
@@ -32,7 +32,7 @@ def short(value: float) -> str:
     return f"{_digits(value / size, 3)} {letter}"
 
 
-def lasted(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A stretch of time, by its two largest units: `42 s`, `12 min`, `3 h 05 min`, `2 d 4 h`."""
     whole = round(seconds)
     if whole < _MINUTE:
@@ -46,24 +46,24 @@ def lasted(seconds: float) -> str:
     return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"
 
 
-def rounded(value: float) -> str:
+def format_number(value: float) -> str:
     """A number of three digits: `12.4`, `0.87`."""
     return _digits(value, 3)
 
 
-def shared(value: float) -> str:
+def format_percent(value: float) -> str:
     """A share in percent: `15.0 %`, `0.31 %`."""
     return f"{100 * value:.{1 if value >= 0.01 or not value else 2}f} %"
 
 
-def told(value: float, unit: Unit) -> str:
+def format_value(value: float, unit: NumberFormat) -> str:
     """One value of a curve."""
     match unit:
-        case Unit.SHARE:
-            return shared(value)
-        case Unit.COUNT:
-            return short(value)
-        case Unit.PLAIN:
+        case NumberFormat.SHARE:
+            return format_percent(value)
+        case NumberFormat.COUNT:
+            return format_count(value)
+        case NumberFormat.PLAIN:
             return _digits(value, 4)
 
 
@@ -78,16 +78,16 @@ def ticks(low: float, high: float, about: int) -> tuple[float, ...]:
     return tuple(round(number * step, 12 - floor(log10(step))) for number in range(first, last + 1))
 
 
-def tick_labels(values: Sequence[float], unit: Unit) -> tuple[str, ...]:
+def tick_labels(values: Sequence[float], unit: NumberFormat) -> tuple[str, ...]:
     """The ticks of one axis, all with the same number of decimals."""
     gap = min((b - a for a, b in pairwise(values)), default=abs(values[0]) or 1.0)
-    scale = 100 if unit is Unit.SHARE else 1
-    if unit is Unit.COUNT:
-        return tuple(map(short, values))
-    if unit is Unit.PLAIN and 0 < max(map(abs, values)) < _TINY * 10:
+    scale = 100 if unit is NumberFormat.SHARE else 1
+    if unit is NumberFormat.COUNT:
+        return tuple(map(format_count, values))
+    if unit is NumberFormat.PLAIN and 0 < max(map(abs, values)) < _TINY * 10:
         return tuple(_digits(value, 3) for value in values)
     decimals = _decimals(gap * scale)
-    return tuple(f"{scale * value:.{decimals}f}{' %' if unit is Unit.SHARE else ''}" for value in values)
+    return tuple(f"{scale * value:.{decimals}f}{' %' if unit is NumberFormat.SHARE else ''}" for value in values)
 
 
 def _decimals(gap: float) -> int:

@@ -17,7 +17,7 @@ MARGIN = 9
 """The columns that a label takes, the space behind it counted."""
 
 
-class Atom(NamedTuple):
+class TextPiece(NamedTuple):
     """A piece of running text: the space before it, the piece, and its style."""
 
     gap: str
@@ -25,26 +25,26 @@ class Atom(NamedTuple):
     style: str
 
 
-def labelled(label: str) -> Text:
+def format_label(label: str) -> Text:
     """The beginning of a line: a label at the right of its margin."""
     return Text().append(label.rjust(MARGIN - 1) + " ", "dim")
 
 
-def wrapped(label: str, text: str | Text, width: int, style: str = "") -> Iterator[Text]:
+def wrap_text(label: str, text: str | Text, width: int, style: str = "") -> Iterator[Text]:
     """A paragraph beside its label, broken at the width."""
     body = Text(text, style=style) if isinstance(text, str) else text
-    for number, line in enumerate(broken(body, width - MARGIN)):
-        yield labelled(label if number == 0 else "").append_text(line)
+    for number, line in enumerate(break_at_spaces(body, width - MARGIN)):
+        yield format_label(label if number == 0 else "").append_text(line)
 
 
-def flow(label: str, atoms: Iterable[Atom], width: int) -> Iterator[Text]:
+def wrap_pieces(label: str, text_pieces: Iterable[TextPiece], width: int) -> Iterator[Text]:
     """Running text of atoms that is broken between them, and never inside a spelled word."""
-    line, used = labelled(label), MARGIN
-    for chunk in _chunks(atoms):
+    line, used = format_label(label), MARGIN
+    for chunk in _chunks(text_pieces):
         size = sum(cell_len(atom.text) for atom in chunk)
         if used + len(chunk[0].gap) + size > width and used > MARGIN:
             yield line
-            line, used = labelled(""), MARGIN
+            line, used = format_label(""), MARGIN
             chunk[0] = chunk[0]._replace(gap="")
         for atom in chunk:
             line.append(atom.gap).append(atom.text, atom.style)
@@ -52,9 +52,9 @@ def flow(label: str, atoms: Iterable[Atom], width: int) -> Iterator[Text]:
     yield line
 
 
-def _chunks(atoms: Iterable[Atom]) -> Iterator[list[Atom]]:
+def _chunks(atoms: Iterable[TextPiece]) -> Iterator[list[TextPiece]]:
     """Atoms that must stay on one line: pieces of a word, and what closes it."""
-    chunk: list[Atom] = []
+    chunk: list[TextPiece] = []
     for atom in atoms:
         if chunk and (atom.gap or atom.text[0] in "[<" or cell_len(atom.text[0]) > 1):
             yield chunk
@@ -64,7 +64,7 @@ def _chunks(atoms: Iterable[Atom]) -> Iterator[list[Atom]]:
         yield chunk
 
 
-def broken(text: Text, width: int) -> list[Text]:
+def break_at_spaces(text: Text, width: int) -> list[Text]:
     """Text broken at spaces."""
     lines = text.wrap(Console(width=width), width)
     for line in lines:

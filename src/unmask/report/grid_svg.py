@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unmask.report.labels import shortened
+from unmask.report.labels import shorten_token
 from unmask.report.markup import Html, text
-from unmask.walk.run import Sight
+from unmask.walk.run import AttentionGrid
 
 _CELL, _LABEL, _TOP = 16, 66, 26
 _MOST = 40
 
 
-def grid_svg(stream: Sight, tokens: Sequence[str]) -> Html:
+def draw_grid(stream: AttentionGrid, tokens: Sequence[str]) -> Html:
     """The lines of a stream: who reads stands on the left, what may be read on top."""
     count = min(len(tokens), _MOST)
-    lines = [line for line in stream.lines if line[0] < count]
+    lines = [line for line in stream.query_groups if line[0] < count]
     width, height = _LABEL + _CELL * count, _TOP + _CELL * len(lines)
     body = [_columns(count)]
     for number, line in enumerate(lines):
-        name = f"{line[0]} {shortened(tokens[line[0]], 6)}" if len(line) == 1 else _together(line, count)
+        name = f"{line[0]} {shorten_token(tokens[line[0]], 6)}" if len(line) == 1 else _together(line, count)
         y = _TOP + _CELL * number
         body.append(f'<text x="{_LABEL - 6}" y="{y + 12}" text-anchor="end">{text(name)}</text>')
         for at, seen in enumerate(stream.grid[line[0], :count].tolist()):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from unmask.walk.trace import Fate
+from unmask.walk.trace import TokenFate
 
 _WIDE = ("W", "F")
 _CLOSING = ("Po", "Pe", "Pf")
@@ -20,7 +20,7 @@ _BYTES = re.compile(r"(?:<[0-9A-F]{2}>)+")
 """Parts of characters, as byte-level tokens are shown."""
 
 
-class Stage(Enum):
+class WalkStage(Enum):
     """The stages of a walk: what each is called in English and in Chinese."""
 
     TEXT = ("text", "文本")
@@ -36,38 +36,38 @@ class Stage(Enum):
     @property
     def number(self) -> int:
         """Its place on the way, from 1."""
-        return list(Stage).index(self) + 1
+        return list(WalkStage).index(self) + 1
 
 
-class Mark(NamedTuple):
+class FateMark(NamedTuple):
     """How a fate is marked: a letter for text without colour, a raised letter, a terminal style, and words."""
 
     letter: str
-    raised: str
+    superscript: str
     style: str
-    words: str
+    description: str
     term: str
 
 
-MARKS = {
-    Fate.SHOWN: Mark("", "", "", "as it was", "原样"),
-    Fate.SPECIAL: Mark("", "", "dim", "special token, never touched", "特殊符号"),
-    Fate.MASK: Mark("M", "", "bold magenta", "masked", "遮盖"),
-    Fate.RANDOM: Mark("R", "ᴿ", "bold red", "random instead", "随机"),
-    Fate.KEPT: Mark("K", "ᴷ", "bold green", "kept, but asked for", "保留"),
-    Fate.SIMILAR: Mark("S", "ˢ", "bold cyan", "similar word instead", "近义词"),
-    Fate.SENTINEL: Mark("#", "", "bold blue", "sentinel for a removed span", "哨兵"),
-    Fate.MOVED: Mark("~", "", "yellow", "from elsewhere in the row", "移位"),
-    Fate.ORDERED: Mark("?", "", "bold magenta", "asked for, in a drawn order", "按抽出的顺序"),
+FATE_MARKS = {
+    TokenFate.SHOWN: FateMark("", "", "", "as it was", "原样"),
+    TokenFate.SPECIAL: FateMark("", "", "dim", "special token, never touched", "特殊符号"),
+    TokenFate.MASK: FateMark("M", "", "bold magenta", "masked", "遮盖"),
+    TokenFate.RANDOM: FateMark("R", "ᴿ", "bold red", "random instead", "随机"),
+    TokenFate.KEPT: FateMark("K", "ᴷ", "bold green", "kept, but asked for", "保留"),
+    TokenFate.SIMILAR: FateMark("S", "ˢ", "bold cyan", "similar word instead", "近义词"),
+    TokenFate.SENTINEL: FateMark("#", "", "bold blue", "sentinel for a removed span", "哨兵"),
+    TokenFate.MOVED: FateMark("~", "", "yellow", "from elsewhere in the row", "移位"),
+    TokenFate.ORDERED: FateMark("?", "", "bold magenta", "asked for, in a drawn order", "按抽出的顺序"),
 }
 
 
-def spelled(tokens: Sequence[str]) -> str:
+def join_tokens(tokens: Sequence[str]) -> str:
     """Tokens as running text: pieces joined, spaces only where a script has them, whole characters for their bytes."""
-    return _BYTES.sub(_character, "".join(gap + written for gap, written in pieces(tokens)))
+    return _BYTES.sub(_character, "".join(gap + written for gap, written in spaced_tokens(tokens)))
 
 
-def pieces(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
+def spaced_tokens(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Each token as it is written in running text, with the space that goes before it."""
     before = ""
     for token in tokens:
@@ -80,9 +80,9 @@ def pieces(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
         before = written
 
 
-def span_of(places: Sequence[int]) -> str:
+def position_range(positions: Sequence[int]) -> str:
     """Neighbouring places as a range."""
-    return str(places[0]) if len(places) == 1 else f"{places[0]}–{places[-1]}"
+    return str(positions[0]) if len(positions) == 1 else f"{positions[0]}–{positions[-1]}"
 
 
 def _character(found: re.Match[str]) -> str:
@@ -110,6 +110,6 @@ def _is_wide(before: str, after: str) -> bool:
     return any(unicodedata.east_asian_width(character) in _WIDE for character in (before[-1], after[0]))
 
 
-def shortened(token: str, longest: int) -> str:
+def shorten_token(token: str, longest: int) -> str:
     """A token that fits a narrow place."""
     return token if len(token) <= longest else token[: longest - 1] + "…"

@@ -20,25 +20,25 @@ Loop: TypeAlias = list[tuple[float, float]]
 
 _LADDERS = ((1.0, 1.5, 2.0, 3.0, 5.0, 7.0), (1.0, 2.0, 5.0), (1.0, 3.0), (1.0,))
 """Round steps of equal ratio, from fine to coarse."""
-MOST = 11
+MAX_LEVELS = 11
 """Levels of one picture: as many as colours can be told apart."""
 _FEWEST = 5
 _RANGE = 100.0
 """How far the lowest level may lie below the highest place: what is lower still is all one bottom."""
 
 
-def levels(low: float, high: float, ratio: bool) -> tuple[float, ...]:
+def contour_levels(low: float, high: float, ratio: bool) -> tuple[float, ...]:
     """Round numbers strictly between two heights: in equal ratios, as losses are read, or in equal steps."""
     if not high > low:
         return ()
     floor = max(low, high / _RANGE)
     for ladder in _LADDERS if ratio else ():
         found = [value for value in _rungs(ladder, floor, high) if floor < value < high]
-        if _FEWEST <= len(found) <= MOST:
+        if _FEWEST <= len(found) <= MAX_LEVELS:
             return tuple(found)
         if len(found) < _FEWEST:
             break
-    return tuple(value for value in ticks(low, high, MOST - 3) if low < value < high)[:MOST]
+    return tuple(value for value in ticks(low, high, MAX_LEVELS - 3) if low < value < high)[:MAX_LEVELS]
 
 
 def _rungs(ladder: Sequence[float], low: float, high: float) -> list[float]:
@@ -46,7 +46,7 @@ def _rungs(ladder: Sequence[float], low: float, high: float) -> list[float]:
     return [float(f"{step}e{power}") for power in powers for step in ladder]
 
 
-def outlines(x: Reals, y: Reals, z: Reals, level: float) -> Iterator[Loop]:
+def contour_outlines(x: Reals, y: Reals, z: Reals, level: float) -> Iterator[Loop]:
     """The outlines of all places where `z` (a row for each `y`) is at least at a level, closed along the border.
 
     Around the grid stands a ring of low places that takes no room, so every outline closes.

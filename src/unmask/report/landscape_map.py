@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unmask.report.figures import Unit, tick_labels, ticks
-from unmask.report.landscape_contour import MOST, Loop, levels, outlines
-from unmask.report.landscape_record import Directions, Height, Map
-from unmask.report.markup import NOTHING, Html, span, tag, text
+from unmask.report.figures import NumberFormat, tick_labels, ticks
+from unmask.report.landscape_contour import MAX_LEVELS, Loop, contour_levels, contour_outlines
+from unmask.report.landscape_record import Directions, LossMap, LossPoint
+from unmask.report.markup import EMPTY, Html, span, tag, text
 from unmask.report.run_reading import Reals
 
 _SIDE = 1000
@@ -23,43 +23,45 @@ _TRIM = 97
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class ColorScale:
     """What the bands of a row of maps mean."""
 
     name: str
     levels: tuple[float, ...]
-    unit: Unit
-    height: Callable[[Height], float]
+    unit: NumberFormat
+    height: Callable[[LossPoint], float]
 
-    def of(self, one: Map) -> Reals:
+    def heights_of(self, one: LossMap) -> Reals:
         """The heights of a map; what is not a number is high."""
         found = np.array([[self.height(height) for height in row] for row in one.height], dtype=np.float64)
         return np.nan_to_num(found, nan=np.inf, posinf=1e9)
 
-    def band(self, number: int) -> str:
+    def band_class(self, number: int) -> str:
         """The class of a band: colours are spread over all bands, however many there are."""
-        return f"b{round(number * MOST / max(len(self.levels), 1))}"
+        return f"b{round(number * MAX_LEVELS / max(len(self.levels), 1))}"
 
 
-def scale(name: str, maps: Sequence[Map], unit: Unit, height: Callable[[Height], float]) -> Scale:
+def common_scale(
+    name: str, maps: Sequence[LossMap], unit: NumberFormat, height: Callable[[LossPoint], float]
+) -> ColorScale:
     """Levels for several maps together."""
-    bare = Scale(name, (), unit, height)
-    values = np.concatenate([bare.of(one).ravel() for one in maps])
+    bare = ColorScale(name, (), unit, height)
+    values = np.concatenate([bare.heights_of(one).ravel() for one in maps])
     low, high = float(values.min()), float(np.percentile(values, _TRIM))
-    return Scale(name, levels(low, high, unit is not Unit.SHARE), unit, height)
+    return ColorScale(name, contour_levels(low, high, unit is not NumberFormat.SHARE), unit, height)
 
 
-def draw_map(one: Map, scale: Scale, title: str, about: str) -> Html:
+def draw_map(one: LossMap, scale: ColorScale, title: str, about: str) -> Html:
     """The whole figure."""
-    x, y, z = np.array(one.alpha), np.array(one.beta), scale.of(one)
+    x, y, z = np.array(one.alpha), np.array(one.beta), scale.heights_of(one)
     across, up = _scaler(x), _scaler(y[::-1])
-    bands = [f'<rect class="{scale.band(0)}" width="{_SIDE}" height="{_SIDE}"/>']
+    bands = [f'<rect class="{scale.band_class(0)}" width="{_SIDE}" height="{_SIDE}"/>']
     for number, level in enumerate(scale.levels, start=1):
-        loops = "".join(_path(loop, across, up) for loop in outlines(x, y, z, level))
-        bands.append(f'<path class="{scale.band(number)}" d="{loops}"/>' if loops else "")
+        loops = "".join(_path(loop, across, up) for loop in contour_outlines(x, y, z, level))
+        bands.append(f'<path class="{scale.band_class(number)}" d="{loops}"/>' if loops else "")
     svg = Html(
         f'<svg class="map" viewBox="0 0 {_SIDE} {_SIDE}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{text(f"{title}: {scale.name}")}">{"".join(bands)}{_way(one, across, up)}</svg>'
+        f'aria-label="{text(f"{title}: {scale.name}")}">{"".join(bands)}{_trajectory_path(one, across, up)}</svg>'
     )
     caption = tag("figcaption", "", tag("b", "", text(title)), span("soft", f" {about}"))
     side = tag("div", "up", *_ticks(y, "top", up))
@@ -68,12 +70,12 @@ def draw_map(one: Map, scale: Scale, title: str, about: str) -> Html:
     return tag("figure", "chart", caption, tag("div", "plot", side, area, below))
 
 
-def bar(scale: Scale) -> Html:
+def draw_color_bar(scale: ColorScale) -> Html:
     """The colours with the heights between them."""
     if not scale.levels:
-        return NOTHING
-    swatches = [tag("i", scale.band(number)) for number in range(len(scale.levels) + 1)]
-    words = [f"{100 * level:g} %" if scale.unit is Unit.SHARE else f"{level:g}" for level in scale.levels]
+        return EMPTY
+    swatches = [tag("i", scale.band_class(number)) for number in range(len(scale.levels) + 1)]
+    words = [f"{100 * level:g} %" if scale.unit is NumberFormat.SHARE else f"{level:g}" for level in scale.levels]
     share = 100 / (len(scale.levels) + 1)
     labels = (Html(f'<span style="left:{share * n:.2f}%">{text(word)}</span>') for n, word in enumerate(words, 1))
     return tag(
@@ -91,16 +93,16 @@ def _path(loop: Loop, across: Callable[[float], float], up: Callable[[float], fl
     return f"M{' '.join(f'{across(a):.1f} {up(b):.1f}' for a, b in loop)}Z"
 
 
-def _way(one: Map, across: Callable[[float], float], up: Callable[[float], float]) -> str:
+def _trajectory_path(one: LossMap, across: Callable[[float], float], up: Callable[[float], float]) -> str:
     """The way of a run, with a dot wherever weights were kept; under it a wider one, so that it shows on any ground."""
-    if not one.way:
+    if not one.trajectory:
         return ""
-    places = [f"{across(a):.1f} {up(b):.1f}" for a, b in one.way]
+    places = [f"{across(a):.1f} {up(b):.1f}" for a, b in one.trajectory]
     line, dots = f"M{' '.join(places)}", "".join(f"M{place}h0" for place in places)
     return "".join(f'<path class="{css}" d="{d}"/>' for css, d in (("under", line), ("way", line), ("dots", dots)))
 
 
-def _marks(one: Map, across: Callable[[float], float], up: Callable[[float], float]) -> list[Html]:
+def _marks(one: LossMap, across: Callable[[float], float], up: Callable[[float], float]) -> list[Html]:
     """Start and ends by their names."""
     ends = [("end", (0.0, 0.0))]
     if one.directions is Directions.RUNS:
@@ -116,7 +118,7 @@ def _marks(one: Map, across: Callable[[float], float], up: Callable[[float], flo
 
 def _ticks(axis: Reals, edge: str, place: Callable[[float], float]) -> list[Html]:
     at = ticks(float(axis[0]), float(axis[-1]), 4)
-    shown = zip(at, tick_labels(at, Unit.PLAIN), strict=True)
+    shown = zip(at, tick_labels(at, NumberFormat.PLAIN), strict=True)
     return [
         Html(f'<span style="{edge}:{100 * place(value) / _SIDE:.2f}%">{text(label)}</span>') for value, label in shown
     ]

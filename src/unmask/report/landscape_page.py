@@ -10,16 +10,26 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from unmask.report.curve_svg import COLOURS, Across, Chart, Curve, Event, Look, draw, legend, steps_across
-from unmask.report.figures import Unit, rounded, shared, tick_labels, ticks
-from unmask.report.landscape_map import bar, draw_map, scale
-from unmask.report.landscape_record import Directions, Height, Landscape, Side, Yardstick
+from unmask.report.curve_svg import (
+    NUM_COLORS,
+    Chart,
+    ChartEvent,
+    Curve,
+    CurveStyle,
+    XAxis,
+    draw_chart,
+    legend,
+    steps_axis,
+)
+from unmask.report.figures import NumberFormat, format_number, format_percent, tick_labels, ticks
+from unmask.report.landscape_map import common_scale, draw_color_bar, draw_map
+from unmask.report.landscape_record import DevMetric, Directions, Landscape, LandscapeSide, LossPoint
 from unmask.report.markup import Html, table, tag, text
 from unmask.report.page import page
-from unmask.report.run_reading import Series
-from unmask.report.run_series import smoothed, thinned
+from unmask.report.run_reading import MetricSeries
+from unmask.report.run_series import smooth, thin
 
-_COLOURS = (0, COLOURS + 1)
+_COLOURS = (0, NUM_COLORS + 1)
 """The pre-trained run is a line of the first colour, that from scratch a dashed one of the second."""
 _LINE = (
     "The loss on a straight line through the start (0) and the end (1) of each run, and beyond. One unit is the way "
@@ -74,13 +84,13 @@ def _figures(found: Landscape, rows: Iterable[tuple[str, ...]]) -> Html:
     return tag("div", "numbers", table(names, cells))
 
 
-def _judged(found: Landscape) -> tuple[str, Unit]:
-    error = found.judged_by is Yardstick.ERROR
-    return (f"dev {found.judged_by}", Unit.SHARE if error else Unit.PLAIN)
+def _dev_name(found: Landscape) -> tuple[str, NumberFormat]:
+    error = found.judged_by is DevMetric.ERROR
+    return (f"dev {found.judged_by}", NumberFormat.SHARE if error else NumberFormat.PLAIN)
 
 
 def _curves(
-    found: Landscape, look: Look, values: Callable[[Side], tuple[Sequence[float], Sequence[float]]]
+    found: Landscape, look: CurveStyle, values: Callable[[LandscapeSide], tuple[Sequence[float], Sequence[float]]]
 ) -> tuple[Curve, ...]:
     """One curve for each side."""
     curves = []
@@ -92,90 +102,92 @@ def _curves(
 
 def _training(found: Landscape) -> Iterable[Html]:
     """Losses step by step, and how the fixed rows did."""
-    name, unit = _judged(found)
-    every = _curves(found, Look.LINE, _smooth)
-    points = _curves(found, Look.POINTS, lambda side: (side.trained.trial_step, _judge(found, side.trained.trial)))
-    across = steps_across(max(side.trained.step[-1] for side in found.sides))
+    name, unit = _dev_name(found)
+    every = _curves(found, CurveStyle.LINE, _smooth)
+    points = _curves(
+        found, CurveStyle.POINTS, lambda side: (side.training.eval_step, _dev_curves(found, side.training.evals))
+    )
+    across = steps_axis(max(side.training.step[-1] for side in found.sides))
     yield legend(every)
     yield tag(
         "div",
         "charts",
-        draw(Chart("training loss", "of each step, smoothed, with dropout", every), across),
-        draw(Chart(name, "where weights were kept", points, unit), across),
+        draw_chart(Chart("training loss", "of each step, smoothed, with dropout", every), across),
+        draw_chart(Chart(name, "where weights were kept", points, unit), across),
     )
 
 
-def _smooth(side: Side) -> tuple[Sequence[float], Sequence[float]]:
-    step = np.array(side.trained.step)
-    series = smoothed(thinned(Series(step, step, np.array(side.trained.loss))))
+def _smooth(side: LandscapeSide) -> tuple[Sequence[float], Sequence[float]]:
+    step = np.array(side.training.step)
+    series = smooth(thin(MetricSeries(step, step, np.array(side.training.loss))))
     return series.step.tolist(), series.value.tolist()
 
 
-def _judge(found: Landscape, heights: Iterable[Height]) -> list[float]:
-    return [height.judged(found.judged_by) for height in heights]
+def _dev_curves(found: Landscape, heights: Iterable[LossPoint]) -> list[float]:
+    return [height.dev_value(found.judged_by) for height in heights]
 
 
 def _lines(found: Landscape) -> Iterable[Html]:
     """Both straight lines through start and end."""
-    name, unit = _judged(found)
-    alpha = found.pretrained.ridge.alpha
+    name, unit = _dev_name(found)
+    alpha = found.pretrained.line.alpha
     at = ticks(alpha[0], alpha[-1], 6)
-    across = Across("α", alpha[-1], at, tick_labels(at, Unit.PLAIN), low=alpha[0], digits=2)
-    losses = _curves(found, Look.LINE, lambda side: (side.ridge.alpha, [one.loss for one in side.ridge.height]))
-    judged = _curves(found, Look.LINE, lambda side: (side.ridge.alpha, _judge(found, side.ridge.height)))
-    events = (Event(0.0, "start"), Event(1.0, "end"))
+    across = XAxis("α", alpha[-1], at, tick_labels(at, NumberFormat.PLAIN), low=alpha[0], digits=2)
+    losses = _curves(found, CurveStyle.LINE, lambda side: (side.line.alpha, [one.loss for one in side.line.height]))
+    judged = _curves(found, CurveStyle.LINE, lambda side: (side.line.alpha, _dev_curves(found, side.line.height)))
+    events = (ChartEvent(0.0, "start"), ChartEvent(1.0, "end"))
     yield tag("p", "about", text(_LINE))
     yield legend(losses)
     yield tag(
         "div",
         "charts",
-        draw(Chart("loss", "on the fixed training rows", losses), across, events),
-        draw(Chart(name, "on the fixed dev rows", judged, unit), across, events),
+        draw_chart(Chart("loss", "on the fixed training rows", losses), across, events),
+        draw_chart(Chart(name, "on the fixed dev rows", judged, unit), across, events),
     )
 
 
 def _maps(found: Landscape) -> Iterable[Html]:
     """Two surfaces of the loss, and two of what rows to judge by say."""
     maps = [side.map for side in found.sides]
-    name, unit = _judged(found)
+    name, unit = _dev_name(found)
     scales = (
-        scale("loss on training rows", maps, Unit.PLAIN, lambda height: height.loss),
-        scale(name, maps, unit, lambda height: height.judged(found.judged_by)),
+        common_scale("loss on training rows", maps, NumberFormat.PLAIN, lambda height: height.loss),
+        common_scale(name, maps, unit, lambda height: height.dev_value(found.judged_by)),
     )
     yield tag("p", "about", text(_RANDOM if maps[0].directions is Directions.RANDOM else _RUNS))
     for one in scales:
-        yield bar(one)
+        yield draw_color_bar(one)
         yield tag("div", "charts maps", *(draw_map(side.map, one, side.name, _angle(side)) for side in found.sides))
 
 
-def _angle(side: Side) -> str:
+def _angle(side: LandscapeSide) -> str:
     degrees = np.degrees(np.arccos(np.clip(side.map.cosine, -1, 1)))
-    off = f", up to {max(side.map.off):.0%} off the plane" if side.map.off else ""
+    off = f", up to {max(side.map.off_plane):.0%} off the plane" if side.map.off_plane else ""
     return f"axes at {degrees:.0f}°{off}"
 
 
 def _rises(found: Landscape) -> Iterable[Html]:
     rises = _curves(
         found,
-        Look.POINTS,
+        CurveStyle.POINTS,
         lambda side: ([0.0, *(one.radius for one in side.rises)], [0.0, *(one.mean for one in side.rises)]),
     )
     high = found.pretrained.rises[-1].radius
     at = ticks(0.0, high, 4)
-    across = Across("r", high, at, tick_labels(at, Unit.PLAIN), digits=2)
+    across = XAxis("r", high, at, tick_labels(at, NumberFormat.PLAIN), digits=2)
     yield tag("p", "about", text(_AROUND))
     yield legend(rises)
     yield tag(
         "div",
         "charts",
-        draw(Chart("rise of the loss", "at radius r, a part of the norm of the weights", rises), across),
+        draw_chart(Chart("rise of the loss", "at radius r, a part of the norm of the weights", rises), across),
     )
 
 
 def _layers(found: Landscape) -> Iterable[Html]:
     """How far each layer moved, and what it costs to put some back."""
     one, other = found.sides
-    name, unit = _judged(found)
+    name, unit = _dev_name(found)
     yield tag("p", "about", text("How far each layer moved, as a part of the norm of its weights at the start."))
     moved = (
         (a.name, _part(a.moved, a.norm), _part(b.moved, b.norm)) for a, b in zip(one.layers, other.layers, strict=True)
@@ -184,16 +196,16 @@ def _layers(found: Landscape) -> Iterable[Html]:
     yield tag("p", "about", text(f"The tuned network with some blocks as they were at the start: loss, and {name}."))
     backs = zip(one.rolled_back, other.rolled_back, strict=True)
     rows = [("as tuned", one.end, other.end), *((a.name, a.height, b.height) for a, b in backs)]
-    yield _figures(found, ((word, _told(found, a, unit), _told(found, b, unit)) for word, a, b in rows))
+    yield _figures(found, ((word, _map_note(found, a, unit), _map_note(found, b, unit)) for word, a, b in rows))
 
 
 def _part(moved: float, norm: float) -> str:
-    return shared(moved / norm) if norm else f"{rounded(moved)} (from 0)"
+    return format_percent(moved / norm) if norm else f"{format_number(moved)} (from 0)"
 
 
-def _told(found: Landscape, height: Height, unit: Unit) -> str:
-    value = height.judged(found.judged_by)
-    return f"{height.loss:.3f}, {shared(value) if unit is Unit.SHARE else f'{value:.3f}'}"
+def _map_note(found: Landscape, height: LossPoint, unit: NumberFormat) -> str:
+    value = height.dev_value(found.judged_by)
+    return f"{height.loss:.3f}, {format_percent(value) if unit is NumberFormat.SHARE else f'{value:.3f}'}"
 
 
 def _facts(found: Landscape) -> Html:

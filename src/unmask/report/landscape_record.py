@@ -22,7 +22,7 @@ class Directions(StrEnum):
     """Two draws around the end, each row of a matrix as long as that of the network (Li et al., 2018)."""
 
 
-class Yardstick(StrEnum):
+class DevMetric(StrEnum):
     """By what rows are judged that were never learned from."""
 
     ERROR = "error"
@@ -32,49 +32,49 @@ class Yardstick(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Height:
+class LossPoint:
     """How high the ground is in one place: on rows that were learned from, and on rows to judge by."""
 
     loss: float
     dev_loss: float
     dev_error: float
 
-    def judged(self, by: Yardstick) -> float:
+    def dev_value(self, by: DevMetric) -> float:
         """The number that the rows to judge by are told with."""
-        return self.dev_error if by is Yardstick.ERROR else self.dev_loss
+        return self.dev_error if by is DevMetric.ERROR else self.dev_loss
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
+class TrainingCurves:
     """The curves of a run: the loss of each step, and how the trials went."""
 
     step: Row
     loss: Row
-    trial_step: Row
-    trial: tuple[Height, ...]
+    eval_step: Row
+    evals: tuple[LossPoint, ...]
     """On the fixed rows, with dropout off. The first is the start."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ridge:
+class LossLine:
     """The line through the start (0) and the end (1) of a run."""
 
     alpha: Row
-    height: tuple[Height, ...]
+    height: tuple[LossPoint, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Map:
+class LossMap:
     """A plane with heights, and the way of a run across it."""
 
     directions: Directions
     alpha: Row
     beta: Row
-    height: tuple[tuple[Height, ...], ...]
+    height: tuple[tuple[LossPoint, ...], ...]
     """One row for each beta."""
-    way: tuple[tuple[float, float], ...]
+    trajectory: tuple[tuple[float, float], ...]
     """Where the weights were along the run, by least squares; empty where the plane has no share in the way."""
-    off: Row
+    off_plane: Row
     """How far each of them is from the plane, as a part of how far it is from the start."""
     second: tuple[float, float]
     """Where the second run ended."""
@@ -99,7 +99,7 @@ class Basin:
 
 
 @dataclass(frozen=True, slots=True)
-class Rise:
+class LossRise:
     """How much the loss rises at a distance from the end: the mean over random directions, and their spread."""
 
     radius: float
@@ -109,7 +109,7 @@ class Rise:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class LayerDistance:
     """How far a part of the network moved."""
 
     name: str
@@ -123,21 +123,21 @@ class RolledBack:
     """The tuned network with some blocks as they were at the start."""
 
     name: str
-    height: Height
+    height: LossPoint
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class LandscapeSide:
     """Everything about one of the two runs."""
 
     name: str
-    trained: Trained
-    ridge: Ridge
-    map: Map
+    training: TrainingCurves
+    line: LossLine
+    map: LossMap
     basins: tuple[Basin, ...]
     """Below a fixed rise, and below a tenth of the way up to the start."""
-    rises: tuple[Rise, ...]
-    layers: tuple[Layer, ...]
+    rises: tuple[LossRise, ...]
+    layers: tuple[LayerDistance, ...]
     rolled_back: tuple[RolledBack, ...]
     moved: float
     """The distance from the start to the end."""
@@ -145,14 +145,14 @@ class Side:
     """Of the weights at the end."""
 
     @property
-    def start(self) -> Height:
+    def start(self) -> LossPoint:
         """Before the first step."""
-        return self.trained.trial[0]
+        return self.training.evals[0]
 
     @property
-    def end(self) -> Height:
+    def end(self) -> LossPoint:
         """After the last step."""
-        return self.trained.trial[-1]
+        return self.training.evals[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +162,11 @@ class Landscape:
     title: str
     facts: tuple[tuple[str, str], ...]
     """What was done, in words."""
-    judged_by: Yardstick
-    pretrained: Side
-    scratch: Side
+    judged_by: DevMetric
+    pretrained: LandscapeSide
+    scratch: LandscapeSide
 
     @property
-    def sides(self) -> tuple[Side, Side]:
+    def sides(self) -> tuple[LandscapeSide, LandscapeSide]:
         """Both, the pre-trained one first."""
         return self.pretrained, self.scratch

@@ -13,7 +13,7 @@ from typing import NewType
 Html = NewType("Html", str)
 """Markup that is ready for a page."""
 
-NOTHING = Html("")
+EMPTY = Html("")
 
 
 def text(value: object) -> Html:

@@ -13,8 +13,8 @@ from unmask.report.markup import Html, text
 
 def page(title: str, body: Html, styles: tuple[str, ...], script: str = "") -> str:
     """The whole document. A script, if there is one, runs last and must not be needed."""
-    style = "".join(_beside(name) for name in styles)
-    code = f"<script>\n{_beside(script)}</script>\n" if script else ""
+    style = "".join(_read_asset(name) for name in styles)
+    code = f"<script>\n{_read_asset(script)}</script>\n" if script else ""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -23,5 +23,5 @@ def page(title: str, body: Html, styles: tuple[str, ...], script: str = "") -> s
     )
 
 
-def _beside(name: str) -> str:
+def _read_asset(name: str) -> str:
     return files("unmask.report").joinpath(name).read_text(encoding="utf-8")

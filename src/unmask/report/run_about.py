@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from unmask.codec import Difference, decode, difference, fingerprint
 from unmask.errors import RecipeError, UserError
 from unmask.family import member, sizes
-from unmask.report.figures import shared, short
+from unmask.report.figures import format_count, format_percent
 from unmask.report.run_reading import Json
 from unmask.report.run_record import RunRecord
 from unmask.tasks import Recipe
@@ -31,40 +31,40 @@ _OTHERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingPart:
     """Something that cannot be shown, and why."""
 
-    why: str
+    reason: str
 
 
-def recipe_of(record: RunRecord) -> Recipe | Missing:
+def recipe_of(record: RunRecord) -> Recipe | MissingPart:
     """The recipe of a run, as it was stored."""
-    stored = record.head.get("recipe")
+    stored = record.metadata.get("recipe")
     if not stored:
-        return Missing("The run's folder holds no recipe.")
+        return MissingPart("The run's folder holds no recipe.")
     try:
         return decode(stored, Recipe)
     except UserError as error:
-        return Missing(f"The stored recipe cannot be read with the parts of this version: {error}.")
+        return MissingPart(f"The stored recipe cannot be read with the parts of this version: {error}.")
 
 
 def size_of(recipe: Recipe) -> str:
     """The name of a recipe's size; empty if it has none of the published ones."""
-    trunk = recipe.trunk
-    shape = (trunk.depth, trunk.width, trunk.heads, trunk.inner)
+    trunk = recipe.network
+    shape = (trunk.depth, trunk.width, trunk.heads, trunk.ffn_width)
     try:
         known = sizes(recipe.name)
     except ImportError:
         return ""
-    return next((name for name, s in known.items() if (s.depth, s.width, s.heads, s.inner) == shape), "")
+    return next((name for name, s in known.items() if (s.depth, s.width, s.heads, s.ffn_width) == shape), "")
 
 
-def changes_of(recipe: Recipe) -> tuple[Difference, ...] | Missing:
+def changes_of(recipe: Recipe) -> tuple[Difference, ...] | MissingPart:
     """What a run changed against the published member of the same name and size: published first, then the run's."""
     try:
         published = member(recipe.name, size_of(recipe))
     except RecipeError:
-        return Missing(f"{recipe.name} is a recipe of one's own; there is no published member to hold it against.")
+        return MissingPart(f"{recipe.name} is a recipe of one's own; there is no published member to hold it against.")
     if fingerprint(published) == fingerprint(recipe):
         return ()
     return tuple(difference(published, recipe))
@@ -72,23 +72,23 @@ def changes_of(recipe: Recipe) -> tuple[Difference, ...] | Missing:
 
 def kind_of(record: RunRecord) -> tuple[str, str]:
     """What was done, in English and in Chinese."""
-    kind = str(record.head.get("kind", ""))
+    kind = str(record.metadata.get("kind", ""))
     return _KINDS.get(kind, (kind, ""))
 
 
 def title_of(record: RunRecord) -> str:
     """The member and its size; the folder's name where the run has no recipe."""
     recipe = recipe_of(record)
-    if isinstance(recipe, Missing):
-        source = record.head.get("source")
+    if isinstance(recipe, MissingPart):
+        source = record.metadata.get("source")
         return str(source["name"] if isinstance(source, dict) and "name" in source else record.folder.resolve().name)
     return f"{recipe.name} {size_of(recipe)}".strip()
 
 
 def about_of(record: RunRecord) -> str:
     """A run in one line: how large the network is, what it learned from, how much it was to do."""
-    head, corpus = record.head, record.head.get("corpus")
-    said = [f"{short(head['parameters'])} parameters"] if head.get("parameters") else []
+    head, corpus = record.metadata, record.metadata.get("corpus")
+    said = [f"{format_count(head['parameters'])} parameters"] if head.get("parameters") else []
     said += [_corpus(corpus)] if isinstance(corpus, dict) else []
     said += [f"a budget of {budget_of(record)}"] if head.get("budget") else []
     return " · ".join(said)
@@ -96,7 +96,7 @@ def about_of(record: RunRecord) -> str:
 
 def facts_of(record: RunRecord) -> Iterator[tuple[str, str]]:
     """What was set out to do, as names with words."""
-    head = record.head
+    head = record.metadata
     if head.get("parameters"):
         yield "network", _network(record)
     if head.get("vocabulary"):
@@ -125,21 +125,21 @@ def _words(value: object) -> str:
 
 
 def _corpus(corpus: Json) -> str:
-    counts = [f"{short(corpus[name])} {name}" for name in ("documents", "tokens") if name in corpus]
+    counts = [f"{format_count(corpus[name])} {name}" for name in ("documents", "tokens") if name in corpus]
     return ", ".join([str(corpus.get("folder", "")), *counts])
 
 
 def _network(record: RunRecord) -> str:
-    parameters = f"{record.head['parameters']:,} parameters"
+    parameters = f"{record.metadata['parameters']:,} parameters"
     recipe = recipe_of(record)
-    if isinstance(recipe, Missing):
+    if isinstance(recipe, MissingPart):
         return parameters
-    return f"{parameters}: {recipe.trunk.depth} layers, {recipe.trunk.width} wide"
+    return f"{parameters}: {recipe.network.depth} layers, {recipe.network.width} wide"
 
 
 def budget_of(record: RunRecord) -> str:
     """How much a run was to do."""
-    budget = record.head["budget"]
+    budget = record.metadata["budget"]
     if not isinstance(budget, dict):
         return str(budget)
     return ", ".join(f"{value:,g} {name}" if name == "hours" else f"{value:,} {name}" for name, value in budget.items())
@@ -147,8 +147,8 @@ def budget_of(record: RunRecord) -> str:
 
 def state_of(record: RunRecord) -> str:
     """How far a run came."""
-    steps = f"{record.steps:,} step{'' if record.steps == 1 else 's'}"
-    if record.finished:
+    steps = f"{record.num_steps:,} step{'' if record.num_steps == 1 else 's'}"
+    if record.is_finished:
         return f"finished after {steps}"
-    share = f", {shared(record.ended('share'))} of the budget" if "share" in record.training else ""
-    return f"stopped at step {record.steps:,}{share}"
+    share = f", {format_percent(record.last_value('share'))} of the budget" if "share" in record.training else ""
+    return f"stopped at step {record.num_steps:,}{share}"

@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from unmask.audit.finding import Findings, Histogram, Section, Verdict
-from unmask.audit.present import expected, heading, number, verdict
+from unmask.audit.present import format_expected, format_number, heading, verdict_line
 from unmask.audit.run import ROWS, audit
 from unmask.errors import UserError
 from unmask.keys import Key
-from unmask.report.figures import shared
+from unmask.report.figures import format_percent
 from unmask.report.markup import Html, span, table, tag, text
-from unmask.report.run_about import Missing, recipe_of
+from unmask.report.run_about import MissingPart, recipe_of
 from unmask.report.run_record import RunRecord
 from unmask.shards.corpus import Corpus
-from unmask.shards.files import digest_of
+from unmask.shards.files import digest_file
 
 _CSS = {
     Verdict.HOLDS: "yes",
@@ -29,33 +29,33 @@ _CSS = {
 }
 
 
-def audited(record: RunRecord, rows: int = ROWS) -> Findings | Missing:
+def audit_run(record: RunRecord, rows: int = ROWS) -> Findings | MissingPart:
     """Audit what a run learned from, or say why that cannot be done."""
-    corpus, recipe = record.head.get("corpus"), recipe_of(record)
-    if isinstance(recipe, Missing):
-        return Missing(f"No audit. {recipe.why}")
+    corpus, recipe = record.metadata.get("corpus"), recipe_of(record)
+    if isinstance(recipe, MissingPart):
+        return MissingPart(f"No audit. {recipe.reason}")
     if not isinstance(corpus, dict) or not corpus.get("folder"):
-        return Missing("No audit: the run does not name the corpus it learned from.")
+        return MissingPart("No audit: the run does not name the corpus it learned from.")
     folder = Path(corpus["folder"])
     manifest = folder / "manifest.json"
     if not manifest.is_file():
-        return Missing(
+        return MissingPart(
             f"No audit: there is no prepared corpus in {folder} now; the run learned from one that was there."
         )
-    if digest_of(manifest) != corpus.get("manifest"):
-        return Missing(f"No audit: the corpus in {folder} is another one than the run learned from.")
+    if digest_file(manifest) != corpus.get("manifest"):
+        return MissingPart(f"No audit: the corpus in {folder} is another one than the run learned from.")
     try:
-        return audit(recipe, Corpus.open(folder), Key.of(int(record.head.get("seed", 0))), rows)
+        return audit(recipe, Corpus.open(folder), Key.of(int(record.metadata.get("seed", 0))), rows)
     except (UserError, OSError) as error:
-        return Missing(f"No audit: {error}")
+        return MissingPart(f"No audit: {error}")
 
 
-def audit_html(found: Findings | Missing) -> Iterator[Html]:
+def audit_html(found: Findings | MissingPart) -> Iterator[Html]:
     """One line of verdict, then every section folded."""
-    if isinstance(found, Missing):
-        yield tag("p", "about", text(found.why))
+    if isinstance(found, MissingPart):
+        yield tag("p", "about", text(found.reason))
         return
-    yield tag("p", "", span("yes" if found.holds else "no", verdict(found)))
+    yield tag("p", "", span("yes" if found.holds else "no", verdict_line(found)))
     for section in found.sections:
         bars = (part for histogram in section.histograms for part in _bars(histogram))
         yield tag("details", "fold", tag("summary", "", text(heading(section))), _table(section), *bars)
@@ -65,7 +65,7 @@ def _table(section: Section) -> Html:
     rows = []
     for finding in section.findings:
         said = span(_CSS[finding.verdict], finding.verdict)
-        numbers = number(finding.measured, finding.unit), expected(finding)
+        numbers = format_number(finding.measured, finding.unit), format_expected(finding)
         cells = tag("td", "", text(finding.name)), *(tag("td", "number", text(one)) for one in numbers)
         rows.append((*cells, tag("td", "", said)))
     return table(("", "measured", "rule", "verdict"), rows)
@@ -73,12 +73,14 @@ def _table(section: Section) -> Html:
 
 def _bars(histogram: Histogram) -> Iterator[Html]:
     """A bar for each length, with a tick where the law wants its end."""
-    top = max(*histogram.shares, *histogram.law, 1e-9)
+    top = max(*histogram.shares, *histogram.expected_shares, 1e-9)
     yield tag("p", "about", text(f"{histogram.name}: measured, and the law as a tick"))
-    for place, (share, law) in enumerate(zip(histogram.shares, histogram.law, strict=True)):
+    for place, (share, law) in enumerate(zip(histogram.shares, histogram.expected_shares, strict=True)):
         if share or law > 1e-4:
             bar = Html(
                 f'<span class="bar"><i style="width:{100 * share / top:.1f}%"></i>'
                 f'<b style="left:{100 * law / top:.1f}%"></b></span>'
             )
-            yield tag("div", "length", span("soft", histogram.first + place), bar, span("number", shared(share)))
+            yield tag(
+                "div", "length", span("soft", histogram.first + place), bar, span("number", format_percent(share))
+            )

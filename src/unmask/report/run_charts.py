@@ -11,130 +11,146 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unmask.report.curve_svg import Across, Chart, Curve, Event, Look, draw, legend, steps_across
-from unmask.report.figures import Unit, short, tick_labels, ticks
+from unmask.report.curve_svg import Chart, ChartEvent, Curve, CurveStyle, XAxis, draw_chart, legend, steps_axis
+from unmask.report.figures import NumberFormat, format_count, tick_labels, ticks
 from unmask.report.markup import Html, tag
 from unmask.report.run_figures import is_metric
-from unmask.report.run_reading import Reals, Series
+from unmask.report.run_reading import MetricSeries, Reals
 from unmask.report.run_record import RunRecord
-from unmask.report.run_series import smoothed, thinned, tokens_at
+from unmask.report.run_series import smooth, thin, tokens_at
 
 _MOST_EVENTS = 12
 _RESUMED = "taken up again"
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ChartContext:
     """Runs that are drawn together. Several are drawn over the tokens they saw, because their steps may differ."""
 
     runs: tuple[RunRecord, ...]
     labels: tuple[str, ...]
 
     @property
-    def alone(self) -> bool:
+    def is_single_run(self) -> bool:
         """Whether there is one run only."""
         return len(self.runs) == 1
 
     @property
-    def by_tokens(self) -> bool:
+    def is_over_tokens(self) -> bool:
         """Whether the horizontal axis counts tokens."""
-        return not self.alone and all(run.tokens for run in self.runs)
+        return not self.is_single_run and all(run.num_tokens for run in self.runs)
 
-    def place(self, series: Series) -> Reals:
+    def x_values(self, series: MetricSeries) -> Reals:
         """Where the values of a series stand on the horizontal axis."""
-        return series.tokens if self.by_tokens else series.step
+        return series.tokens if self.is_over_tokens else series.step
 
-    def across(self) -> Across:
+    def x_axis(self) -> XAxis:
         """The horizontal axis. One run has its tokens written below its steps."""
-        if self.by_tokens:
-            high = max(run.tokens for run in self.runs)
+        if self.is_over_tokens:
+            high = max(run.num_tokens for run in self.runs)
             at = ticks(0.0, high, 5)
-            return Across("tokens", high, at, tick_labels(at, Unit.COUNT))
-        high = float(max(run.steps for run in self.runs))
-        return steps_across(high, self._second(high))
+            return XAxis("tokens", high, at, tick_labels(at, NumberFormat.COUNT))
+        high = float(max(run.num_steps for run in self.runs))
+        return steps_axis(high, self._token_labels(high))
 
-    def _second(self, high: float) -> tuple[str, ...]:
-        if not self.alone or not self.runs[0].tokens:
+    def _token_labels(self, high: float) -> tuple[str, ...]:
+        if not self.is_single_run or not self.runs[0].num_tokens:
             return ()
         run = self.runs[0]
-        longest = max((*run.training.values(), *run.trials.values()), key=len)
-        return tuple(map(short, tokens_at(longest, np.array(ticks(0.0, max(high, 1.0), 5)))))
+        longest = max((*run.training.values(), *run.evals.values()), key=len)
+        return tuple(map(format_count, tokens_at(longest, np.array(ticks(0.0, max(high, 1.0), 5)))))
 
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[ChartEvent, ...]:
         """Where a single run was taken up again, and where its rows changed their length."""
-        if not self.alone:
+        if not self.is_single_run:
             return ()
-        resumes = [Event(step, "") for step in self.runs[0].resumes]
-        grown = [Event(step - 1, f"rows of {length}") for step, length in self.runs[0].lengths[1:]]
+        resumes = [ChartEvent(step, "") for step in self.runs[0].resume_steps]
+        grown = [ChartEvent(step - 1, f"rows of {length}") for step, length in self.runs[0].lengths[1:]]
         return tuple(resumes[:_MOST_EVENTS] + (grown if len(grown) <= 3 else []))
 
 
-def groups(field: Field) -> Iterator[tuple[str, str, Html]]:
+def chart_groups(context: ChartContext) -> Iterator[tuple[str, str, Html]]:
     """Every group of charts that the runs have numbers for: its name in English and in Chinese, and the figures."""
-    objectives = dict.fromkeys(name for run in field.runs for name in run.objectives)
-    metrics = dict.fromkeys(name for run in field.runs for name in run.trials if is_metric(name))
+    objectives = dict.fromkeys(name for run in context.runs for name in run.objectives)
+    metrics = dict.fromkeys(name for run in context.runs for name in run.evals if is_metric(name))
     found = (
-        ("loss", "损失", [_both(field, name, f"loss.{name}", _unit(field, name)) for name in objectives]),
-        ("accuracy", "准确率", [_both(field, name, f"right.{name}", "answers that are right") for name in objectives]),
-        ("weights", "权重", [_both(field, name, f"weight.{name}", "learned, of its loss") for name in objectives]),
-        ("scores", "得分", [_both(field, name.partition(".")[2], name, "") for name in metrics]),
-        ("descent", "优化", [_rate(field), _both(field, "gradient norm", "norm", "before clipping")]),
-        ("speed", "速度", [_both(field, "tokens per second", "tokens_per_second", "")]),
+        (
+            "loss",
+            "损失",
+            [_train_and_eval_chart(context, name, f"loss.{name}", _unit(context, name)) for name in objectives],
+        ),
+        (
+            "accuracy",
+            "准确率",
+            [_train_and_eval_chart(context, name, f"right.{name}", "answers that are right") for name in objectives],
+        ),
+        (
+            "weights",
+            "权重",
+            [_train_and_eval_chart(context, name, f"weight.{name}", "learned, of its loss") for name in objectives],
+        ),
+        ("scores", "得分", [_train_and_eval_chart(context, name.partition(".")[2], name, "") for name in metrics]),
+        (
+            "descent",
+            "优化",
+            [_lr_chart(context), _train_and_eval_chart(context, "gradient norm", "norm", "before clipping")],
+        ),
+        ("speed", "速度", [_train_and_eval_chart(context, "tokens per second", "tokens_per_second", "")]),
     )
     for english, chinese, charts in found:
         drawn = [chart for chart in charts if any(curve.y.any() for curve in chart.curves)]
         if drawn:
-            yield english, chinese, _figures(field, drawn)
+            yield english, chinese, _figures(context, drawn)
 
 
-def _figures(field: Field, charts: Sequence[Chart]) -> Html:
-    across, events = field.across(), field.events()
+def _figures(field: ChartContext, charts: Sequence[Chart]) -> Html:
+    across, events = field.x_axis(), field.events()
     curves = [curve for chart in charts for curve in chart.curves]
-    extra = [_RESUMED] if field.alone and field.runs[0].resumes else []
-    shown = curves if field.alone else [_entry(curve) for curve in curves]
-    pictures = (draw(chart, across, events) for chart in charts)
+    extra = [_RESUMED] if field.is_single_run and field.runs[0].resume_steps else []
+    shown = curves if field.is_single_run else [_entry(curve) for curve in curves]
+    pictures = (draw_chart(chart, across, events) for chart in charts)
     return Html(legend(shown, extra) + tag("div", "charts", *pictures))
 
 
 def _entry(curve: Curve) -> Curve:
     """Of several runs, a legend names each once: lines are training, dots are validation."""
-    return Curve(curve.name, curve.colour, Look.LINE, curve.x, curve.y)
+    return Curve(curve.name, curve.color, CurveStyle.LINE, curve.x, curve.y)
 
 
-def _both(field: Field, title: str, name: str, about: str) -> Chart:
+def _train_and_eval_chart(field: ChartContext, title: str, name: str, about: str) -> Chart:
     """A number of the steps and of the trials."""
     curves = [curve for at in range(len(field.runs)) for curve in _curves(field, at, name)]
     share, counted = name.startswith("right."), name == "tokens_per_second"
-    unit = Unit.SHARE if share else Unit.COUNT if counted else Unit.PLAIN
+    unit = NumberFormat.SHARE if share else NumberFormat.COUNT if counted else NumberFormat.PLAIN
     return Chart(title, about, tuple(curves), unit, from_zero=share or counted or name == "norm")
 
 
-def _curves(field: Field, at: int, name: str) -> Iterator[Curve]:
-    run, label, alone = field.runs[at], field.labels[at], field.alone
+def _curves(field: ChartContext, at: int, name: str) -> Iterator[Curve]:
+    run, label, alone = field.runs[at], field.labels[at], field.is_single_run
     if name in run.training:
-        raw = thinned(run.training[name])
-        smooth = smoothed(raw)
+        raw = thin(run.training[name])
+        smoothed = smooth(raw)
         if alone:
-            yield Curve("each step", at, Look.RAW, field.place(raw), raw.value)
-        behind = not alone and name in run.trials
-        look = Look.RAW if behind else Look.LINE
-        yield Curve("training, smoothed" if alone else label, at, look, field.place(smooth), smooth.value)
-    if name in run.trials:
-        tried = thinned(run.trials[name])
-        yield Curve("validation" if alone else label, at + alone, Look.POINTS, field.place(tried), tried.value)
+            yield Curve("each step", at, CurveStyle.RAW, field.x_values(raw), raw.value)
+        behind = not alone and name in run.evals
+        look = CurveStyle.RAW if behind else CurveStyle.LINE
+        yield Curve("training, smoothed" if alone else label, at, look, field.x_values(smoothed), smoothed.value)
+    if name in run.evals:
+        tried = thin(run.evals[name])
+        yield Curve("validation" if alone else label, at + alone, CurveStyle.POINTS, field.x_values(tried), tried.value)
 
 
-def _unit(field: Field, objective: str) -> str:
+def _unit(field: ChartContext, objective: str) -> str:
     """A choice costs nats; an error of a number has the unit of that number."""
-    return "mean of the answers" + (", in nats" if any(run.chooses(objective) for run in field.runs) else "")
+    return "mean of the answers" + (", in nats" if any(run.has_accuracy(objective) for run in field.runs) else "")
 
 
-def _rate(field: Field) -> Chart:
+def _lr_chart(field: ChartContext) -> Chart:
     """The learning rate, which needs no smoothing."""
     curves = []
     for at, run in enumerate(field.runs):
         if "rate" in run.training:
-            series = thinned(run.training["rate"])
-            name = "training, smoothed" if field.alone else field.labels[at]
-            curves.append(Curve(name, at, Look.LINE, field.place(series), series.value))
+            series = thin(run.training["rate"])
+            name = "training, smoothed" if field.is_single_run else field.labels[at]
+            curves.append(Curve(name, at, CurveStyle.LINE, field.x_values(series), series.value))
     return Chart("learning rate", "", tuple(curves), from_zero=True)

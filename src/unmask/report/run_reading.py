@@ -19,12 +19,12 @@ import numpy.typing as npt
 Reals: TypeAlias = npt.NDArray[np.float64]
 Json: TypeAlias = dict[str, Any]
 
-_NO_CURVE = {"step", "tokens", "length", "count"}
+_NOT_PLOTTED = {"step", "tokens", "length", "count"}
 """Numbers that say where a line stands, or how much is behind it. Every other number of a line is a curve."""
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class MetricSeries:
     """One number through a run: at which steps it was written, after how many tokens, and its values."""
 
     step: Reals
@@ -60,7 +60,7 @@ class _Table:
         for column in (self.step, self.tokens, *self.columns.values()):
             del column[kept:]
 
-    def series(self) -> dict[str, Series]:
+    def series(self) -> dict[str, MetricSeries]:
         """Every number that has a value anywhere."""
         step, tokens, found = np.array(self.step), np.array(self.tokens), {}
         for name, column in self.columns.items():
@@ -68,7 +68,7 @@ class _Table:
             value = np.array(column)
             there = np.isfinite(value)
             if there.any():
-                found[name] = Series(step[there], tokens[there], value[there])
+                found[name] = MetricSeries(step[there], tokens[there], value[there])
         return found
 
 
@@ -79,43 +79,43 @@ def _fill(column: array[float], length: int) -> None:
 
 
 @dataclass(slots=True)
-class Reading:
+class LogReader:
     """What was read so far."""
 
     starts: list[Json] = field(default_factory=list)
     samples: list[Json] = field(default_factory=list)
     lengths: list[tuple[int, int]] = field(default_factory=list)
     _training: _Table = field(default_factory=_Table)
-    _trials: _Table = field(default_factory=_Table)
+    _evals: _Table = field(default_factory=_Table)
 
-    def take(self, line: Json) -> None:
+    def add_line(self, line: Json) -> None:
         """Add a line. Kinds that are not known here are left alone."""
         kind, step = str(line["kind"]), int(line["step"])
         match kind:
             case "start":
-                self._go_back(step)
+                self._drop_after(step)
                 self.starts.append(line)
             case "sample":
-                self.samples.append(_checked(line))
+                self.samples.append(_check_sample(line))
             case "step":
                 self._training.add(step, line)
-                self._take_length(line, step)
+                self._add_length(line, step)
             case "trial":
-                self._trials.add(step, line)
+                self._evals.add(step, line)
 
-    def series(self) -> tuple[dict[str, Series], dict[str, Series]]:
+    def series(self) -> tuple[dict[str, MetricSeries], dict[str, MetricSeries]]:
         """The numbers of the steps and of the trials, by name."""
-        return self._training.series(), self._trials.series()
+        return self._training.series(), self._evals.series()
 
-    def _take_length(self, line: Json, step: int) -> None:
+    def _add_length(self, line: Json, step: int) -> None:
         length = int(line.get("length", 0))
         if length and (not self.lengths or self.lengths[-1][1] != length):
             self.lengths.append((step, length))
 
-    def _go_back(self, step: int) -> None:
+    def _drop_after(self, step: int) -> None:
         """A run that was killed goes on from its last checkpoint; what came after that is written anew."""
         self._training.cut(step)
-        self._trials.cut(step)
+        self._evals.cut(step)
         self.samples = [one for one in self.samples if one["step"] <= step]
         self.lengths = [one for one in self.lengths if one[0] <= step]
 
@@ -123,7 +123,7 @@ class Reading:
 def _numbers(line: Json) -> Iterator[tuple[str, float]]:
     """Every number of a line, by name; those of an inner object as `loss.mlm`."""
     for name, value in line.items():
-        if name in _NO_CURVE:
+        if name in _NOT_PLOTTED:
             continue
         if isinstance(value, int | float):
             yield name, value
@@ -132,7 +132,7 @@ def _numbers(line: Json) -> Iterator[tuple[str, float]]:
                 yield f"{name}.{inner}", float(number)
 
 
-def _checked(line: Json) -> Json:
+def _check_sample(line: Json) -> Json:
     """A sample, once it is found to have the form of one."""
     for row in line["lines"]:
         for place, guesses in row["guesses"].items():

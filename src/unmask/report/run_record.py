@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unmask.errors import InputError
-from unmask.report.run_reading import Json, Reading, Series
+from unmask.report.run_reading import Json, LogReader, MetricSeries
 from unmask.shards.files import read_json
 
 
@@ -21,13 +21,13 @@ class RunRecord:
     """A run as it was recorded."""
 
     folder: Path
-    head: Json
+    metadata: Json
     """`run.json`."""
     starts: tuple[Json, ...]
     """One for the beginning, and one for each time the run was taken up again."""
-    training: Mapping[str, Series]
+    training: Mapping[str, MetricSeries]
     """Numbers of the steps by name: `loss.mlm`, `right.mlm`, `rate`, `norm`, ..."""
-    trials: Mapping[str, Series]
+    evals: Mapping[str, MetricSeries]
     """Numbers of the validation, by the same names."""
     samples: tuple[Json, ...]
     lengths: tuple[tuple[int, int], ...]
@@ -36,7 +36,7 @@ class RunRecord:
     """`finished.json`, once the run came to its end."""
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether the run came to its end."""
         return bool(self.ends)
 
@@ -47,37 +47,37 @@ class RunRecord:
         return {name: float(score) for name, score in scores.items() if isinstance(score, int | float)}
 
     @property
-    def layers(self) -> tuple[float, ...]:
+    def layer_weights(self) -> tuple[float, ...]:
         """How much each layer counts, where a task has learned that."""
         return tuple(float(share) for end in self.ends for share in end.get("layers") or ())
 
     @property
     def objectives(self) -> tuple[str, ...]:
         """What was learned, by name."""
-        names = dict.fromkeys([*self.training, *self.trials])
+        names = dict.fromkeys([*self.training, *self.evals])
         return tuple(name.removeprefix("loss.") for name in names if name.startswith("loss."))
 
-    def chooses(self, objective: str) -> bool:
+    def has_accuracy(self, objective: str) -> bool:
         """Whether an objective has right answers: one that says a number is never exactly right."""
         name = f"right.{objective}"
-        return any(name in kind and kind[name].value.any() for kind in (self.training, self.trials))
+        return any(name in kind and kind[name].value.any() for kind in (self.training, self.evals))
 
     @property
-    def resumes(self) -> tuple[int, ...]:
+    def resume_steps(self) -> tuple[int, ...]:
         """The steps at which the run was taken up again."""
         return tuple(int(start["step"]) for start in self.starts[1:])
 
     @property
-    def steps(self) -> int:
+    def num_steps(self) -> int:
         """How many steps are finished."""
-        return int(max(series.step[-1] for series in (*self.training.values(), *self.trials.values())))
+        return int(max(series.step[-1] for series in (*self.training.values(), *self.evals.values())))
 
     @property
-    def tokens(self) -> float:
+    def num_tokens(self) -> float:
         """How many tokens were seen."""
-        return float(max(series.tokens[-1] for series in (*self.training.values(), *self.trials.values())))
+        return float(max(series.tokens[-1] for series in (*self.training.values(), *self.evals.values())))
 
-    def ended(self, name: str) -> float:
+    def last_value(self, name: str) -> float:
         """The last value of a number of the steps; 0 if it was never written."""
         return float(self.training[name].value[-1]) if name in self.training else 0.0
 
@@ -89,10 +89,10 @@ class RunRecord:
 def read_run(folder: Path) -> RunRecord:
     """Read a run folder, whatever command made it."""
     head = _object(folder / "run.json")
-    reading = Reading()
+    reading = LogReader()
     for where, line in _lines(folder):
         try:
-            reading.take(line)
+            reading.add_line(line)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"{where} is damaged ({error!r}). Take that line out, and try again.") from error
     training, trials = reading.series()

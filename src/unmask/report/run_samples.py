@@ -14,10 +14,10 @@ from unmask.report.markup import Html, span, tag, text
 from unmask.report.run_reading import Json
 from unmask.report.run_record import RunRecord
 
-_MOST_TRIALS = 7
+_MAX_EVALS = 7
 
 
-def samples_of(record: RunRecord) -> list[Html]:
+def samples_html(record: RunRecord) -> list[Html]:
     """Every sentence of the samples. Long runs show a few trials, evenly chosen, the first and the last among them."""
     trials = {int(sample["step"]): sample["lines"] for sample in record.samples}
     sentences: dict[tuple[str, ...], dict[int, Json]] = {}
@@ -27,18 +27,18 @@ def samples_of(record: RunRecord) -> list[Html]:
     return [_sentence(list(shown), by_step) for shown, by_step in sentences.items()]
 
 
-def chosen(steps: Sequence[int], most: int) -> list[int]:
+def choose_evenly(steps: Sequence[int], max_steps: int) -> list[int]:
     """At most so many steps, evenly spread in their order."""
-    if len(steps) <= most:
+    if len(steps) <= max_steps:
         return list(steps)
-    return [steps[place] for place in np.linspace(0, len(steps) - 1, most).round().astype(int).tolist()]
+    return [steps[place] for place in np.linspace(0, len(steps) - 1, max_steps).round().astype(int).tolist()]
 
 
 def _sentence(shown: list[str], by_step: dict[int, Json]) -> Html:
     truth: dict[str, str] = next(iter(by_step.values()))["truth"]
     chips = [_chip(token, truth.get(str(place), "")) for place, token in enumerate(shown)]
     places = sorted(truth, key=int)
-    rows = [_row(step, by_step[step], places) for step in chosen(sorted(by_step), _MOST_TRIALS)]
+    rows = [_row(step, by_step[step], places) for step in choose_evenly(sorted(by_step), _MAX_EVALS)]
     asked = tag("th", "", text("asked for")), *(tag("th", "truth", text(truth[place])) for place in places)
     table = tag("table", "guesses", tag("thead", "", tag("tr", "", *asked)), tag("tbody", "", *rows))
     return tag("div", "sample", tag("div", "row", *chips), tag("div", "wide", table))

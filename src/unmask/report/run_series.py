@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from unmask.report.run_reading import Reals, Series
+from unmask.report.run_reading import MetricSeries, Reals
 
-MOST = 500
+MAX_POINTS = 500
 """Points of one line: as many as a wide screen can show."""
 _WINDOWS = 30
 """How many smoothing windows a curve is long."""
@@ -18,19 +18,19 @@ _FEW = 24
 """A curve of so few points is shown as it is."""
 
 
-def thinned(series: Series, most: int = MOST) -> Series:
+def thin(series: MetricSeries, max_points: int = MAX_POINTS) -> MetricSeries:
     """Means of neighbouring points, in buckets of nearly equal size; the last point stands where the series ends."""
     count = len(series)
-    if count <= most:
+    if count <= max_points:
         return series
-    starts = np.linspace(0, count, most, endpoint=False).astype(np.int64)
+    starts = np.linspace(0, count, max_points, endpoint=False).astype(np.int64)
     ends = np.append(starts[1:], count) - 1
     sizes = ends - starts + 1
     value: Reals = np.add.reduceat(series.value, starts) / sizes
-    return Series(series.step[ends], series.tokens[ends], value)
+    return MetricSeries(series.step[ends], series.tokens[ends], value)
 
 
-def smoothed(series: Series) -> Series:
+def smooth(series: MetricSeries) -> MetricSeries:
     """Each point as the mean of its surroundings.
 
     Curves fall fast at first, so there the surroundings are narrow: a wide mean would hide how high they began.
@@ -42,10 +42,10 @@ def smoothed(series: Series) -> Series:
     right = np.minimum(place + np.minimum(np.maximum(place, half // 4), half), count - 1) + 1
     total = np.append(0.0, np.cumsum(series.value))
     value: Reals = (total[right] - total[left]) / (right - left)
-    return Series(series.step, series.tokens, value)
+    return MetricSeries(series.step, series.tokens, value)
 
 
-def tokens_at(series: Series, steps: Reals) -> Reals:
+def tokens_at(series: MetricSeries, steps: Reals) -> Reals:
     """How many tokens had been seen at some steps, by straight lines between those that were written."""
     found: Reals = np.interp(steps, np.append(0.0, series.step), np.append(0.0, series.tokens))
     return found

@@ -14,7 +14,7 @@ Scores: TypeAlias = tuple[float, ...]
 """One score for each seed."""
 
 
-def scored(scores: Scores) -> str:
+def format_mean_std(scores: Scores) -> str:
     """`82.1 ±0.4`, or `82.1` for one run; nothing where there is none or where it is no number."""
     if not scores or not all(map(math.isfinite, scores)):
         return ""

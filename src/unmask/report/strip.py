@@ -14,7 +14,7 @@ from rich.text import Text
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """One cell: what is written and in which style."""
 
     text: str
@@ -22,11 +22,11 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TokenColumn:
     """One token: a cell for each line of the strip. A bar stands before it where a word begins."""
 
-    cells: tuple[Cell, ...]
-    bar: bool = False
+    cells: tuple[TableCell, ...]
+    has_bar: bool = False
 
     @property
     def width(self) -> int:
@@ -34,7 +34,7 @@ class Column:
         return max(cell_len(cell.text) for cell in self.cells) + 1
 
 
-def strip(labels: Sequence[str], columns: Iterable[Column], width: int, margin: int) -> list[Text]:
+def token_table(labels: Sequence[str], columns: Iterable[TokenColumn], width: int, margin: int) -> list[Text]:
     """The lines of a strip, in as many blocks as the width asks for; labels stand in the margin."""
     lines: list[Text] = []
     for block in _blocks(list(columns), width - margin):
@@ -45,16 +45,16 @@ def strip(labels: Sequence[str], columns: Iterable[Column], width: int, margin: 
     return lines
 
 
-def _blocks(columns: Sequence[Column], room: int) -> list[list[Column]]:
+def _blocks(columns: Sequence[TokenColumn], room: int) -> list[list[TokenColumn]]:
     """As few blocks as the room allows, and then as equal as they can be: no token is left over on its own."""
-    fewest = len(_filled(columns, room))
-    while room > 1 and len(narrower := _filled(columns, room - 1)) == fewest and len(narrower) > 1:
+    fewest = len(_fill_blocks(columns, room))
+    while room > 1 and len(narrower := _fill_blocks(columns, room - 1)) == fewest and len(narrower) > 1:
         room -= 1
-    return _filled(columns, room)
+    return _fill_blocks(columns, room)
 
 
-def _filled(columns: Sequence[Column], room: int) -> list[list[Column]]:
-    blocks: list[list[Column]] = [[]]
+def _fill_blocks(columns: Sequence[TokenColumn], room: int) -> list[list[TokenColumn]]:
+    blocks: list[list[TokenColumn]] = [[]]
     used = 0
     for column in columns:
         if used + column.width > room and blocks[-1]:
@@ -65,12 +65,12 @@ def _filled(columns: Sequence[Column], room: int) -> list[list[Column]]:
     return blocks
 
 
-def _line(label: str, number: int, block: Sequence[Column], margin: int) -> Text:
+def _line(label: str, number: int, block: Sequence[TokenColumn], margin: int) -> Text:
     line = Text().append(label.rjust(margin - 1), "dim")
     for place, column in enumerate(block):
         cell = column.cells[number]
         # A plain bar: box-drawing characters are two columns wide in some Chinese terminals.
-        line.append("|" if column.bar and place and number == 0 else " ", "dim")
+        line.append("|" if column.has_bar and place and number == 0 else " ", "dim")
         line.append(cell.text, cell.style)
         line.append(" " * (column.width - 1 - cell_len(cell.text)))
     line.rstrip()

@@ -11,27 +11,27 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unmask.report.bars_svg import dots
-from unmask.report.markup import NOTHING, Html, span, table, tag, text
+from unmask.report.bars_svg import draw_dots
+from unmask.report.markup import EMPTY, Html, span, table, tag, text
 from unmask.report.page import page
-from unmask.report.scores import scored
+from unmask.report.scores import format_mean_std
 
 _COLUMNS = ("task", "score", "pre-trained", "from scratch", "gain", "chance", "all seeds")
 
 
 @dataclass(frozen=True, slots=True)
-class TaskScores:
+class SuiteRow:
     """One task: its score's name, and the scores of both sides, seed by seed."""
 
     name: str
     score: str
     tuned: tuple[float, ...]
     scratch: tuple[float, ...]
-    chance: float
+    baseline: float
     """Not a number where a guess has no score."""
 
 
-def suite_page(title: str, tasks: Sequence[TaskScores]) -> str:
+def suite_page(title: str, tasks: Sequence[SuiteRow]) -> str:
     """The whole page."""
     head = tag("header", "", tag("h1", "", text(title), tag("small", "", text("评测"))), _legend())
     rows = [_row(task) for task in tasks]
@@ -46,17 +46,17 @@ def _legend() -> Html:
     return tag("p", "legend", *keys)
 
 
-def _row(task: TaskScores) -> list[Html]:
+def _row(task: SuiteRow) -> list[Html]:
     gain = statistics.fmean(task.tuned) - statistics.fmean(task.scratch) if task.tuned and task.scratch else math.nan
-    every = [score for score in (*task.tuned, *task.scratch, task.chance) if math.isfinite(score)]
-    line = dots((task.tuned, task.scratch), min(every, default=0.0), max(every, default=1.0))
-    sides = text(scored(task.tuned)), text(scored(task.scratch))
-    cells = (*sides, _number(100 * gain, "+.1f"), _number(100 * task.chance, ".1f"))
+    every = [score for score in (*task.tuned, *task.scratch, task.baseline) if math.isfinite(score)]
+    line = draw_dots((task.tuned, task.scratch), min(every, default=0.0), max(every, default=1.0))
+    sides = text(format_mean_std(task.tuned)), text(format_mean_std(task.scratch))
+    cells = (*sides, _number(100 * gain, "+.1f"), _number(100 * task.baseline, ".1f"))
     return [_cell(tag("b", "", text(task.name))), _cell(span("soft", task.score)), *map(_cell, cells), _cell(line)]
 
 
 def _number(value: float, form: str) -> Html:
-    return text(format(value, form)) if math.isfinite(value) else NOTHING
+    return text(format(value, form)) if math.isfinite(value) else EMPTY
 
 
 def _cell(content: Html) -> Html:

@@ -12,205 +12,209 @@ from itertools import groupby
 from rich.cells import set_cell_size
 from rich.text import Text
 
-from unmask.records import Layer
-from unmask.report.flow import MARGIN, Atom, broken, flow, wrapped
-from unmask.report.labels import MARKS, Stage, pieces, span_of, spelled
-from unmask.report.strip import Cell, Column, strip
-from unmask.views import ENCODER
-from unmask.walk.asked import Answers, Asked, Saying, Script
-from unmask.walk.run import Draw, Sight, Token, Walk, raised_rates, turns_of
-from unmask.walk.trace import Place, Traced
-from unmask.walk.wording import SEGMENTS, count, where
+from unmask.records import UnitKind
+from unmask.report.flow import MARGIN, TextPiece, break_at_spaces, wrap_pieces, wrap_text
+from unmask.report.labels import FATE_MARKS, WalkStage, join_tokens, position_range, spaced_tokens
+from unmask.report.strip import TableCell, TokenColumn, token_table
+from unmask.views import FULL
+from unmask.walk.asked import DecoderScript, OtherTarget, PredictedTokens, ReadableTarget
+from unmask.walk.run import AttentionGrid, CorruptedRow, Walk, WalkToken, prediction_turns, raised_rates_note
+from unmask.walk.trace import InputPosition, TraceStep
+from unmask.walk.wording import SEGMENT_LETTERS, describe_selection, pluralize
 
-_UNITS = {Layer.WORD: "words", Layer.PHRASE: "phrases", Layer.ENTITY: "entities"}
-_MOST_SHOWN = 20
-_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_UNITS = {UnitKind.WORD: "words", UnitKind.PHRASE: "phrases", UnitKind.ENTITY: "entities"}
+_MAX_SHOWN = 20
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def walk_lines(walk: Walk, width: int) -> Iterator[Text]:
     """The whole walk, stage by stage."""
     yield from _title(walk, width)
-    yield from _heading(Stage.TEXT)
-    yield from wrapped("", "  ".join(walk.sentences), width)
+    yield from _heading(WalkStage.TEXT)
+    yield from wrap_text("", "  ".join(walk.sentences), width)
     yield from _words(walk, width)
     yield from _tokens(walk, width)
     yield from _example(walk, width)
-    draw = walk.draws[0]
+    draw = walk.corrupted_rows[0]
     yield from _selection(walk, draw, width)
     yield from _input(walk, draw, width)
-    yield from _heading(Stage.TARGETS)
-    for asked in draw.asked:
-        yield from _asked(asked, width)
-    yield from _sight(walk, width)
-    yield from _heading(Stage.RESTORED)
-    came_back = "yes: from input and targets alone, all tokens come back exactly" if draw.restored else "NO"
-    yield from wrapped("", came_back, width)
-    yield from _others(walk, width)
+    yield from _heading(WalkStage.TARGETS)
+    for asked in draw.targets:
+        yield from _target(asked, width)
+    yield from _attention(walk, width)
+    yield from _heading(WalkStage.RESTORED)
+    came_back = "yes: from input and targets alone, all tokens come back exactly" if draw.is_restored else "NO"
+    yield from wrap_text("", came_back, width)
+    yield from _further_rows(walk, width)
 
 
 def summary_lines(walks: Sequence[Walk], width: int) -> Iterator[Text]:
     """Several walks, one draw each: the name, what is seen, and what must be said."""
     for walk in walks:
-        subject = walk.subject
-        head = Text.assemble((subject.name.removeprefix("rule ").ljust(14), "bold"), subject.says)
+        subject = walk.target
+        head = Text.assemble((subject.name.removeprefix("rule ").ljust(14), "bold"), subject.summary)
         yield head.append(f"  {subject.paper.split(',')[0]}", style="dim")
-        yield from _compact("sees", walk.draws[0], width)
+        yield from _compact("sees", walk.corrupted_rows[0], width)
     yield Text()
-    legend = [f"{mark.raised} {mark.words}" for mark in MARKS.values() if mark.raised]
-    yield from broken(Text("   ".join((*legend, "¹ ² ³ said in this order")), style="dim"), width)
-    if raised_rates(walks):
-        yield from broken(Text(raised_rates(walks), style="yellow"), width)
+    legend = [f"{mark.superscript} {mark.description}" for mark in FATE_MARKS.values() if mark.superscript]
+    yield from break_at_spaces(Text("   ".join((*legend, "¹ ² ³ said in this order")), style="dim"), width)
+    if raised_rates_note(walks):
+        yield from break_at_spaces(Text(raised_rates_note(walks), style="yellow"), width)
     yield Text("Every stage of one of them: unmask walk --rule NAME", style="dim")
 
 
 def _title(walk: Walk, width: int) -> Iterator[Text]:
-    subject = walk.subject
-    yield Text.assemble((f"{subject.name} {subject.term}".rstrip(), "bold reverse"), f"  {subject.says}")
+    subject = walk.target
+    yield Text.assemble((f"{subject.name} {subject.term}".rstrip(), "bold reverse"), f"  {subject.summary}")
     yield Text(subject.paper, style="dim")
-    if subject.walked:
-        yield from broken(Text(subject.walked, style="yellow"), width)
+    if subject.part_note:
+        yield from break_at_spaces(Text(subject.part_note, style="yellow"), width)
 
 
-def _heading(stage: Stage, about: str = "") -> Iterator[Text]:
+def _heading(stage: WalkStage, about: str = "") -> Iterator[Text]:
     english, chinese = stage.value
     yield Text()
     yield Text.assemble((f"{stage.number} {english} {chinese}", "bold"), (f"   {about}" if about else "", "dim"))
 
 
 def _words(walk: Walk, width: int) -> Iterator[Text]:
-    yield from _heading(Stage.WORDS, f"{count(len(walk.units[0][1]), 'word')}, found once, on the text")
+    yield from _heading(WalkStage.WORDS, f"{pluralize(len(walk.units[0][1]), 'word')}, found once, on the text")
     for layer, found in walk.units:
         if found:
-            yield from wrapped(_UNITS[layer], "|".join(found), width)
-    if walk.ground.segmented:
-        yield from wrapped("units", walk.ground.segmented, width, "dim")
+            yield from wrap_text(_UNITS[layer], "|".join(found), width)
+    if walk.context.segmentation_note:
+        yield from wrap_text("units", walk.context.segmentation_note, width, "dim")
 
 
 def _tokens(walk: Walk, width: int) -> Iterator[Text]:
-    yield from _heading(Stage.TOKENS, count(len(walk.tokens), "token"))
-    columns = (Column((Cell(t.text), Cell(str(t.id), "dim")), bar) for t, bar in _with_bars(walk.tokens))
-    yield from strip(("token", "id"), columns, width, MARGIN)
-    yield from wrapped("ids", f"of {walk.ground.about}", width, "dim")
+    yield from _heading(WalkStage.TOKENS, pluralize(len(walk.tokens), "token"))
+    columns = (TokenColumn((TableCell(t.text), TableCell(str(t.id), "dim")), bar) for t, bar in _with_bars(walk.tokens))
+    yield from token_table(("token", "id"), columns, width, MARGIN)
+    yield from wrap_text("ids", f"of {walk.context.vocab_source}", width, "dim")
 
 
-def _with_bars(tokens: Sequence[Token]) -> Iterator[tuple[Token, bool]]:
+def _with_bars(tokens: Sequence[WalkToken]) -> Iterator[tuple[WalkToken, bool]]:
     """Each token, and whether a word begins with it."""
     for before, token in zip((None, *tokens), tokens, strict=False):
         yield token, before is not None and before.word != token.word
 
 
 def _example(walk: Walk, width: int) -> Iterator[Text]:
-    rows = f", the first of {walk.rows} rows" if walk.rows > 1 else ""
-    yield from _heading(Stage.EXAMPLE, f"{count(len(walk.row), 'token')} with the special ones{rows}")
+    rows = f", the first of {walk.num_rows} rows" if walk.num_rows > 1 else ""
+    yield from _heading(WalkStage.EXAMPLE, f"{pluralize(len(walk.row), 'token')} with the special ones{rows}")
     pair = any(token.segment for token in walk.row)
     columns = []
     for place, (token, bar) in enumerate(_with_bars(walk.row)):
-        cells = [Cell(token.text, "dim" if token.fixed else ""), Cell(str(place), "dim")]
-        cells += [Cell(SEGMENTS[token.segment], "cyan" if token.segment else "")] if pair else []
-        columns.append(Column(tuple(cells), bar))
-    yield from strip(("token", "place", *(("segment",) if pair else ())), columns, width, MARGIN)
-    if walk.second:
-        yield from wrapped("note", walk.second, width, "yellow")
+        cells = [TableCell(token.text, "dim" if token.protected else ""), TableCell(str(place), "dim")]
+        cells += [TableCell(SEGMENT_LETTERS[token.segment], "cyan" if token.segment else "")] if pair else []
+        columns.append(TokenColumn(tuple(cells), bar))
+    yield from token_table(("token", "place", *(("segment",) if pair else ())), columns, width, MARGIN)
+    if walk.other_text_note:
+        yield from wrap_text("note", walk.other_text_note, width, "yellow")
 
 
-def _selection(walk: Walk, draw: Draw, width: int) -> Iterator[Text]:
-    yield from _heading(Stage.SELECTION, draw.about)
-    yield from wrapped("rule", walk.where, width)
+def _selection(walk: Walk, draw: CorruptedRow, width: int) -> Iterator[Text]:
+    yield from _heading(WalkStage.SELECTION, draw.description)
+    yield from wrap_text("rule", walk.selection, width)
     if walk.budget:
-        yield from wrapped("budget", walk.budget, width)
-    for note in filter(None, (walk.widened, *walk.notes)):
-        yield from wrapped("note", note, width, "yellow")
+        yield from wrap_text("budget", walk.budget, width)
+    for note in filter(None, (walk.raised_rate_note, *walk.notes)):
+        yield from wrap_text("note", note, width, "yellow")
     for step in draw.steps:
-        if step.chosen:
-            yield from flow("chosen", _chosen(walk, step), width)
+        if step.selected_spans:
+            yield from wrap_pieces("chosen", _selected_spans(walk, step), width)
 
 
-def _chosen(walk: Walk, step: Traced) -> Iterator[Atom]:
+def _selected_spans(walk: Walk, step: TraceStep) -> Iterator[TextPiece]:
     """The spans that one step chose, numbered, and how many tokens they are."""
-    for number, span in enumerate(step.chosen, start=1):
-        yield Atom("   " if number > 1 else "", f"{number} {_origin(walk, span.origins)}", "bold")
-    text = sum(not token.fixed for token in walk.row)
-    yield Atom("   ", f"{sum(len(span.origins) for span in step.chosen)} of {count(text, 'text token')}", "dim")
+    for number, span in enumerate(step.selected_spans, start=1):
+        yield TextPiece("   " if number > 1 else "", f"{number} {_origin(walk, span.origins)}", "bold")
+    text = sum(not token.protected for token in walk.row)
+    yield TextPiece(
+        "   ", f"{sum(len(span.origins) for span in step.selected_spans)} of {pluralize(text, 'text token')}", "dim"
+    )
 
 
 def _origin(walk: Walk, origins: Sequence[int]) -> str:
     """A chosen span as it stood in the row, with its places."""
     if not origins:
         return "(nothing: a mask is put in)"
-    return f"{spelled([walk.row[at].text for at in origins])} ({span_of(origins)})"
+    return f"{join_tokens([walk.row[at].text for at in origins])} ({position_range(origins)})"
 
 
-def _input(walk: Walk, draw: Draw, width: int) -> Iterator[Text]:
-    yield from _heading(Stage.INPUT)
-    yield from wrapped("shown", walk.shows, width)
+def _input(walk: Walk, draw: CorruptedRow, width: int) -> Iterator[Text]:
+    yield from _heading(WalkStage.INPUT)
+    yield from wrap_text("shown", walk.replacement, width)
     for number, (step, tokens) in enumerate(zip(draw.steps, draw.inputs, strict=True), start=1):
         if len(draw.steps) > 1:
-            yield from wrapped(f"step {number}", where(step.part), width, "dim")
+            yield from wrap_text(f"step {number}", describe_selection(step.corruption), width, "dim")
         row = tuple(token.text for token in walk.row)
-        before = row if step.in_place and tokens != row else ()
-        yield from strip(*_input_strip(step.places, tokens, before, turns_of(draw)), width, MARGIN)
+        before = row if step.is_in_place and tokens != row else ()
+        yield from token_table(*_input_table(step.positions, tokens, before, prediction_turns(draw)), width, MARGIN)
     yield from _legend(draw, width)
 
 
-def _input_strip(
-    places: Sequence[Place], tokens: Sequence[str], before: Sequence[str], turns: dict[int, str]
-) -> tuple[tuple[str, ...], list[Column]]:
+def _input_table(
+    places: Sequence[InputPosition], tokens: Sequence[str], before: Sequence[str], turns: dict[int, str]
+) -> tuple[tuple[str, ...], list[TokenColumn]]:
     """What stood there, where that can be said; what stands there now; and how it came about."""
-    marked = any(MARKS[place.fate].letter for place in places)
+    marked = any(FATE_MARKS[place.fate].letter for place in places)
     columns = []
     for at, (place, token) in enumerate(zip(places, tokens, strict=True)):
-        mark = MARKS[place.fate]
-        cells = [Cell(before[at], "dim")] if before else []
-        cells.append(Cell(token, mark.style))
+        mark = FATE_MARKS[place.fate]
+        cells = [TableCell(before[at], "dim")] if before else []
+        cells.append(TableCell(token, mark.style))
         letter = mark.letter + turns[at] if at in turns else f"{place.group or ''}{mark.letter}"
-        cells += [Cell(letter, mark.style)] if marked else []
-        columns.append(Column(tuple(cells)))
+        cells += [TableCell(letter, mark.style)] if marked else []
+        columns.append(TokenColumn(tuple(cells)))
     return (*(("before",) if before else ()), "input", *(("mark",) if marked else ())), columns
 
 
-def _legend(draw: Draw, width: int) -> Iterator[Text]:
-    fates = [fate for fate in MARKS if MARKS[fate].letter and any(p.fate is fate for p in draw.steps[-1].places)]
+def _legend(draw: CorruptedRow, width: int) -> Iterator[Text]:
+    fates = [
+        fate for fate in FATE_MARKS if FATE_MARKS[fate].letter and any(p.fate is fate for p in draw.steps[-1].positions)
+    ]
     legend = Text()
     for fate in fates:
-        mark = MARKS[fate]
-        legend.append(mark.letter, mark.style).append(f" {mark.words} {mark.term}   ", "dim")
+        mark = FATE_MARKS[fate]
+        legend.append(mark.letter, mark.style).append(f" {mark.description} {mark.term}   ", "dim")
     if fates:
-        yield from wrapped("", legend, width)
+        yield from wrap_text("", legend, width)
 
 
-def _asked(asked: Asked, width: int) -> Iterator[Text]:
-    yield from wrapped("", asked.how, width, "dim" if not isinstance(asked, Saying) else "")
-    if isinstance(asked, Script):
-        cells = (Cell(one.token, MARKS[one.fate].style) for one in asked.tokens)
-        yield from strip(("writes",), (Column((cell,)) for cell in cells), width, MARGIN)
-    elif isinstance(asked, Answers):
-        yield from strip(*_answer_strip(asked), width, MARGIN)
+def _target(asked: ReadableTarget, width: int) -> Iterator[Text]:
+    yield from wrap_text("", asked.description, width, "dim" if not isinstance(asked, OtherTarget) else "")
+    if isinstance(asked, DecoderScript):
+        cells = (TableCell(one.token, FATE_MARKS[one.fate].style) for one in asked.tokens)
+        yield from token_table(("writes",), (TokenColumn((cell,)) for cell in cells), width, MARGIN)
+    elif isinstance(asked, PredictedTokens):
+        yield from token_table(*_predicted_table(asked), width, MARGIN)
 
 
-def _answer_strip(asked: Answers) -> tuple[tuple[str, ...], list[Column]]:
+def _predicted_table(asked: PredictedTokens) -> tuple[tuple[str, ...], list[TokenColumn]]:
     """The places, what is seen there and what must be said; in turn, the turn instead of what is seen."""
     columns = []
-    for turn, one in enumerate(asked.answers, start=1):
-        style = MARKS[one.fate].style
-        first = Cell(str(turn)) if asked.in_turn else Cell(one.shown, style)
-        columns.append(Column((first, Cell(one.says, "bold"), Cell(str(one.place), "dim"))))
-    return ("turn" if asked.in_turn else "sees", "says", "place"), columns
+    for turn, one in enumerate(asked.tokens, start=1):
+        style = FATE_MARKS[one.fate].style
+        first = TableCell(str(turn)) if asked.is_sequential else TableCell(one.input_token, style)
+        columns.append(TokenColumn((first, TableCell(one.target_token, "bold"), TableCell(str(one.position), "dim"))))
+    return ("turn" if asked.is_sequential else "sees", "says", "place"), columns
 
 
-def _sight(walk: Walk, width: int) -> Iterator[Text]:
-    yield from _heading(Stage.SIGHT)
-    yield from wrapped("", walk.sight, width)
-    for stream in walk.streams if walk.subject.task.view != ENCODER else ():
-        yield from _grid(stream, walk.draws[0].inputs[-1], width)
+def _attention(walk: Walk, width: int) -> Iterator[Text]:
+    yield from _heading(WalkStage.SIGHT)
+    yield from wrap_text("", walk.attention, width)
+    for stream in walk.streams if walk.target.task.attention != FULL else ():
+        yield from _grid(stream, walk.corrupted_rows[0].inputs[-1], width)
 
 
-def _grid(stream: Sight, tokens: Sequence[str], width: int) -> Iterator[Text]:
+def _grid(stream: AttentionGrid, tokens: Sequence[str], width: int) -> Iterator[Text]:
     """A line for each place that reads, or for several that see the same."""
-    count = min(len(tokens), _MOST_SHOWN)
+    count = min(len(tokens), _MAX_SHOWN)
     some = f"; the first {count} of {len(tokens)} places" if count < len(tokens) else ""
-    yield from wrapped("", f"{stream.name}: {stream.about}{some}", width, "dim")
+    yield from wrap_text("", f"{stream.name}: {stream.description}{some}", width, "dim")
     yield Text(" " * (MARGIN + 8) + "".join(f"{place:3}" for place in range(count)), style="dim")
-    for places in stream.lines:
+    for places in stream.query_groups:
         if places[0] < count:
             name = f"{places[0]} {tokens[places[0]]}" if len(places) == 1 else "others"
             line = Text(" " * MARGIN).append(set_cell_size(name, 8), "dim")
@@ -219,40 +223,42 @@ def _grid(stream: Sight, tokens: Sequence[str], width: int) -> Iterator[Text]:
             yield line
 
 
-def _others(walk: Walk, width: int) -> Iterator[Text]:
-    if len(walk.draws) < 2:
+def _further_rows(walk: Walk, width: int) -> Iterator[Text]:
+    if len(walk.corrupted_rows) < 2:
         return
-    about = "the same row at other visits" if walk.others else "every visit is the same"
+    about = "the same row at other visits" if walk.further_rows else "every visit is the same"
     yield Text()
     yield Text.assemble(("other draws 其他抽样", "bold"), (f"   {about}", "dim"))
-    for draw in walk.others:
+    for draw in walk.further_rows:
         yield from _compact(f"visit {draw.visit}", draw, width)
 
 
-def _compact(label: str, draw: Draw, width: int) -> Iterator[Text]:
+def _compact(label: str, draw: CorruptedRow, width: int) -> Iterator[Text]:
     """What is seen, in running text, and what must be said. Raised letters say how a token came there."""
-    yield from flow(label, _seen(draw), width)
-    for asked in draw.asked:
-        if not isinstance(asked, Saying):
-            yield from flow("says", _said(asked), width)
+    yield from wrap_pieces(label, _input_text(draw), width)
+    for asked in draw.targets:
+        if not isinstance(asked, OtherTarget):
+            yield from wrap_pieces("says", _target_text(asked), width)
 
 
-def _seen(draw: Draw) -> Iterator[Atom]:
-    turns = turns_of(draw)
-    seen = zip(pieces(draw.inputs[-1]), draw.steps[-1].places, strict=True)
+def _input_text(draw: CorruptedRow) -> Iterator[TextPiece]:
+    turns = prediction_turns(draw)
+    seen = zip(spaced_tokens(draw.inputs[-1]), draw.steps[-1].positions, strict=True)
     for at, ((gap, token), place) in enumerate(seen):
-        mark = MARKS[place.fate]
-        yield Atom(gap, token + (turns[at].translate(_RAISED) if at in turns else mark.raised), mark.style)
+        mark = FATE_MARKS[place.fate]
+        yield TextPiece(
+            gap, token + (turns[at].translate(_SUPERSCRIPTS) if at in turns else mark.superscript), mark.style
+        )
 
 
-def _said(asked: Answers | Script) -> Iterator[Atom]:
+def _target_text(asked: PredictedTokens | DecoderScript) -> Iterator[TextPiece]:
     """What must be said, as running text, span by span."""
-    if isinstance(asked, Script):
-        for (gap, token), one in zip(pieces([one.token for one in asked.tokens]), asked.tokens, strict=True):
-            yield Atom(gap, token, MARKS[one.fate].style)
-    elif asked.in_turn:
-        for number, answer in enumerate(asked.answers):
-            yield Atom(" → " if number else "", answer.says, "")
+    if isinstance(asked, DecoderScript):
+        for (gap, token), one in zip(spaced_tokens([one.token for one in asked.tokens]), asked.tokens, strict=True):
+            yield TextPiece(gap, token, FATE_MARKS[one.fate].style)
+    elif asked.is_sequential:
+        for number, answer in enumerate(asked.tokens):
+            yield TextPiece(" → " if number else "", answer.target_token, "")
     else:
-        for number, (_, group) in enumerate(groupby(asked.answers, lambda answer: answer.group)):
-            yield Atom(" · " if number else "", spelled([answer.says for answer in group]), "")
+        for number, (_, group) in enumerate(groupby(asked.tokens, lambda answer: answer.group)):
+            yield TextPiece(" · " if number else "", join_tokens([answer.target_token for answer in group]), "")

@@ -10,16 +10,16 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unmask.records import Document, Layer
+from unmask.records import Document, UnitKind
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ShardInput:
     """The documents of one shard."""
 
     number: int
     documents: tuple[Document, ...]
-    source: str
+    digest: str
     """Digest of the text."""
     position: int
     """How far into the input, in bytes on disk, this batch reaches."""
@@ -32,7 +32,7 @@ def text_digest(documents: Sequence[Document]) -> str:
         raw = document.text.encode("utf-8")
         state.update(len(raw).to_bytes(8, "little"))
         state.update(raw)
-        if Layer.TURN in document.marks:
-            turns = document.marks[Layer.TURN]
+        if UnitKind.TURN in document.char_spans:
+            turns = document.char_spans[UnitKind.TURN]
             state.update(turns.spans.start.astype("<i8").tobytes() + "".join(turns.labels).encode())
     return state.hexdigest()

@@ -16,52 +16,52 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import CorpusError
-from unmask.shards.files import disk_space, read_json, sweep, write_json
-from unmask.shards.lock import check_ours, locked
-from unmask.text.sources import find_sources
+from unmask.shards.files import disk_errors, read_json, remove_temp, write_json
+from unmask.shards.lock import check_usable, folder_lock
+from unmask.text.sources import expand_paths
 
-STORED = ("stdin.txt", "stdin.jsonl")
+STDIN_FILES = ("stdin.txt", "stdin.jsonl")
 """What standard input is stored as: the only files that are there before `work.json` is."""
 
 
 @contextlib.contextmanager
-def hold(folder: Path) -> Iterator[None]:
+def lock_corpus(folder: Path) -> Iterator[None]:
     """Keep every other process out of a folder, which is made if it is not there; it vanishes if nothing is begun."""
-    if not begun(folder):
-        check_ours(folder, "corpus", besides=STORED)
-    with locked(folder, "preparing"):
+    if not is_started(folder):
+        check_usable(folder, "corpus", allowed=STDIN_FILES)
+    with folder_lock(folder, "preparing"):
         try:
             yield
         finally:
-            if not begun(folder):
-                for name in STORED:
+            if not is_started(folder):
+                for name in STDIN_FILES:
                     (folder / name).unlink(missing_ok=True)
 
 
-def begun(folder: Path) -> bool:
+def is_started(folder: Path) -> bool:
     """Whether preparing was begun in this folder."""
-    with disk_space(folder):
+    with disk_errors(folder):
         return (folder / "work.json").exists()
 
 
-def begin(folder: Path, sources: Sequence[str], settings: dict[str, Any]) -> bool:
+def start_or_resume(folder: Path, sources: Sequence[str], settings: dict[str, Any]) -> bool:
     """Begin a corpus in a held folder, or go on with it; true when it is finished already.
 
     A folder that was begun with other settings or other input is refused.
     """
     mine = {
-        "sources": [[source.name, source.size] for source in find_sources(sources)],
+        "sources": [[source.name, source.size] for source in expand_paths(sources)],
         "settings": json.loads(json.dumps(settings)),
     }
-    if begun(folder):
+    if is_started(folder):
         _check_same(folder, read_json(folder / "work.json"), mine)
     else:
         write_json(folder / "work.json", mine)
-    with disk_space(folder):
+    with disk_errors(folder):
         (folder / "shards").mkdir(exist_ok=True)
     if (folder / "manifest.json").exists():
         return True
-    sweep(folder)
+    remove_temp(folder)
     return False
 
 

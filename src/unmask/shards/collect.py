@@ -11,95 +11,102 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from unmask.records import Document, Dropped, Layer
-from unmask.shards.batch import Batch, text_digest
-from unmask.text.clean import Cleaning
-from unmask.text.dedup import ExactSeen, NearSeen, Resemblance
-from unmask.text.read import Reading, read
-from unmask.text.reasons import Reason
+from unmask.records import Document, DroppedInput, UnitKind
+from unmask.shards.batch import ShardInput, text_digest
+from unmask.text.clean import Cleaner
+from unmask.text.dedup import ExactDeduplicator, MinHashConfig, NearDeduplicator
+from unmask.text.read import ReadConfig, read_documents
+from unmask.text.reasons import DropReason
 
-LISTED = 1000
+MAX_LISTED = 1000
 """So many left-out pieces are listed for each reason; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Collecting:
+class CollectConfig:
     """How documents are read and which are kept."""
 
-    reading: Reading = Reading()
-    cleaning: Cleaning = Cleaning()
-    near: tuple[Resemblance, ...] = ()
+    read_config: ReadConfig = ReadConfig()
+    cleaner: Cleaner = Cleaner()
+    near_duplicates: tuple[MinHashConfig, ...] = ()
     """Also leave out near duplicates, if a measure of resemblance is given."""
 
     def describe(self) -> dict[str, str]:
         """Lines for the manifest."""
-        lines = {"read": repr(self.reading), "clean": self.cleaning.describe(), "duplicates": "exact"}
-        if self.near:
-            lines["near duplicates"] = repr(self.near[0])
-        if self.reading.dialogues:
-            lines["dialogues"] = ", ".join(sorted(path.name for path in self.reading.dialogues))
+        lines = {"read": repr(self.read_config), "clean": self.cleaner.describe(), "duplicates": "exact"}
+        if self.near_duplicates:
+            lines["near duplicates"] = repr(self.near_duplicates[0])
+        if self.read_config.dialogue_files:
+            lines["dialogues"] = ", ".join(sorted(path.name for path in self.read_config.dialogue_files))
         return lines
 
 
 @dataclass
-class Tally:
+class DropCounts:
     """What was left out or changed on the way."""
 
     dropped: Counter[str] = field(default_factory=Counter)
-    listed: list[Dropped] = field(default_factory=list)
-    removed: int = 0
+    listed: list[DroppedInput] = field(default_factory=list)
+    num_removed_chars: int = 0
 
-    def drop(self, piece: Dropped) -> None:
+    def drop(self, piece: DroppedInput) -> None:
         """Count a piece that was left out, and list it unless the list is long already."""
         self.dropped[piece.reason] += 1
-        if self.dropped[piece.reason] <= LISTED:
+        if self.dropped[piece.reason] <= MAX_LISTED:
             self.listed.append(piece)
 
 
-def collect(
-    sources: Sequence[str], how: Collecting, tally: Tally, progress: Callable[[int], None] = lambda _: None
+def stream_documents(
+    sources: Sequence[str],
+    config: CollectConfig,
+    drop_counts: DropCounts,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[Document]:
     """Every document that is to be kept, in the order of the input."""
-    filters = [(Reason.DUPLICATE, ExactSeen())] + [(Reason.NEAR_DUPLICATE, NearSeen(near)) for near in how.near]
-    for piece in read(sources, how.reading, progress):
-        if isinstance(piece, Dropped):
-            tally.drop(piece)
+    filters = [(DropReason.DUPLICATE, ExactDeduplicator())] + [
+        (DropReason.NEAR_DUPLICATE, NearDeduplicator(near)) for near in config.near_duplicates
+    ]
+    for piece in read_documents(sources, config.read_config, progress):
+        if isinstance(piece, DroppedInput):
+            drop_counts.drop(piece)
             continue
-        cleaned = how.cleaning(piece)
-        tally.removed += cleaned.removed
+        cleaned = config.cleaner(piece)
+        drop_counts.num_removed_chars += cleaned.removed
         document = cleaned.result
-        if isinstance(document, Dropped):
-            tally.drop(document)
+        if isinstance(document, DroppedInput):
+            drop_counts.drop(document)
             continue
-        again = next((reason for reason, seen in filters if seen.seen(document)), None)
+        again = next((reason for reason, seen in filters if seen.check_and_add(document)), None)
         if again is None:
             yield document
         else:
-            tally.drop(Dropped(again, document.id))
+            drop_counts.drop(DroppedInput(again, document.id))
 
 
-def batches(sources: Sequence[str], how: Collecting, characters: int, tally: Tally) -> Iterator[Batch]:
+def shard_inputs(
+    sources: Sequence[str], config: CollectConfig, shard_characters: int, drop_counts: DropCounts
+) -> Iterator[ShardInput]:
     """Documents in batches of at least so many characters (the last one may be smaller).
 
     Text and conversations are never in one batch: the last documents of every shard are held out, and both must be.
     """
-    place = _Place()
+    place = _InputPosition()
     held: list[Document] = []
     size = number = 0
-    for document in collect(sources, how, tally, place.set):
-        if held and (Layer.TURN in document.marks) != (Layer.TURN in held[-1].marks):
-            yield Batch(number, tuple(held), text_digest(held), place.bytes)
+    for document in stream_documents(sources, config, drop_counts, place.set):
+        if held and (UnitKind.TURN in document.char_spans) != (UnitKind.TURN in held[-1].char_spans):
+            yield ShardInput(number, tuple(held), text_digest(held), place.bytes)
             held, size, number = [], 0, number + 1
         held.append(document)
         size += len(document.text)
-        if size >= characters:
-            yield Batch(number, tuple(held), text_digest(held), place.bytes)
+        if size >= shard_characters:
+            yield ShardInput(number, tuple(held), text_digest(held), place.bytes)
             held, size, number = [], 0, number + 1
     if held:
-        yield Batch(number, tuple(held), text_digest(held), place.bytes)
+        yield ShardInput(number, tuple(held), text_digest(held), place.bytes)
 
 
-class _Place:
+class _InputPosition:
     """How far the reader has come."""
 
     def __init__(self) -> None:

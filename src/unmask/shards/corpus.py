@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from unmask.errors import CorpusError
-from unmask.records import Bits, Flag, Ids, Ints, Layer
-from unmask.shards.files import digest_of
+from unmask.records import Bits, Ids, Ints, UnitFlag, UnitKind
+from unmask.shards.files import digest_file
 from unmask.shards.manifest import Manifest, ShardInfo, shard_folder
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tokenize.vocab import Vocab, with_stand_ins
+from unmask.tokenize.vocab import Vocab, with_similar_words
 
 
 @dataclass(frozen=True)
@@ -37,19 +37,19 @@ class Shard:
     @cached_property
     def sentences(self) -> npt.NDArray[np.uint32]:
         """Where each sentence begins; one more for the end."""
-        starts = np.flatnonzero(np.asarray(self.units) & Flag.SENTENCE)
+        starts = np.flatnonzero(np.asarray(self.units) & UnitFlag.SENTENCE)
         return np.append(starts, len(self.units)).astype(np.uint32)
 
     @cached_property
     def conversations(self) -> Ints:
         """The numbers of the documents that are conversations: a turn starts where they do."""
-        found: Ints = np.flatnonzero(np.asarray(self.units[self.documents[:-1]]) & Flag.TURN)
+        found: Ints = np.flatnonzero(np.asarray(self.units[self.documents[:-1]]) & UnitFlag.TURN)
         return found
 
     @cached_property
     def turns(self) -> Ints:
         """Where each turn of a conversation begins."""
-        starts: Ints = np.flatnonzero(np.asarray(self.units) & Flag.TURN)
+        starts: Ints = np.flatnonzero(np.asarray(self.units) & UnitFlag.TURN)
         return starts
 
 
@@ -77,7 +77,7 @@ class Corpus:
         for number, info in enumerate(manifest.shards):
             shards.append(_open(shard_folder(folder, number), info, base))
             base += info.counts.tokens
-        vocab = with_stand_ins(tokenizer.vocab, folder / "vectors", manifest.tokenizer)
+        vocab = with_similar_words(tokenizer.vocab, folder / "vectors", manifest.tokenizer)
         if not len(vocab.ordinary):
             raise CorpusError(
                 f"The vocabulary of {folder} holds special tokens and no text, so there is nothing to learn from. "
@@ -87,7 +87,7 @@ class Corpus:
         return Corpus(folder, manifest, tuple(shards), vocab)
 
     @property
-    def layers(self) -> frozenset[Layer]:
+    def layers(self) -> frozenset[UnitKind]:
         """The layers that this corpus was segmented into."""
         return frozenset(self.manifest.layers)
 
@@ -112,7 +112,7 @@ class Corpus:
         for number, info in enumerate(self.manifest.shards):
             for name, digest in info.files.items():
                 path = shard_folder(self.folder, number) / f"{name}.npy"
-                if digest_of(path) != digest:
+                if digest_file(path) != digest:
                     raise CorpusError(f"{path} has changed since it was written. Prepare the corpus again.")
 
 

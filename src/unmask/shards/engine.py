@@ -29,14 +29,14 @@ T_contra = TypeVar("T_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
 
 
-class Work(Protocol[T_contra, R_co]):
+class TaskFunction(Protocol[T_contra, R_co]):
     """Does one task. It lives in one process and may keep caches there."""
 
     def __call__(self, task: T_contra, /) -> R_co:
         """Do it."""
 
 
-def warm_up(module: str, processes: int) -> None:
+def preload_workers(module: str, processes: int) -> None:
     """Let a clean process import what workers will need while we are still busy with other things."""
     if processes > 1:
         with _interrupts_blocked():
@@ -44,54 +44,56 @@ def warm_up(module: str, processes: int) -> None:
             forkserver.ensure_running()
 
 
-def run(tasks: Iterable[T], make: Callable[[], Work[T, R]], processes: int) -> Iterator[R]:
+def map_in_processes(
+    tasks: Iterable[T], make_function: Callable[[], TaskFunction[T, R]], processes: int
+) -> Iterator[R]:
     """Do all tasks, in this process or in several. `make` must be importable by a fresh process."""
     if processes <= 1:
-        work = make()
+        work = make_function()
         yield from (work(task) for task in tasks)
         return
-    warm_up(getattr(make, "func", make).__module__, processes)
+    preload_workers(getattr(make_function, "func", make_function).__module__, processes)
     with contextlib.ExitStack() as stack:
         with _interrupts_blocked():
-            workers = [stack.enter_context(_Worker(make)) for _ in range(processes)]
-        yield from _shared(tasks, workers)
+            workers = [stack.enter_context(_Worker(make_function)) for _ in range(processes)]
+        yield from _distribute(tasks, workers)
 
 
-def _shared(tasks: Iterable[T], workers: list[_Worker[T, R]]) -> Iterator[R]:
+def _distribute(tasks: Iterable[T], workers: list[_Worker[T, R]]) -> Iterator[R]:
     """Hand the tasks out to whoever is free; as many tasks as there are workers lie ready."""
     ready: deque[T] = deque()
     for task in tasks:
         ready.append(task)
-        yield from _turn(ready, workers, patient=len(ready) > len(workers))
+        yield from _exchange(ready, workers, block=len(ready) > len(workers))
     while ready or any(worker.busy for worker in workers):
-        yield from _turn(ready, workers, patient=True)
+        yield from _exchange(ready, workers, block=True)
 
 
-def _turn(ready: deque[T], workers: list[_Worker[T, R]], patient: bool) -> list[R]:
+def _exchange(ready: deque[T], workers: list[_Worker[T, R]], block: bool) -> list[R]:
     """Give every free worker a task. What comes back is what was finished; if patient, wait for at least one."""
-    _feed(ready, workers)
+    _assign(ready, workers)
     busy = {worker.pipe: worker for worker in workers if worker.busy}
-    ended = wait(list(busy), timeout=None if patient and busy else 0)
-    results = [worker.take() for pipe, worker in busy.items() if pipe in ended]
-    _feed(ready, workers)
+    ended = wait(list(busy), timeout=None if block and busy else 0)
+    results = [worker.receive() for pipe, worker in busy.items() if pipe in ended]
+    _assign(ready, workers)
     return results
 
 
-def _feed(ready: deque[T], workers: list[_Worker[T, R]]) -> None:
+def _assign(ready: deque[T], workers: list[_Worker[T, R]]) -> None:
     for worker in workers:
         if ready and not worker.busy:
-            worker.give(ready.popleft())
+            worker.send(ready.popleft())
 
 
 class _Worker(Generic[T, R]):
     """A process and the pipe to it. Leaving the `with` block ends the process."""
 
-    def __init__(self, make: Callable[[], Work[T, R]]) -> None:
+    def __init__(self, make: Callable[[], TaskFunction[T, R]]) -> None:
         # Workers are forked from one clean process that has imported what they need, so it is imported only once.
         context = multiprocessing.get_context("forkserver")
         self.pipe, theirs = context.Pipe()
         self.busy = False
-        self._process = context.Process(target=_serve, args=(make, theirs), daemon=True)
+        self._process = context.Process(target=_worker_loop, args=(make, theirs), daemon=True)
         self._process.start()
         theirs.close()  # only the worker holds that end now, so it closes when the worker is gone
 
@@ -103,13 +105,13 @@ class _Worker(Generic[T, R]):
         self._process.join()
         self.pipe.close()
 
-    def give(self, task: T) -> None:
+    def send(self, task: T) -> None:
         """Send it a task."""
         self.busy = True
         with contextlib.suppress(OSError):  # it is gone; `take` hears its last words, or that there are none
             self.pipe.send(task)
 
-    def take(self) -> R:
+    def receive(self) -> R:
         """Its result; raises what went wrong there."""
         try:
             good, value = self.pipe.recv()
@@ -126,18 +128,18 @@ class _Worker(Generic[T, R]):
         raise value
 
 
-def _serve(make: Callable[[], Work[Any, Any]], pipe: Connection) -> None:
+def _worker_loop(make: Callable[[], TaskFunction[Any, Any]], pipe: Connection) -> None:
     """What a worker does all its life."""
     with contextlib.suppress(EOFError, ConnectionError):  # whoever gave the tasks is gone
-        good, work = _answer(make)
+        good, work = _call_safely(make)
         if not good:
             pipe.send((good, work))
             return
         while True:
-            pipe.send(_answer(work, pipe.recv()))
+            pipe.send(_call_safely(work, pipe.recv()))
 
 
-def _answer(call: Callable[..., Any], *arguments: object) -> tuple[bool, Any]:
+def _call_safely(call: Callable[..., Any], *arguments: object) -> tuple[bool, Any]:
     """The result of a call, or the exception it ended with, in a form that can be sent."""
     try:
         return True, call(*arguments)

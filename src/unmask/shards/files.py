@@ -24,7 +24,7 @@ import numpy.typing as npt
 from unmask.errors import CorpusError, UserError
 
 
-class Kept(StrEnum):
+class DiskFullAdvice(StrEnum):
     """What is still there when a disk is full, and what to do then."""
 
     FINISHED = (
@@ -33,22 +33,22 @@ class Kept(StrEnum):
     NOTHING = "Nothing was written: free some space, or use another disk, and start the same command again."
 
 
-_PART = re.compile(r"\..+\.\d+")
-_PREPARE = "Prepare the corpus again into an empty folder."
+_TEMP_NAME = re.compile(r"\..+\.\d+")
+_PREPARE_ADVICE = "Prepare the corpus again into an empty folder."
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file, flush it, then give it its name."""
-    with new_file(path) as file:
+    with atomic_file(path) as file:
         # A file name may hold bytes that are no text. Escaped like this, it is still the same name in JSON.
         file.write(text.encode("utf-8", "backslashreplace"))
 
 
 @contextlib.contextmanager
-def new_file(final: Path) -> Iterator[BinaryIO]:
+def atomic_file(final: Path) -> Iterator[BinaryIO]:
     """A file to fill; it gets its final name when the block ends well, and vanishes when it does not."""
-    part = part_of(final)
-    with disk_space(final.parent):
+    part = temp_path(final)
+    with disk_errors(final.parent):
         try:
             with part.open("wb") as file:
                 yield file
@@ -65,7 +65,7 @@ def write_json(path: Path, value: object) -> None:
     write_text(path, json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n")
 
 
-def read_json(path: Path, advice: str = _PREPARE, refusal: type[UserError] = CorpusError) -> dict[str, Any]:
+def read_json(path: Path, advice: str = _PREPARE_ADVICE, refusal: type[UserError] = CorpusError) -> dict[str, Any]:
     """Read a JSON object. What is none is refused with advice, which depends on who wrote the file."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
@@ -79,7 +79,7 @@ def read_json(path: Path, advice: str = _PREPARE, refusal: type[UserError] = Cor
 def write_array(path: Path, array: npt.NDArray[Any]) -> str:
     """Write a `.npy` file into a folder that is not yet in place, and return the digest of its bytes."""
     with path.open("wb") as file:
-        writing = _Digesting(file)
+        writing = _HashingWriter(file)
         np.save(writing, array, allow_pickle=False)  # numpy needs no more than `write`
         _flush(file)
     return writing.state.hexdigest()
@@ -88,14 +88,14 @@ def write_array(path: Path, array: npt.NDArray[Any]) -> str:
 def write_blocks(path: Path, blocks: Iterable[bytes | memoryview]) -> str:
     """Write a file into a folder that is not yet in place, block by block, and return the digest of its bytes."""
     with path.open("wb") as file:
-        writing = _Digesting(file)
+        writing = _HashingWriter(file)
         for block in blocks:
             writing.write(block)
         _flush(file)
     return writing.state.hexdigest()
 
 
-class _Digesting:
+class _HashingWriter:
     """Passes bytes on and keeps their digest.
 
     numpy would write to a real file past Python, and then report a full disk as an error without a reason.
@@ -110,12 +110,12 @@ class _Digesting:
         return self.file.write(data)
 
 
-def digest_of_bytes(data: bytes) -> str:
+def digest_bytes(data: bytes) -> str:
     """The BLAKE2 digest of some bytes."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def digest_of(path: Path) -> str:
+def digest_file(path: Path) -> str:
     """The BLAKE2 digest of a file, read in pieces."""
     state = hashlib.blake2b(digest_size=16)
     with path.open("rb") as file:
@@ -125,25 +125,25 @@ def digest_of(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def new_folder(final: Path, kept: Kept = Kept.FINISHED) -> Iterator[Path]:
+def atomic_folder(final: Path, advice: DiskFullAdvice = DiskFullAdvice.FINISHED) -> Iterator[Path]:
     """A folder to fill; it gets its final name when the block ends well, and vanishes when it does not.
 
     `kept` is FINISHED for a part of something larger that can go on, and NOTHING for what is made as a whole.
     """
-    part = part_of(final)
+    part = temp_path(final)
     shutil.rmtree(part, ignore_errors=True)
-    with disk_space(final.parent if kept is Kept.FINISHED else final, kept):
+    with disk_errors(final.parent if advice is DiskFullAdvice.FINISHED else final, advice):
         part.mkdir(parents=True)
         try:
             yield part
             _flush_folder(part)
-            _put_in_place(part, final)
+            _rename_into_place(part, final)
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise
 
 
-def _put_in_place(part: Path, final: Path) -> None:
+def _rename_into_place(part: Path, final: Path) -> None:
     try:
         part.rename(final)
     except OSError:
@@ -154,28 +154,28 @@ def _put_in_place(part: Path, final: Path) -> None:
     _flush_folder(final.parent)
 
 
-def part_of(final: Path) -> Path:
+def temp_path(final: Path) -> Path:
     """What a file or folder is called while this process is still filling it."""
     return final.with_name(f".{final.name}.{os.getpid()}")
 
 
-def is_part(path: Path) -> bool:
+def is_temp_path(path: Path) -> bool:
     """Whether this is something unfinished, by its name."""
-    return _PART.fullmatch(path.name) is not None
+    return _TEMP_NAME.fullmatch(path.name) is not None
 
 
-def _inside_part(place: Path) -> bool:
+def _is_inside_temp(place: Path) -> bool:
     """Whether a place lies in a folder that this process is still filling."""
-    return any(is_part(path) and path.suffix == f".{os.getpid()}" for path in (place, *place.parents))
+    return any(is_temp_path(path) and path.suffix == f".{os.getpid()}" for path in (place, *place.parents))
 
 
-def sweep(folder: Path) -> None:
+def remove_temp(folder: Path) -> None:
     """Remove what a killed run left unfinished. Nobody else may be writing to the folder."""
     for path in folder.glob(".*"):
-        if is_part(path) and path.is_file():  # unfinished folders beside the shards belong to other commands
+        if is_temp_path(path) and path.is_file():  # unfinished folders beside the shards belong to other commands
             path.unlink(missing_ok=True)
     for path in folder.glob("shards/.*"):
-        if is_part(path):
+        if is_temp_path(path):
             shutil.rmtree(path, ignore_errors=True)
 
 
@@ -194,15 +194,15 @@ def _flush_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def disk_space(where: Path, kept: Kept = Kept.FINISHED) -> Iterator[None]:
+def disk_errors(where: Path, advice: DiskFullAdvice = DiskFullAdvice.FINISHED) -> Iterator[None]:
     """Turn the system's disk errors into a sentence. In an unfinished folder it is left to whoever makes that."""
     try:
         yield
     except OSError as error:
-        if _inside_part(where):
+        if _is_inside_temp(where):
             raise
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise UserError(f"The disk under {where} is full. {kept}") from error
+            raise UserError(f"The disk under {where} is full. {advice}") from error
         if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.ENAMETOOLONG):
             raise UserError(f"Nothing can be written to {where} ({error.strerror}). Choose another folder.") from error
         raise

@@ -10,40 +10,43 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from unmask.keys import Key, Lane, uniform
+from unmask.keys import DrawPurpose, Key, uniform
 from unmask.records import Document
-from unmask.shards.collect import Collecting, Tally, collect
-from unmask.text.sources import Packing, find_sources
+from unmask.shards.collect import CollectConfig, DropCounts, stream_documents
+from unmask.text.sources import Compression, expand_paths
 
-SAMPLE = 30_000_000
+SAMPLE_CHARACTERS = 30_000_000
 """Characters from which a vocabulary or phrases are learned, about."""
 
-_PACKED = 2.7
+_COMPRESSION_RATIO = 2.7
 """How much larger text is than its compressed file, about."""
-_BYTES = 2.5
+_BYTES_PER_CHARACTER = 2.5
 """Bytes in a character, about: one for English, three for Chinese."""
 
 
-def sample(
+def sample_documents(
     sources: Sequence[str],
-    how: Collecting,
+    config: CollectConfig,
     progress: Callable[[int], None] = lambda _: None,
-    characters: int = SAMPLE,
+    characters: int = SAMPLE_CHARACTERS,
 ) -> Iterator[Document]:
     """About so many characters of the corpus, in whole documents drawn by their number."""
     share = characters / max(1.0, _expected_characters(sources))
     key = Key.of(0, "sample")
-    for number, document in enumerate(collect(sources, how, Tally(), progress)):
-        if share >= 1 or uniform(key.fold(number).draws(Lane.PLAN, 1))[0] < share:
+    for number, document in enumerate(stream_documents(sources, config, DropCounts(), progress)):
+        if share >= 1 or uniform(key.fold_in(number).bits(DrawPurpose.PLAN, 1))[0] < share:
             yield document
 
 
-def texts(documents: Iterator[Document]) -> Iterator[str]:
+def lines_of(documents: Iterator[Document]) -> Iterator[str]:
     """The lines of documents: what a vocabulary is trained on."""
     for document in documents:
         yield from document.text.split("\n")
 
 
 def _expected_characters(sources: Sequence[str]) -> float:
-    sizes = [source.size * (1.0 if source.packing is Packing.PLAIN else _PACKED) for source in find_sources(sources)]
-    return float(np.sum(sizes)) / _BYTES
+    sizes = [
+        source.size * (1.0 if source.compression is Compression.PLAIN else _COMPRESSION_RATIO)
+        for source in expand_paths(sources)
+    ]
+    return float(np.sum(sizes)) / _BYTES_PER_CHARACTER

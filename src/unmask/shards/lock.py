@@ -14,20 +14,20 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 
 from unmask.errors import CorpusError, InputError
-from unmask.shards.files import disk_space, is_part
+from unmask.shards.files import disk_errors, is_temp_path
 
 LOCK = ".lock"
 
 
 @contextlib.contextmanager
-def locked(folder: Path, doing: str) -> Iterator[None]:
+def folder_lock(folder: Path, action: str) -> Iterator[None]:
     """Keep every other process out of a folder, which is made if it is not there and removed if it stays empty."""
-    with disk_space(folder):
-        _make(folder)
+    with disk_errors(folder):
+        _make_folder(folder)
         lock = (folder / LOCK).open("w")
     with lock:
-        if not _taken(lock.fileno(), folder):
-            raise CorpusError(f"Another process is {doing} {folder} right now. Wait for it, or stop it.")
+        if not _try_lock(lock.fileno(), folder):
+            raise CorpusError(f"Another process is {action} {folder} right now. Wait for it, or stop it.")
         try:
             yield
         finally:
@@ -36,7 +36,7 @@ def locked(folder: Path, doing: str) -> Iterator[None]:
                 folder.rmdir()  # succeeds only when the folder is empty
 
 
-def _make(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileNotFoundError as error:  # not even a parent can be made, as under /proc
@@ -47,29 +47,29 @@ def wait_until_free(folder: Path, seconds: float = 0.2) -> None:
     """Wait until no process holds a folder: what was started by a process that was killed may still be at work."""
     while (folder / LOCK).exists():
         with contextlib.suppress(FileNotFoundError), (folder / LOCK).open("r") as lock:
-            if _taken(lock.fileno(), folder):
+            if _try_lock(lock.fileno(), folder):
                 return
         time.sleep(seconds)
 
 
-def check_ours(folder: Path, what: str, besides: Container[str] = ()) -> None:
+def check_usable(folder: Path, what: str, allowed: Container[str] = ()) -> None:
     """Refuse a file, and a folder that holds anything but a lock, what a kill left unfinished, and `besides`.
 
     `what` the folder is for: "run".
     """
-    with disk_space(folder):
+    with disk_errors(folder):
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file, and a {what} needs a folder. Choose a new folder for --out.")
         there = list(folder.iterdir()) if folder.exists() else []
     for path in there:
-        if path.name != LOCK and path.name not in besides and not is_part(path):
+        if path.name != LOCK and path.name not in allowed and not is_temp_path(path):
             raise InputError(
                 f"{folder} is not empty and holds no {what} of unmask (it holds {path.name}). Choose a new folder for "
                 "--out."
             )
 
 
-def _taken(lock: int, folder: Path) -> bool:
+def _try_lock(lock: int, folder: Path) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Whoever held it before may have removed the file in between; then this lock is worth nothing.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import CorpusError
-from unmask.records import Layer
+from unmask.records import UnitKind
 from unmask.shards.files import read_json, write_json
 
 FORMAT = 1
@@ -60,7 +60,7 @@ class Manifest:
     """Digest of tokenizer.json."""
     corpus: str
     """Digest of the cleaned text, document by document."""
-    layers: tuple[Layer, ...]
+    layers: tuple[UnitKind, ...]
     steps: dict[str, Any]
     """Every step of the preparation with its settings, in order."""
     counts: Counts
@@ -100,7 +100,7 @@ def _manifest(value: dict[str, Any]) -> Manifest:
     return Manifest(
         **{
             **value,
-            "layers": tuple(Layer(name) for name in value["layers"]),
+            "layers": tuple(UnitKind(name) for name in value["layers"]),
             "counts": Counts(**value["counts"]),
             "shards": tuple(shard_info(shard) for shard in value["shards"]),
         }

@@ -16,42 +16,42 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import CorpusError, InputError
-from unmask.records import Layer
-from unmask.shards.batch import Batch
-from unmask.shards.collect import Collecting, Tally, batches, collect
-from unmask.shards.engine import run
-from unmask.shards.files import digest_of_bytes, read_json, write_text
+from unmask.records import UnitKind
+from unmask.shards.batch import ShardInput
+from unmask.shards.collect import CollectConfig, DropCounts, shard_inputs, stream_documents
+from unmask.shards.engine import map_in_processes
+from unmask.shards.files import digest_bytes, read_json, write_text
 from unmask.shards.manifest import Counts, Manifest, ShardInfo, shard_folder, shard_info
-from unmask.shards.writer import ShardWriter
-from unmask.text.part import Annotate
-from unmask.text.reasons import Reason
+from unmask.shards.writer import ShardWorker
+from unmask.text.part import Annotator
+from unmask.text.reasons import DropReason
 from unmask.tokenize.tokenizer import Tokenizer
 
-SMALLEST, LARGEST = 100_000, 8_000_000
+MIN_SHARD_CHARACTERS, MAX_SHARD_CHARACTERS = 100_000, 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Preparing:
+class PrepareConfig:
     """Everything that decides what the shards hold."""
 
-    collecting: Collecting
-    annotators: tuple[Annotate, ...]
+    collect_config: CollectConfig
+    annotators: tuple[Annotator, ...]
     """Sentences, words, entities, phrases: applied in this order."""
-    layers: tuple[Layer, ...]
+    layers: tuple[UnitKind, ...]
     """The layers that these annotators mark."""
     shard_characters: int
 
     def describe(self) -> dict[str, Any]:
         """Every step with its settings: the same lines mean the same shards."""
         return {
-            **self.collecting.describe(),
+            **self.collect_config.describe(),
             "units": [annotator.describe() for annotator in self.annotators],
             "characters in a shard": self.shard_characters,
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class PrepareProgress:
     """How far preparing has come."""
 
     position: int
@@ -63,19 +63,19 @@ class Progress:
 
 def shard_size(total_bytes: int) -> int:
     """Characters in a shard: 50 to 150 shards, neither tiny nor huge. It depends on the input alone."""
-    return min(max(total_bytes // 150, SMALLEST), LARGEST)
+    return min(max(total_bytes // 150, MIN_SHARD_CHARACTERS), MAX_SHARD_CHARACTERS)
 
 
 def prepare(
     sources: Sequence[str],
     folder: Path,
-    how: Preparing,
+    config: PrepareConfig,
     tokenizer: Tokenizer,
     processes: int,
-    progress: Callable[[Progress], None] = lambda _: None,
-) -> tuple[Manifest, Tally]:
+    progress: Callable[[PrepareProgress], None] = lambda _: None,
+) -> tuple[Manifest, DropCounts]:
     """Prepare a corpus, or go on with one that was begun. The caller holds the folder (`claim.py`)."""
-    tally = Tally()
+    tally = DropCounts()
     infos: dict[int, ShardInfo] = {}
     counts, furthest = Counts(), 0
 
@@ -83,28 +83,28 @@ def prepare(
         nonlocal counts, furthest
         infos[number] = info
         counts, furthest = counts + info.counts, max(furthest, position)
-        progress(Progress(furthest, counts, reused))
+        progress(PrepareProgress(furthest, counts, reused))
 
-    def unfinished() -> Iterator[Batch]:
-        for batch in batches(sources, how.collecting, how.shard_characters, tally):
-            info = _finished(folder, batch)
+    def unfinished() -> Iterator[ShardInput]:
+        for batch in shard_inputs(sources, config.collect_config, config.shard_characters, tally):
+            info = _load_finished(folder, batch)
             if info is None:
                 yield batch
             else:
                 done(batch.number, info, batch.position, True)
 
-    make = partial(ShardWriter, folder, how.annotators, folder / "tokenizer.json")
-    for number, info, position in run(unfinished(), make, processes):
+    make = partial(ShardWorker, folder, config.annotators, folder / "tokenizer.json")
+    for number, info, position in map_in_processes(unfinished(), make, processes):
         done(number, info, position, False)
     if not counts.tokens:
         raise InputError(f"Nothing is left to prepare: the tokenizer leaves no tokens of {counts.empty:,} documents.")
-    return _finish(folder, how, tokenizer, [infos[i] for i in range(len(infos))], tally), tally
+    return _finish(folder, config, tokenizer, [infos[i] for i in range(len(infos))], tally), tally
 
 
-def require_text(sources: Sequence[str], how: Collecting) -> None:
+def check_not_empty(sources: Sequence[str], config: CollectConfig) -> None:
     """Refuse input of which nothing is kept, before anything is written."""
-    tally = Tally()
-    if next(collect(sources, how, tally), None) is not None:
+    tally = DropCounts()
+    if next(stream_documents(sources, config, tally), None) is not None:
         return
     first = "; ".join(f"{piece.where}: {piece.reason} ({piece.detail})" for piece in tally.listed[:3])
     raise InputError(
@@ -113,13 +113,13 @@ def require_text(sources: Sequence[str], how: Collecting) -> None:
     )
 
 
-def _finished(folder: Path, batch: Batch) -> ShardInfo | None:
+def _load_finished(folder: Path, batch: ShardInput) -> ShardInfo | None:
     """The record of a shard that is there already; refuses one that was made of other text."""
     path = shard_folder(folder, batch.number) / "info.json"
     if not path.exists():
         return None
     info = shard_info(read_json(path))
-    if info.source != batch.source:
+    if info.source != batch.digest:
         raise CorpusError(
             f"{path.parent} was made of other text than the input holds now (near {batch.documents[0].id}). "
             "The input has changed since preparing began: choose a new folder for --out."
@@ -127,12 +127,14 @@ def _finished(folder: Path, batch: Batch) -> ShardInfo | None:
     return info
 
 
-def _finish(folder: Path, how: Preparing, tokenizer: Tokenizer, infos: list[ShardInfo], tally: Tally) -> Manifest:
-    corpus = digest_of_bytes("".join(info.source for info in infos).encode())
+def _finish(
+    folder: Path, how: PrepareConfig, tokenizer: Tokenizer, infos: list[ShardInfo], tally: DropCounts
+) -> Manifest:
+    corpus = digest_bytes("".join(info.source for info in infos).encode())
     listed = [{"reason": piece.reason, "where": piece.where, "detail": piece.detail} for piece in tally.listed]
     write_text(folder / "dropped.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in listed))
     counts = sum((info.counts for info in infos), Counts())
-    dropped = tally.dropped + Counter({str(Reason.NO_TOKENS): counts.empty})
+    dropped = tally.dropped + Counter({str(DropReason.NO_TOKENS): counts.empty})
     manifest = Manifest(
         tokenizer=tokenizer.digest,
         corpus=corpus,
@@ -140,7 +142,7 @@ def _finish(folder: Path, how: Preparing, tokenizer: Tokenizer, infos: list[Shar
         steps=how.describe(),
         counts=counts,
         dropped=dict(sorted(dropped.items())),
-        changed={"control characters": tally.removed} if tally.removed else {},
+        changed={"control characters": tally.num_removed_chars} if tally.num_removed_chars else {},
         shards=tuple(infos),
     )
     manifest.save(folder / "manifest.json")

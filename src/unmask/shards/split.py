@@ -12,42 +12,45 @@ from dataclasses import replace
 import numpy as np
 
 from unmask.errors import CorpusError
-from unmask.records import Ints, Layer
+from unmask.records import Ints, UnitKind
 from unmask.shards.corpus import Corpus, Shard
 
-_LEAST = 2
+_MIN_DOCUMENTS = 2
 """Documents in each part, and conversations where there are enough: both are paired with another of their kind."""
 
 
-def split(corpus: Corpus, share: float) -> tuple[Corpus, Corpus]:
+def split_heldout(corpus: Corpus, heldout_fraction: float) -> tuple[Corpus, Corpus]:
     """Text to learn from, and about `share` of all tokens to be judged by: the last documents of every shard.
 
     Files are often sorted by subject, so the end of the whole corpus would be a poor judge. Each part has at least two
     documents, and two conversations if there are four. Addresses are counted anew in each.
     """
     documents = corpus.manifest.counts.documents
-    if documents < 2 * _LEAST:
+    if documents < 2 * _MIN_DOCUMENTS:
         raise CorpusError(
             f"{corpus.folder} holds {documents} document{'s' * (documents != 1)}, but two to learn from and two to be "
             "judged by are needed. Add documents, or separate those that are there by blank lines."
         )
-    talks = Layer.TURN in corpus.layers and sum(len(shard.conversations) for shard in corpus.shards) >= 2 * _LEAST
-    spread = _spread(corpus, share)
-    for cuts in (spread, _talking(corpus, spread), _tail(corpus, share)):
+    talks = (
+        UnitKind.TURN in corpus.layers
+        and sum(len(shard.conversations) for shard in corpus.shards) >= 2 * _MIN_DOCUMENTS
+    )
+    spread = _cuts_per_shard(corpus, heldout_fraction)
+    for cuts in (spread, _cuts_with_dialogues(corpus, spread), _cut_near_end(corpus, heldout_fraction)):
         learn = _part(corpus, [(0, cut) for cut in cuts])
         judge = _part(corpus, [(cut, len(shard.ids)) for cut, shard in zip(cuts, corpus.shards, strict=True)])
-        if all(_enough(part, talks) for part in (learn, judge)):
+        if all(_has_enough(part, talks) for part in (learn, judge)):
             break
     return learn, judge
 
 
-def _enough(part: Corpus, talks: bool) -> bool:
-    if part.manifest.counts.documents < _LEAST:
+def _has_enough(part: Corpus, talks: bool) -> bool:
+    if part.manifest.counts.documents < _MIN_DOCUMENTS:
         return False
-    return not talks or sum(len(shard.conversations) for shard in part.shards) >= _LEAST
+    return not talks or sum(len(shard.conversations) for shard in part.shards) >= _MIN_DOCUMENTS
 
 
-def _spread(corpus: Corpus, share: float) -> list[int]:
+def _cuts_per_shard(corpus: Corpus, share: float) -> list[int]:
     """Where to cut each shard. What one shard cannot give, because its documents are long, the next ones owe."""
     cuts, seen, held = [], 0, 0
     for shard in corpus.shards:
@@ -58,20 +61,22 @@ def _spread(corpus: Corpus, share: float) -> list[int]:
     return cuts
 
 
-def _talking(corpus: Corpus, cuts: Sequence[int]) -> list[int]:
+def _cuts_with_dialogues(corpus: Corpus, cuts: Sequence[int]) -> list[int]:
     """The same cuts, but one of them is moved so that conversations lie on either side: for a corpus with few."""
     moved = list(cuts)
     for number, shard in reversed(list(enumerate(corpus.shards))):
-        if len(shard.conversations) >= 2 * _LEAST:
-            first, last = shard.conversations[_LEAST], shard.conversations[-_LEAST]
+        if len(shard.conversations) >= 2 * _MIN_DOCUMENTS:
+            first, last = shard.conversations[_MIN_DOCUMENTS], shard.conversations[-_MIN_DOCUMENTS]
             moved[number] = int(np.clip(cuts[number], shard.documents[first], shard.documents[last]))
             break
     return moved
 
 
-def _tail(corpus: Corpus, share: float) -> list[int]:
+def _cut_near_end(corpus: Corpus, share: float) -> list[int]:
     """One cut near the end of all, with enough documents on either side: for a corpus with few of them."""
-    starts = np.concatenate([shard.documents[:-1] + shard.base for shard in corpus.shards])[_LEAST : 1 - _LEAST]
+    starts = np.concatenate([shard.documents[:-1] + shard.base for shard in corpus.shards])[
+        _MIN_DOCUMENTS : 1 - _MIN_DOCUMENTS
+    ]
     at = _nearest(starts, corpus.shards[0].base + corpus.manifest.counts.tokens * (1 - share))
     return [int(np.clip(at - shard.base, 0, len(shard.ids))) for shard in corpus.shards]
 

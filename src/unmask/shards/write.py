@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from unmask.records import Flag, Layer, TokenDoc
-from unmask.shards.files import new_folder, write_array, write_json
+from unmask.records import TokenDoc, UnitFlag, UnitKind
+from unmask.shards.files import atomic_folder, write_array, write_json
 from unmask.shards.manifest import Counts, ShardInfo
 
 
@@ -28,7 +28,7 @@ def write_shard(
         np.uint16 if size <= 1 << 16 else np.uint32
     )
     bits = np.concatenate([np.zeros(0, np.uint8), *(doc.units.bits for doc in docs)])
-    labels = [label for doc in docs for label in doc.labels.get(Layer.ENTITY, ())]
+    labels = [label for doc in docs for label in doc.labels.get(UnitKind.ENTITY, ())]
     names = tuple(sorted(set(labels)))
     arrays = {"ids": ids, "units": bits, "documents": np.cumsum([0, *(len(doc.ids) for doc in docs)], dtype=np.int64)}
     if names:
@@ -36,18 +36,18 @@ def write_shard(
         arrays["entities"] = np.array([number[label] for label in labels], dtype=np.int32)
     counts = Counts(
         documents=len(docs),
-        sentences=_count(bits, Flag.SENTENCE),
-        words=_count(bits, Flag.WORD),
-        phrases=_count(bits, Flag.PHRASE),
-        entities=_count(bits, Flag.ENTITY),
+        sentences=_count(bits, UnitFlag.SENTENCE),
+        words=_count(bits, UnitFlag.WORD),
+        phrases=_count(bits, UnitFlag.PHRASE),
+        entities=_count(bits, UnitFlag.ENTITY),
         characters=characters,
         tokens=len(ids),
         unknown=int((ids == unknown).sum()),
         empty=given - len(docs),
-        dialogues=sum(bool(doc.units.bits[0] & Flag.TURN) for doc in docs),
-        turns=_count(bits, Flag.TURN),
+        dialogues=sum(bool(doc.units.bits[0] & UnitFlag.TURN) for doc in docs),
+        turns=_count(bits, UnitFlag.TURN),
     )
-    with new_folder(folder) as part:
+    with atomic_folder(folder) as part:
         files = {name: write_array(part / f"{name}.npy", array) for name, array in arrays.items()}
         info = ShardInfo(counts, source, files, names)
         write_json(part / "info.json", asdict(info))

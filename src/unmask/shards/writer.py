@@ -10,37 +10,37 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from unmask.records import Document, TokenDoc
-from unmask.shards.batch import Batch
+from unmask.shards.batch import ShardInput
 from unmask.shards.manifest import ShardInfo, shard_folder
 from unmask.shards.write import write_shard
-from unmask.text.part import Annotate
+from unmask.text.part import Annotator
 from unmask.tokenize.encode import Encoder
 from unmask.tokenize.tokenizer import Tokenizer
 
 
-class ShardWriter:
+class ShardWorker:
     """Makes one shard after another in one process; the encoder keeps its cache between them."""
 
-    def __init__(self, folder: Path, annotators: tuple[Annotate, ...], tokenizer: Path) -> None:
+    def __init__(self, folder: Path, annotators: tuple[Annotator, ...], tokenizer: Path) -> None:
         self.folder, self.annotators = folder, annotators
         loaded = Tokenizer.load(tokenizer)
         self.encoder = Encoder(loaded)
         self.vocab = loaded.vocab
 
-    def __call__(self, batch: Batch) -> tuple[int, ShardInfo, int]:
+    def __call__(self, batch: ShardInput) -> tuple[int, ShardInfo, int]:
         """Find the units of every document, tokenise, write."""
         path = shard_folder(self.folder, batch.number)
         characters = sum(len(document.text) for document in batch.documents)
-        docs = list(self._encoded(batch.documents))
-        info = write_shard(path, docs, (self.vocab.size, self.vocab.unk), batch.source, characters)
+        docs = list(self._encode(batch.documents))
+        info = write_shard(path, docs, (self.vocab.size, self.vocab.unk), batch.digest, characters)
         return batch.number, info, batch.position
 
-    def _encoded(self, documents: tuple[Document, ...]) -> Iterator[TokenDoc]:
+    def _encode(self, documents: tuple[Document, ...]) -> Iterator[TokenDoc]:
         for document in documents:
-            yield self.encoder(annotated(document, self.annotators))
+            yield self.encoder(annotate(document, self.annotators))
 
 
-def annotated(document: Document, annotators: tuple[Annotate, ...]) -> Document:
+def annotate(document: Document, annotators: tuple[Annotator, ...]) -> Document:
     """The document with the marks of every annotator, in their order."""
     for annotate in annotators:
         document = annotate(document)

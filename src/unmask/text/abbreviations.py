@@ -29,12 +29,12 @@ BEFORE_NUMBER = frozenset(_BEFORE_NUMBER.split())
 """An abbreviation only when a number follows; `no.` also ends sentences."""
 SOMETIMES_LAST = frozenset(_SOMETIMES_LAST.split())
 """Ends a sentence if a word follows that begins one."""
-STARTERS = frozenset(_STARTERS.split())
+SENTENCE_STARTERS = frozenset(_STARTERS.split())
 """Words that, written with a capital, nearly always begin a sentence."""
 
-_spelled = re.compile(r"[^\W\d_](?:\.[^\W\d_])*")
+_initialism = re.compile(r"[^\W\d_](?:\.[^\W\d_])*")
 
 
-def is_spelled(word: str) -> bool:
+def is_initialism(word: str) -> bool:
     """Whether a word is an initial (J) or letters with points between them (U.S)."""
-    return _spelled.fullmatch(word) is not None and (len(word) > 1 or word.isupper())
+    return _initialism.fullmatch(word) is not None and (len(word) > 1 or word.isupper())

@@ -13,17 +13,17 @@ from typing import BinaryIO, Protocol, cast
 
 import zstandard
 
-from unmask.text.reasons import Reason, Unusable
-from unmask.text.sources import Packing, Source
+from unmask.text.reasons import DropReason, UnreadableFile
+from unmask.text.sources import Compression, InputFile
 
 _BLOCK = 1 << 20
-_PACKED_BLOCK = 1 << 16  # smaller, because packed bytes can grow a thousandfold
+_COMPRESSED_BLOCK = 1 << 16  # smaller, because packed bytes can grow a thousandfold
 _GZIP = 31  # zlib's number for "expect a gzip header"
-_UTF8_MARK = b"\xef\xbb\xbf"
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_UTF8_BOM = b"\xef\xbb\xbf"
+_UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 
-class Unpack(Protocol):
+class Decompressor(Protocol):
     """What gzip and zstandard have in common: feed bytes, see whether the packed stream is complete."""
 
     @property
@@ -38,48 +38,50 @@ class Unpack(Protocol):
         """The bytes that can be unpacked so far."""
 
 
-def read_blocks(source: Source, advance: Callable[[int], None]) -> Iterator[bytes]:
+def read_blocks(source: InputFile, advance: Callable[[int], None]) -> Iterator[bytes]:
     """The unpacked bytes of a source in blocks. `advance` hears of every packed byte that is read."""
     if source.is_standard_input:
-        yield from _sniffed(_counted(sys.stdin.buffer, _PACKED_BLOCK, advance))
+        yield from _sniff_compression(_count_bytes(sys.stdin.buffer, _COMPRESSED_BLOCK, advance))
         return
     try:
         with source.path.open("rb", buffering=0) as stream:
-            size = _BLOCK if source.packing is Packing.PLAIN else _PACKED_BLOCK
-            yield from unpacked(_counted(cast("BinaryIO", stream), size, advance), source.packing)
+            size = _BLOCK if source.compression is Compression.PLAIN else _COMPRESSED_BLOCK
+            yield from decompress(_count_bytes(cast("BinaryIO", stream), size, advance), source.compression)
     except OSError as error:
-        raise Unusable(Reason.UNREADABLE_FILE, error.strerror or str(error)) from error
+        raise UnreadableFile(DropReason.UNREADABLE_FILE, error.strerror or str(error)) from error
 
 
-def _counted(stream: BinaryIO, size: int, advance: Callable[[int], None]) -> Iterator[bytes]:
+def _count_bytes(stream: BinaryIO, size: int, advance: Callable[[int], None]) -> Iterator[bytes]:
     while block := stream.read(size):
         advance(len(block))
         yield block
 
 
-def _sniffed(blocks: Iterator[bytes]) -> Iterator[bytes]:
+def _sniff_compression(blocks: Iterator[bytes]) -> Iterator[bytes]:
     first = next(blocks, b"")
-    packing = Packing.PLAIN
+    packing = Compression.PLAIN
     if first.startswith(b"\x1f\x8b"):
-        packing = Packing.GZIP
+        packing = Compression.GZIP
     elif first.startswith(b"\x28\xb5\x2f\xfd"):
-        packing = Packing.ZSTANDARD
+        packing = Compression.ZSTANDARD
     elif first.startswith(b"PAR1"):
-        raise Unusable(Reason.UNREADABLE_FILE, "parquet cannot be read from standard input; name the file instead")
-    yield from unpacked(_chained(first, blocks), packing)
+        raise UnreadableFile(
+            DropReason.UNREADABLE_FILE, "parquet cannot be read from standard input; name the file instead"
+        )
+    yield from decompress(_chain(first, blocks), packing)
 
 
-def _chained(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield first
     yield from rest
 
 
-def unpacked(blocks: Iterator[bytes], packing: Packing) -> Iterator[bytes]:
+def decompress(blocks: Iterator[bytes], compression: Compression) -> Iterator[bytes]:
     """Undo the packing. What could be unpacked before damage is handed out before the damage is reported."""
-    if packing is Packing.PLAIN:
+    if compression is Compression.PLAIN:
         yield from blocks
         return
-    stream, begun = _unpacker(packing), False
+    stream, begun = _new_decompressor(compression), False
     try:
         for block in blocks:
             rest = block
@@ -88,24 +90,24 @@ def unpacked(blocks: Iterator[bytes], packing: Packing) -> Iterator[bytes]:
                 yield stream.decompress(rest)
                 rest = stream.unused_data if stream.eof else b""
                 if stream.eof:
-                    stream, begun = _unpacker(packing), False
+                    stream, begun = _new_decompressor(compression), False
                     rest = rest.lstrip(b"\0")  # tape padding between packed streams
     except (zlib.error, zstandard.ZstdError) as error:
-        raise Unusable(Reason.DAMAGED_FILE, f"the packed data is corrupt ({error})") from error
+        raise UnreadableFile(DropReason.DAMAGED_FILE, f"the packed data is corrupt ({error})") from error
     if begun:
-        raise Unusable(Reason.DAMAGED_FILE, "the packed data ends in the middle; the file was cut off")
+        raise UnreadableFile(DropReason.DAMAGED_FILE, "the packed data ends in the middle; the file was cut off")
 
 
-def _unpacker(packing: Packing) -> Unpack:
-    if packing is Packing.GZIP:
+def _new_decompressor(compression: Compression) -> Decompressor:
+    if compression is Compression.GZIP:
         return zlib.decompressobj(_GZIP)
-    return cast("Unpack", zstandard.ZstdDecompressor().decompressobj())
+    return cast("Decompressor", zstandard.ZstdDecompressor().decompressobj())
 
 
 def split_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """The lines of a UTF-8 stream. A line that spans many blocks is joined once, so a huge line stays linear."""
     parts: list[bytes] = []
-    for block in _without_mark(blocks):
+    for block in _strip_bom(blocks):
         pieces = block.split(b"\n")
         parts.append(pieces[0])
         if len(pieces) > 1:
@@ -116,17 +118,17 @@ def split_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
         yield b"".join(parts)
 
 
-def _without_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
+def _strip_bom(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """Take a UTF-8 byte order mark off the front and refuse a UTF-16 one."""
     head = b""
     for block in blocks:
         head += block
-        if len(head) >= len(_UTF8_MARK):
+        if len(head) >= len(_UTF8_BOM):
             break
-    if head.startswith(_UTF16_MARKS):
-        raise Unusable(
-            Reason.OTHER_ENCODING,
+    if head.startswith(_UTF16_BOMS):
+        raise UnreadableFile(
+            DropReason.OTHER_ENCODING,
             "the file is UTF-16 (its first bytes say so); convert with: iconv -f UTF-16 -t UTF-8 FILE",
         )
-    yield head.removeprefix(_UTF8_MARK)
+    yield head.removeprefix(_UTF8_BOM)
     yield from blocks

@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from unmask.records import Bits, Bools
 
-Codes: TypeAlias = npt.NDArray[np.uint32]
+CodePoints: TypeAlias = npt.NDArray[np.uint32]
 
 
-class Kind:
+class CharClass:
     """The kinds that matter for finding words; the rare ones come last. Plain numbers, because arrays hold them."""
 
     SPACE = 0
@@ -44,62 +44,68 @@ class Kind:
     """Emoji and other symbols, which a joiner can tie together."""
 
 
-_RARE = Kind.MARK
+_RARE = CharClass.MARK
 _SHIFT = 4  # a pair of kinds fits one byte
 _JOINER = 0x200D
 _RANGES = (
-    (0x2E80, 0x2FDF, Kind.HAN),
-    (0x3005, 0x3007, Kind.HAN),
-    (0x3041, 0x309F, Kind.HIRAGANA),
-    (0x30A1, 0x30FF, Kind.KATAKANA),
-    (0x31F0, 0x31FF, Kind.KATAKANA),
-    (0x3400, 0x4DBF, Kind.HAN),
-    (0x4E00, 0x9FFF, Kind.HAN),
-    (0xF900, 0xFAFF, Kind.HAN),
-    (0xFF66, 0xFF9D, Kind.KATAKANA),
-    (0x1F1E6, 0x1F1FF, Kind.FLAG),
-    (0x1F3FB, 0x1F3FF, Kind.MARK),
-    (0x20000, 0x3FFFF, Kind.HAN),
-    (0xE0000, 0xE0FFF, Kind.MARK),
+    (0x2E80, 0x2FDF, CharClass.HAN),
+    (0x3005, 0x3007, CharClass.HAN),
+    (0x3041, 0x309F, CharClass.HIRAGANA),
+    (0x30A1, 0x30FF, CharClass.KATAKANA),
+    (0x31F0, 0x31FF, CharClass.KATAKANA),
+    (0x3400, 0x4DBF, CharClass.HAN),
+    (0x4E00, 0x9FFF, CharClass.HAN),
+    (0xF900, 0xFAFF, CharClass.HAN),
+    (0xFF66, 0xFF9D, CharClass.KATAKANA),
+    (0x1F1E6, 0x1F1FF, CharClass.FLAG),
+    (0x1F3FB, 0x1F3FF, CharClass.MARK),
+    (0x20000, 0x3FFFF, CharClass.HAN),
+    (0xE0000, 0xE0FFF, CharClass.MARK),
 )
-_SINGLE = {"'": Kind.APOSTROPHE, "’": Kind.APOSTROPHE, ".": Kind.POINT, ",": Kind.POINT, "\u200b": Kind.SPACE}
+_SINGLE = {
+    "'": CharClass.APOSTROPHE,
+    "’": CharClass.APOSTROPHE,
+    ".": CharClass.POINT,
+    ",": CharClass.POINT,
+    "\u200b": CharClass.SPACE,
+}
 _WITHOUT_SPACES = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF))
 """Thai, Lao, Burmese and Khmer letters: written without spaces and not segmented here, so each letter stands alone."""
 _CATEGORIES = {
-    "Z": Kind.SPACE,
-    "Cc": Kind.SPACE,
-    "L": Kind.LETTER,
-    "Nd": Kind.DIGIT,
-    "Nl": Kind.DIGIT,
-    "M": Kind.MARK,
-    "Cf": Kind.MARK,
-    "So": Kind.PICTURE,
+    "Z": CharClass.SPACE,
+    "Cc": CharClass.SPACE,
+    "L": CharClass.LETTER,
+    "Nd": CharClass.DIGIT,
+    "Nl": CharClass.DIGIT,
+    "M": CharClass.MARK,
+    "Cf": CharClass.MARK,
+    "So": CharClass.PICTURE,
 }
 
 
-def codes_of(text: str) -> Codes:
+def code_points(text: str) -> CodePoints:
     """The code point of every character."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
 
-def kinds_of(codes: Codes) -> Bits:
+def char_classes(codes: CodePoints) -> Bits:
     """The kind of every character."""
-    return _kind_table().take(codes)
+    return _class_table().take(codes)
 
 
 @cache
-def _kind_table() -> Bits:
+def _class_table() -> Bits:
     """The kind of every code point there is: a megabyte, made once in a process."""
-    table = np.full(0x110000, Kind.OTHER, dtype=np.uint8)
+    table = np.full(0x110000, CharClass.OTHER, dtype=np.uint8)
     categories = [unicodedata.category(chr(code)) for code in range(0x20000)]
-    kinds = {name: _CATEGORIES.get(name, _CATEGORIES.get(name[0], Kind.OTHER)) for name in set(categories)}
+    kinds = {name: _CATEGORIES.get(name, _CATEGORIES.get(name[0], CharClass.OTHER)) for name in set(categories)}
     table[: len(categories)] = [kinds[name] for name in categories]
     for first, last in _WITHOUT_SPACES:
         letters = table[first : last + 1]
-        letters[letters == Kind.LETTER] = Kind.OTHER
+        letters[letters == CharClass.LETTER] = CharClass.OTHER
     for first, last, kind in _RANGES:
         within = table[first : last + 1]
-        within[within != Kind.MARK] = kind
+        within[within != CharClass.MARK] = kind
     for character, kind in _SINGLE.items():
         table[ord(character)] = kind
     return table
@@ -109,33 +115,33 @@ def _kind_table() -> Bits:
 def _pair_table() -> Bools:
     """Which kinds join when they stand side by side: `table[left << 4 | right]`."""
     table = np.zeros((1 << _SHIFT, 1 << _SHIFT), dtype=np.bool_)
-    spelled = (Kind.LETTER, Kind.DIGIT)
+    spelled = (CharClass.LETTER, CharClass.DIGIT)
     table[np.ix_(spelled, spelled)] = True
-    for kind in (Kind.HIRAGANA, Kind.KATAKANA):
+    for kind in (CharClass.HIRAGANA, CharClass.KATAKANA):
         table[kind, kind] = True
-    table[Kind.SPACE + 1 :, Kind.MARK] = True
+    table[CharClass.SPACE + 1 :, CharClass.MARK] = True
     return table.reshape(-1)
 
 
-def joined(codes: Codes, kinds: Bits) -> Bools:
+def joins_previous(codes: CodePoints, kinds: Bits) -> Bools:
     """Whether each character belongs to the same word as the one before it, by the rules of spaced scripts."""
     joins = np.zeros(len(codes), dtype=np.bool_)
     if len(codes) < 2:
         return joins
     rare = kinds.max() >= _RARE
-    bases = _bases(kinds) if rare else kinds
+    bases = _base_classes(kinds) if rare else kinds
     joins[1:] = _pair_table().take((bases[:-1] << _SHIFT) | kinds[1:])
-    _join_around(joins, bases, kinds, Kind.APOSTROPHE, Kind.LETTER)
-    _join_around(joins, bases, kinds, Kind.POINT, Kind.DIGIT)
+    _join_around(joins, bases, kinds, CharClass.APOSTROPHE, CharClass.LETTER)
+    _join_around(joins, bases, kinds, CharClass.POINT, CharClass.DIGIT)
     if rare:
         _join_pictures(joins, codes, bases, kinds)
         _join_flags(joins, kinds)
     return joins
 
 
-def _bases(kinds: Bits) -> Bits:
+def _base_classes(kinds: Bits) -> Bits:
     """The kind that each character counts as for the next one: a mark counts as what it stands on."""
-    places = np.where(kinds == Kind.MARK, 0, np.arange(len(kinds)))
+    places = np.where(kinds == CharClass.MARK, 0, np.arange(len(kinds)))
     return kinds[np.maximum.accumulate(places)]
 
 
@@ -147,16 +153,16 @@ def _join_around(joins: Bools, bases: Bits, kinds: Bits, middle: int, side: int)
     joins[inner + 1] = True
 
 
-def _join_pictures(joins: Bools, codes: Codes, bases: Bits, kinds: Bits) -> None:
+def _join_pictures(joins: Bools, codes: CodePoints, bases: Bits, kinds: Bits) -> None:
     """Join two pictures with a zero-width joiner between them."""
-    pictures = np.flatnonzero(kinds[1:] == Kind.PICTURE) + 1
-    tied = pictures[(codes[pictures - 1] == _JOINER) & (bases[pictures - 1] == Kind.PICTURE)]
+    pictures = np.flatnonzero(kinds[1:] == CharClass.PICTURE) + 1
+    tied = pictures[(codes[pictures - 1] == _JOINER) & (bases[pictures - 1] == CharClass.PICTURE)]
     joins[tied] = True
 
 
 def _join_flags(joins: Bools, kinds: Bits) -> None:
     """Join the halves of flags two by two, counted from where a run of halves begins."""
-    halves = np.flatnonzero(kinds == Kind.FLAG)
+    halves = np.flatnonzero(kinds == CharClass.FLAG)
     begins = np.diff(halves, prepend=-2) > 1
     first = np.maximum.accumulate(np.where(begins, halves, 0))
     joins[halves[(halves - first) % 2 == 1]] = True

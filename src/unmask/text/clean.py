@@ -17,8 +17,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from unmask.records import Document, Dropped, Ints, Marks, Spans
-from unmask.text.reasons import Reason
+from unmask.records import CharSpans, Document, DroppedInput, Ints, Spans
+from unmask.text.reasons import DropReason
 
 _NOISE = r"\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff"
 _LINE_ENDS = r"\r\x0b\x0c\x85\u2028\u2029"
@@ -31,52 +31,52 @@ _space = re.compile(f"[{_SPACES}]")
 
 
 @dataclass(frozen=True, slots=True)
-class Cleaned:
+class CleanResult:
     """What became of a document, and how many noise characters were taken out of it."""
 
-    result: Document | Dropped
+    result: Document | DroppedInput
     removed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Cleaning:
+class Cleaner:
     """Takes noise out of a document and leaves out documents with fewer than `shortest` visible characters."""
 
-    shortest: int = 2
+    min_chars: int = 2
 
-    def __call__(self, document: Document) -> Cleaned:
+    def __call__(self, document: Document) -> CleanResult:
         """Clean one document. A clean text costs one search."""
-        cleaned = _without_noise(document) if _anything.search(document.text) else Cleaned(document)
+        cleaned = _remove_noise(document) if _anything.search(document.text) else CleanResult(document)
         assert isinstance(cleaned.result, Document)
         if self._has_enough(cleaned.result.text):
             return cleaned
-        detail = f"fewer than {self.shortest} visible characters"
-        return Cleaned(Dropped(Reason.NEAR_EMPTY, document.id, detail), cleaned.removed)
+        detail = f"fewer than {self.min_chars} visible characters"
+        return CleanResult(DroppedInput(DropReason.NEAR_EMPTY, document.id, detail), cleaned.removed)
 
     def describe(self) -> str:
         """One line for the manifest."""
-        return f"cleaning, at least {self.shortest} visible characters"
+        return f"cleaning, at least {self.min_chars} visible characters"
 
     def _has_enough(self, text: str) -> bool:
         # Possessive, so that a long blank text is given up in one go.
-        return re.match(rf"(?:\s*+\S){{{self.shortest}}}", text) is not None
+        return re.match(rf"(?:\s*+\S){{{self.min_chars}}}", text) is not None
 
 
-def _without_noise(document: Document) -> Cleaned:
+def _remove_noise(document: Document) -> CleanResult:
     text = document.text
     removed = sum(len(run) for run in _noise.findall(text))
-    marks = document.marks
+    marks = document.char_spans
     if marks and _gone.search(text):
         gone = np.fromiter((match.start() for match in _gone.finditer(text)), dtype=np.int64)
-        marks = MappingProxyType({layer: _moved(found, gone) for layer, found in marks.items()})
+        marks = MappingProxyType({layer: _shift_spans(found, gone) for layer, found in marks.items()})
     text = _space.sub(" ", _line_end.sub("\n", _gone.sub("", text)))
-    return Cleaned(Document(document.id, text, marks), removed)
+    return CleanResult(Document(document.id, text, marks), removed)
 
 
-def _moved(marks: Marks, gone: Ints) -> Marks:
+def _shift_spans(marks: CharSpans, gone: Ints) -> CharSpans:
     """Marks moved left by what was removed before them. A mark of which nothing is left disappears."""
     start = marks.spans.start - np.searchsorted(gone, marks.spans.start)
     end = marks.spans.end - np.searchsorted(gone, marks.spans.end)
     keep = start < end
     labels = tuple(label for label, kept in zip(marks.labels, keep.tolist(), strict=False) if kept)
-    return Marks(Spans(start[keep], end[keep]), labels)
+    return CharSpans(Spans(start[keep], end[keep]), labels)

@@ -17,18 +17,18 @@ from typing import BinaryIO, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from unmask.records import Dropped
+from unmask.records import DroppedInput
 from unmask.text.blocks import read_blocks
-from unmask.text.plain import not_utf8
-from unmask.text.reasons import Reason, Unusable
-from unmask.text.rows import Row, Rows
-from unmask.text.sources import Format, Packing, Source
+from unmask.text.plain import explain_decode_error
+from unmask.text.reasons import DropReason, UnreadableFile
+from unmask.text.rows import RawRow, RawRows
+from unmask.text.sources import Compression, FileFormat, InputFile
 
 _BATCH = 64  # rows: few enough that a table of whole books stays small
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ArrowColumns:
     """The columns to read: the text is needed, the others are taken where they exist."""
 
     text: str
@@ -38,33 +38,35 @@ class Columns:
         """The wanted columns that a table has; refuses a table without text."""
         if self.text not in schema.names:
             have = ", ".join(schema.names)
-            raise Unusable(Reason.MISSING_FIELD, f"the table has no column {self.text!r}; it has {have}")
+            raise UnreadableFile(DropReason.MISSING_FIELD, f"the table has no column {self.text!r}; it has {have}")
         kind = schema.field(self.text).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
-            raise Unusable(Reason.NOT_TEXT, f"column {self.text!r} holds {kind}, not strings")
+            raise UnreadableFile(DropReason.NOT_TEXT, f"column {self.text!r} holds {kind}, not strings")
         return [self.text, *(name for name in self.others if name in schema.names)]
 
 
-def rows_of_table(source: Source, columns: Columns, advance: Callable[[int], None]) -> Rows:
+def arrow_rows(source: InputFile, columns: ArrowColumns, advance: Callable[[int], None]) -> RawRows:
     """The rows of a parquet or arrow file."""
     numbers = count(1)
     try:
         with _seekable(source, advance) as stream:
-            batches = _parquet if source.format is Format.PARQUET else _arrow
+            batches = _parquet if source.format is FileFormat.PARQUET else _arrow
             for batch in batches(stream, columns):
                 yield from _rows(batch, columns.text, source.name, numbers)
     except OSError as error:
         # pyarrow reports damage as an OSError without an error number; the system's own errors have one.
-        reason = Reason.UNREADABLE_FILE if error.errno else Reason.DAMAGED_FILE
-        raise Unusable(reason, error.strerror or str(error)) from error
+        reason = DropReason.UNREADABLE_FILE if error.errno else DropReason.DAMAGED_FILE
+        raise UnreadableFile(reason, error.strerror or str(error)) from error
     except pa.ArrowException as error:
-        raise Unusable(Reason.DAMAGED_FILE, f"this is no {source.format} file, or a damaged one ({error})") from error
+        raise UnreadableFile(
+            DropReason.DAMAGED_FILE, f"this is no {source.format} file, or a damaged one ({error})"
+        ) from error
 
 
-def _seekable(source: Source, advance: Callable[[int], None]) -> BinaryIO:
+def _seekable(source: InputFile, advance: Callable[[int], None]) -> BinaryIO:
     """Tables are read back and forth, so a packed one is first unpacked into a temporary file."""
-    if source.packing is Packing.PLAIN:
+    if source.compression is Compression.PLAIN:
         advance(source.size)
         return source.path.open("rb")
     stream = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 (the caller closes it)
@@ -74,12 +76,12 @@ def _seekable(source: Source, advance: Callable[[int], None]) -> BinaryIO:
     return stream
 
 
-def _parquet(stream: BinaryIO, columns: Columns) -> Iterator[pa.RecordBatch]:
+def _parquet(stream: BinaryIO, columns: ArrowColumns) -> Iterator[pa.RecordBatch]:
     table = pq.ParquetFile(stream)
     yield from table.iter_batches(_BATCH, columns=columns.present(table.schema_arrow), use_threads=False)
 
 
-def _arrow(stream: BinaryIO, columns: Columns) -> Iterator[pa.RecordBatch]:
+def _arrow(stream: BinaryIO, columns: ArrowColumns) -> Iterator[pa.RecordBatch]:
     with pa.ipc.open_stream(stream) as table:
         names = columns.present(table.schema)
         for batch in table:
@@ -87,12 +89,12 @@ def _arrow(stream: BinaryIO, columns: Columns) -> Iterator[pa.RecordBatch]:
                 yield batch.select(names).slice(start, _BATCH)
 
 
-def _rows(batch: pa.RecordBatch, text: str, name: str, numbers: Iterator[int]) -> Rows:
+def _rows(batch: pa.RecordBatch, text: str, name: str, numbers: Iterator[int]) -> RawRows:
     # As bytes first: pyarrow would otherwise fail for a whole batch when one row is not UTF-8.
     raw = batch.column(text).cast(pa.large_string()).cast(pa.large_binary()).to_pylist()
     others = batch.drop_columns([text]).to_pylist()
     for number, value, fields in zip(numbers, raw, others, strict=False):
         try:
-            yield Row(f"{name}:{number}", {text: value if value is None else value.decode(), **fields})
+            yield RawRow(f"{name}:{number}", {text: value if value is None else value.decode(), **fields})
         except UnicodeDecodeError as error:
-            yield Dropped(Reason.INVALID_UTF8, f"{name}:{number}", not_utf8(error))
+            yield DroppedInput(DropReason.INVALID_UTF8, f"{name}:{number}", explain_decode_error(error))

@@ -16,10 +16,10 @@ SENTENCE_ENDS: Tiers = (("\n", "。", "！", "？", ". ", "! ", "? "), (" ", "�
 CLAUSE_ENDS: Tiers = ((", ", "，", "; ", "；", "、", ": ", "："), (" ", "\t"))
 
 
-def cut_long(text: str, start: int, end: int, longest: int, tiers: Tiers) -> Iterator[tuple[int, int]]:
+def split_long(text: str, start: int, end: int, max_chars: int, tiers: Tiers) -> Iterator[tuple[int, int]]:
     """Pieces of `text[start:end]` of at most `longest` characters, cut after a mark where one stands."""
-    while end - start > longest:
-        stop = _last_mark(text, start, start + longest, tiers)
+    while end - start > max_chars:
+        stop = _last_mark(text, start, start + max_chars, tiers)
         yield start, stop
         start = stop
     yield start, end

@@ -13,58 +13,58 @@ from dataclasses import dataclass
 import numpy as np
 
 from unmask.errors import RecipeError
-from unmask.keys import Key, Lane, Words, below
+from unmask.keys import DrawPurpose, Key, UInts, randint
 from unmask.records import Bools, Document, Ints
-from unmask.text.characters import codes_of
-from unmask.text.digests import DigestSet
+from unmask.text.characters import code_points
+from unmask.text.digests import HashSet64
 
 _ODD = np.uint64(0xD6E8FEB86659FD93)
 
 
-def digest(text: str) -> int:
+def hash_text(text: str) -> int:
     """64 bits that stand for a text. Among 100 million texts, two share them by chance once in 3,700 corpora."""
-    return _number(text.encode("utf-8", "surrogatepass"))
+    return _hash_bytes(text.encode("utf-8", "surrogatepass"))
 
 
-def _number(data: bytes) -> int:
+def _hash_bytes(data: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
 
 
-class ExactSeen:
+class ExactDeduplicator:
     """Says whether exactly this text came before."""
 
-    def __init__(self, known: DigestSet | None = None) -> None:
-        self.known = DigestSet() if known is None else known
+    def __init__(self, known: HashSet64 | None = None) -> None:
+        self.known = HashSet64() if known is None else known
 
-    def seen(self, document: Document) -> bool:
+    def check_and_add(self, document: Document) -> bool:
         """Whether this text came before; from now on it has."""
-        return self.seen_digest(digest(document.text))
+        return self.check_and_add_digest(hash_text(document.text))
 
-    def seen_digest(self, number: int) -> bool:
+    def check_and_add_digest(self, number: int) -> bool:
         """The same for a digest that was computed elsewhere, such as in a worker process."""
-        if self.known.holds_any([number]):
+        if self.known.contains_any([number]):
             return True
         self.known.add([number])
         return False
 
 
 @dataclass(frozen=True, slots=True)
-class Resemblance:
+class MinHashConfig:
     """When two documents are nearly the same: when they share about `threshold` of their character shingles."""
 
     threshold: float = 0.8
-    shingle: int = 5
+    shingle_size: int = 5
     """Characters in a shingle."""
-    hashes: int = 128
+    num_hashes: int = 128
     """Numbers in a signature: more of them make the threshold sharper."""
 
     def __post_init__(self) -> None:
         if not 0 < self.threshold < 1:
             raise RecipeError(f"--near-duplicates takes a number between 0 and 1, found {self.threshold}.")
-        if self.shingle < 1 or self.hashes < 2:
+        if self.shingle_size < 1 or self.num_hashes < 2:
             raise RecipeError(
                 f"Resemblance needs shingles of at least 1 character and at least 2 hashes, "
-                f"found {self.shingle} and {self.hashes}."
+                f"found {self.shingle_size} and {self.num_hashes}."
             )
 
     def bands(self) -> tuple[int, int]:
@@ -72,7 +72,7 @@ class Resemblance:
         return min(self._shapes(), key=self._error)
 
     def _shapes(self) -> Iterator[tuple[int, int]]:
-        return ((self.hashes // rows, rows) for rows in range(1, self.hashes + 1))
+        return ((self.num_hashes // rows, rows) for rows in range(1, self.num_hashes + 1))
 
     def _error(self, shape: tuple[int, int]) -> float:
         """The mean chance to be wrong: to flag a pair below the threshold or to miss one above it."""
@@ -81,36 +81,36 @@ class Resemblance:
         flagged = 1 - (1 - alike**rows) ** bands
         return float(np.where(alike < self.threshold, flagged, 1 - flagged).mean())
 
-    def signature(self, text: str) -> Words:
+    def signature(self, text: str) -> UInts:
         """MinHash (Broder, 1997) from a single hash: the least shingle in each of `hashes` bins (Li et al., 2012)."""
-        hashed = _shingles(" ".join(text.lower().split()), self.shingle)
-        bins = below(hashed << np.uint64(32), self.hashes)
-        least = np.full(self.hashes, np.iinfo(np.uint64).max, dtype=np.uint64)
+        hashed = _shingles(" ".join(text.lower().split()), self.shingle_size)
+        bins = randint(hashed << np.uint64(32), self.num_hashes)
+        least = np.full(self.num_hashes, np.iinfo(np.uint64).max, dtype=np.uint64)
         np.minimum.at(least, bins, hashed)
-        filled = np.zeros(self.hashes, dtype=np.bool_)
+        filled = np.zeros(self.num_hashes, dtype=np.bool_)
         filled[bins] = True
-        return least[_borrowed(filled)]
+        return least[_densify_bins(filled)]
 
 
-def _shingles(text: str, width: int) -> Words:
+def _shingles(text: str, width: int) -> UInts:
     """A hash for every stretch of `width` characters; a shorter text is one shingle."""
-    codes = codes_of(text).astype(np.uint64)
+    codes = code_points(text).astype(np.uint64)
     width = min(width, len(codes))
     rolled = np.zeros(len(codes) - width + 1, dtype=np.uint64)
     with np.errstate(over="ignore"):
         for place in range(width):
             rolled = rolled * _ODD + codes[place : place + len(rolled)]
-    return Key.of(0, "shingle").fold(rolled.view(np.int64)).state
+    return Key.of(0, "shingle").fold_in(rolled.view(np.int64)).state
 
 
-def _borrowed(filled: Bools) -> Ints:
+def _densify_bins(filled: Bools) -> Ints:
     """Where each bin takes its number from: itself, or for an empty bin a fixed random full one (Shrivastava, 2017)."""
     source = np.arange(len(filled))
     empty = np.flatnonzero(~filled)
     turn = 0
     while len(empty):
-        draws = Key.of(0, "borrow", turn).fold(empty).draws(Lane.PLACE, 1)[:, 0]
-        candidate = below(draws, len(filled))
+        draws = Key.of(0, "borrow", turn).fold_in(empty).bits(DrawPurpose.PLACE, 1)[:, 0]
+        candidate = randint(draws, len(filled))
         good = filled[candidate]
         source[empty[good]] = candidate[good]
         empty = empty[~good]
@@ -118,18 +118,18 @@ def _borrowed(filled: Bools) -> Ints:
     return source
 
 
-class NearSeen:
+class NearDeduplicator:
     """Says whether nearly the same text came before: two texts are alike when any band of their signatures agrees."""
 
-    def __init__(self, resemblance: Resemblance | None = None, known: DigestSet | None = None) -> None:
-        self.resemblance = resemblance or Resemblance()
-        self.known = DigestSet() if known is None else known
-        self._shape = self.resemblance.bands()
+    def __init__(self, config: MinHashConfig | None = None, known: HashSet64 | None = None) -> None:
+        self.config = config or MinHashConfig()
+        self.known = HashSet64() if known is None else known
+        self._shape = self.config.bands()
 
-    def seen(self, document: Document) -> bool:
+    def check_and_add(self, document: Document) -> bool:
         """Whether something like it came before. Only a document that is new is remembered."""
         bands = self.bands(document.text)
-        if self.known.holds_any(bands):
+        if self.known.contains_any(bands):
             return True
         self.known.add(bands)
         return False
@@ -137,5 +137,5 @@ class NearSeen:
     def bands(self, text: str) -> list[int]:
         """One number for each band, to compare with those of other texts."""
         bands, rows = self._shape
-        table = self.resemblance.signature(text)[: bands * rows].reshape(bands, rows).astype("<u8")
-        return [_number(bytes([band % 256, band // 256]) + row.tobytes()) for band, row in enumerate(table)]
+        table = self.config.signature(text)[: bands * rows].reshape(bands, rows).astype("<u8")
+        return [_hash_bytes(bytes([band % 256, band // 256]) + row.tobytes()) for band, row in enumerate(table)]

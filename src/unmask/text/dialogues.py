@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from itertools import accumulate
 from types import MappingProxyType
 
-from unmask.records import Document, Dropped, Layer, Marks, Role, Spans
-from unmask.text.reasons import Reason
-from unmask.text.rows import Row, Rows
+from unmask.records import CharSpans, Document, DroppedInput, Spans, Speaker, UnitKind
+from unmask.text.reasons import DropReason
+from unmask.text.rows import RawRow, RawRows
 
-FIELD = "turns"
+TURNS_FIELD = "turns"
 """The field of a row that holds the conversation."""
-_ROLES = {
-    **dict.fromkeys(("q", "query", "user"), Role.QUERY),
-    **dict.fromkeys(("r", "reply", "assistant"), Role.REPLY),
+_SPEAKERS = {
+    **dict.fromkeys(("q", "query", "user"), Speaker.QUERY),
+    **dict.fromkeys(("r", "reply", "assistant"), Speaker.REPLY),
 }
 """What a file may call those who speak, in small letters."""
 _FEWEST = 2
@@ -36,76 +36,80 @@ class Turn:
     role: str = ""
 
 
-class _Wrong(Exception):
+class _BadDialogue(Exception):
     """What is wrong with a conversation, as a person reads it."""
 
 
-def rows_of_lines(rows: Rows) -> Rows:
+def dialogue_rows(rows: RawRows) -> RawRows:
     """Rows of plain text as rows of conversations: every line is a turn."""
     for row in rows:
-        if isinstance(row, Row):
-            yield Row(row.where, {FIELD: [line for text in row.fields.values() for line in str(text).split("\n")]})
+        if isinstance(row, RawRow):
+            yield RawRow(
+                row.where, {TURNS_FIELD: [line for text in row.fields.values() for line in str(text).split("\n")]}
+            )
         else:
             yield row
 
 
-def conversation(row: Row, longest: int) -> Document | Dropped:
+def parse_dialogue(row: RawRow, max_chars: int) -> Document | DroppedInput:
     """The conversation of a row; `longest` is the largest number of characters that it may have."""
     try:
         turns = _turns(row)
-        if sum(len(turn.text) for turn in turns) > longest:
-            raise _Wrong(f"it has more than {longest:,} characters; cut it into several")
-        return _document(row.where, [turn.text for turn in turns], _roles(turns))
-    except _Wrong as wrong:
-        return Dropped(Reason.BAD_DIALOGUE, row.where, str(wrong))
+        if sum(len(turn.text) for turn in turns) > max_chars:
+            raise _BadDialogue(f"it has more than {max_chars:,} characters; cut it into several")
+        return _document(row.where, [turn.text for turn in turns], _speakers(turns))
+    except _BadDialogue as wrong:
+        return DroppedInput(DropReason.BAD_DIALOGUE, row.where, str(wrong))
 
 
-def dialogue(name: str, texts: Sequence[str]) -> Document:
+def make_dialogue(name: str, texts: Sequence[str]) -> Document:
     """A conversation of these turns, in which the two sides alternate."""
-    return _document(name, texts, _alternating(len(texts)))
+    return _document(name, texts, _alternate_speakers(len(texts)))
 
 
-def _document(name: str, texts: Sequence[str], roles: Sequence[Role]) -> Document:
+def _document(name: str, texts: Sequence[str], roles: Sequence[Speaker]) -> Document:
     ends = list(accumulate(len(text) + 1 for text in texts))
     spans = Spans.of(*((end - len(text) - 1, end - 1) for text, end in zip(texts, ends, strict=True)))
-    marks = {Layer.TURN: Marks(spans, tuple(role.value for role in roles))}
+    marks = {UnitKind.TURN: CharSpans(spans, tuple(role.value for role in roles))}
     return Document(name, "\n".join(texts), MappingProxyType(marks))
 
 
-def _turns(row: Row) -> list[Turn]:
-    if FIELD not in row.fields:
+def _turns(row: RawRow) -> list[Turn]:
+    if TURNS_FIELD not in row.fields:
         have = ", ".join(map(repr, row.fields)) or "none"
-        raise _Wrong(f"there is no field {FIELD!r}; the fields are {have}")
-    found = row.fields[FIELD]
+        raise _BadDialogue(f"there is no field {TURNS_FIELD!r}; the fields are {have}")
+    found = row.fields[TURNS_FIELD]
     if not isinstance(found, list):
-        raise _Wrong(f"field {FIELD!r} holds {type(found).__name__}, not a list")
+        raise _BadDialogue(f"field {TURNS_FIELD!r} holds {type(found).__name__}, not a list")
     if len(found) < _FEWEST:
-        raise _Wrong(f"a dialogue has at least {_FEWEST} turns, this one has {len(found)}")
-    return list(_each(found))
+        raise _BadDialogue(f"a dialogue has at least {_FEWEST} turns, this one has {len(found)}")
+    return list(_parse_turns(found))
 
 
-def _each(found: Sequence[object]) -> Iterator[Turn]:
+def _parse_turns(found: Sequence[object]) -> Iterator[Turn]:
     for number, item in enumerate(found, start=1):
         fields = item if isinstance(item, dict) else {"text": item}
         text, role = fields.get("text"), fields.get("role", "")
         if not isinstance(text, str):
-            raise _Wrong(f"turn {number} has no text, but {type(item).__name__} {str(item)[:20]!r}")
+            raise _BadDialogue(f"turn {number} has no text, but {type(item).__name__} {str(item)[:20]!r}")
         if not text.strip():
-            raise _Wrong(f"turn {number} is empty")
-        if role and str(role).lower() not in _ROLES:
-            raise _Wrong(f"turn {number} has the role {str(role)[:20]!r}; known are Q and R (or user and assistant)")
+            raise _BadDialogue(f"turn {number} is empty")
+        if role and str(role).lower() not in _SPEAKERS:
+            raise _BadDialogue(
+                f"turn {number} has the role {str(role)[:20]!r}; known are Q and R (or user and assistant)"
+            )
         yield Turn(text.strip(), str(role).lower())
 
 
-def _roles(turns: Sequence[Turn]) -> Sequence[Role]:
+def _speakers(turns: Sequence[Turn]) -> Sequence[Speaker]:
     """Who speaks each turn: as it is said, or in turns where nothing is."""
     unnamed = [number for number, turn in enumerate(turns, start=1) if not turn.role]
     if len(unnamed) == len(turns):
-        return _alternating(len(turns))
+        return _alternate_speakers(len(turns))
     if unnamed:
-        raise _Wrong(f"turn {unnamed[0]} has no role, although others have; name all or none")
-    return [_ROLES[turn.role] for turn in turns]
+        raise _BadDialogue(f"turn {unnamed[0]} has no role, although others have; name all or none")
+    return [_SPEAKERS[turn.role] for turn in turns]
 
 
-def _alternating(count: int) -> Sequence[Role]:
-    return [(Role.QUERY, Role.REPLY)[number % 2] for number in range(count)]
+def _alternate_speakers(count: int) -> Sequence[Speaker]:
+    return [(Speaker.QUERY, Speaker.REPLY)[number % 2] for number in range(count)]

@@ -24,7 +24,7 @@ class UserWord:
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class TermEntry:
     """A name to find in text, and what it is."""
 
     text: str
@@ -36,14 +36,14 @@ def read_words(path: Path) -> tuple[UserWord, ...]:
     return tuple(_user_word(path, number, line) for number, line in _entries(path))
 
 
-def read_terms(path: Path, label: str = "term") -> tuple[Term, ...]:
+def read_terms(path: Path, label: str = "term") -> tuple[TermEntry, ...]:
     """A term a line, then if wished a tab and its label. A term may hold spaces. Its first label counts."""
-    terms: dict[str, Term] = {}
+    terms: dict[str, TermEntry] = {}
     for number, line in _entries(path):
         text, tab, own = (part.strip() for part in line.partition("\t"))
         if not text or (tab and not own) or "\t" in own:
-            raise _bad(path, number, line, "a term, or a term, a tab and a label")
-        terms.setdefault(text, Term(text, own or label))
+            raise _bad_line_error(path, number, line, "a term, or a term, a tab and a label")
+        terms.setdefault(text, TermEntry(text, own or label))
     return tuple(terms.values())
 
 
@@ -57,7 +57,7 @@ def _user_word(path: Path, number: int, line: str) -> UserWord:
             return UserWord(word, None, tag)
         case [word, frequency, tag] if frequency.isdecimal() and int(frequency):
             return UserWord(word, int(frequency), tag)
-    raise _bad(path, number, line, "a word, then if wished a frequency (a positive whole number) and a tag")
+    raise _bad_line_error(path, number, line, "a word, then if wished a frequency (a positive whole number) and a tag")
 
 
 def _entries(path: Path) -> Iterator[tuple[int, str]]:
@@ -66,5 +66,5 @@ def _entries(path: Path) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def _bad(path: Path, number: int, line: str, needed: str) -> InputError:
+def _bad_line_error(path: Path, number: int, line: str, needed: str) -> InputError:
     return InputError(f"{path}:{number}: a line must hold {needed}; this one is {line.strip()!r}.")

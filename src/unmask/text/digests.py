@@ -11,25 +11,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from unmask.keys import Words
+from unmask.keys import UInts
 
-_WAITING = 1 << 17
+_BUFFER_SIZE = 1 << 17
 
 
-class DigestSet:
+class HashSet64:
     """Remembers 64-bit numbers."""
 
-    def __init__(self, waiting: int = _WAITING) -> None:
-        self._most = waiting
-        self._waiting: set[int] = set()
-        self._runs: list[Words] = []
+    def __init__(self, buffer_size: int = _BUFFER_SIZE) -> None:
+        self._buffer_size = buffer_size
+        self._buffer: set[int] = set()
+        self._runs: list[UInts] = []
 
     def __len__(self) -> int:
-        return len(self._waiting) + sum(map(len, self._runs))
+        return len(self._buffer) + sum(map(len, self._runs))
 
-    def holds_any(self, digests: list[int]) -> bool:
+    def contains_any(self, digests: list[int]) -> bool:
         """Whether at least one of these numbers was added before."""
-        if not self._waiting.isdisjoint(digests):
+        if not self._buffer.isdisjoint(digests):
             return True
         if not self._runs:
             return False
@@ -38,30 +38,30 @@ class DigestSet:
 
     def add(self, digests: list[int]) -> None:
         """Remember these numbers."""
-        self._waiting.update(digests)
-        if len(self._waiting) >= self._most:
-            self._settle()
+        self._buffer.update(digests)
+        if len(self._buffer) >= self._buffer_size:
+            self._flush_buffer()
 
-    def _settle(self) -> None:
-        run = np.sort(np.fromiter(self._waiting, dtype=np.uint64, count=len(self._waiting)))
-        self._waiting.clear()
+    def _flush_buffer(self) -> None:
+        run = np.sort(np.fromiter(self._buffer, dtype=np.uint64, count=len(self._buffer)))
+        self._buffer.clear()
         while self._runs and len(self._runs[-1]) <= 2 * len(run):
             run = np.union1d(self._runs.pop(), run)
         self._runs.append(run)
 
-    def save(self) -> Words:
+    def save(self) -> UInts:
         """Every number, in order: what `load` makes an equal set from."""
-        waiting = np.fromiter(self._waiting, dtype=np.uint64, count=len(self._waiting))
+        waiting = np.fromiter(self._buffer, dtype=np.uint64, count=len(self._buffer))
         return np.unique(np.concatenate([*self._runs, waiting]))
 
     @staticmethod
-    def load(saved: Words, waiting: int = _WAITING) -> DigestSet:
+    def load(saved: UInts, buffer_size: int = _BUFFER_SIZE) -> HashSet64:
         """The set that was saved."""
-        digests = DigestSet(waiting)
+        digests = HashSet64(buffer_size)
         digests._runs = [np.unique(saved.astype(np.uint64))] if len(saved) else []
         return digests
 
 
-def _in_run(run: Words, wanted: Words) -> bool:
+def _in_run(run: UInts, wanted: UInts) -> bool:
     at = np.minimum(np.searchsorted(run, wanted), len(run) - 1)
     return bool((run[at] == wanted).any())

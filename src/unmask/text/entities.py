@@ -16,27 +16,27 @@ from itertools import chain
 
 import numpy as np
 
-from unmask.records import Bools, Document, Ints, Layer, Marks, Spans
-from unmask.text.characters import Kind, codes_of, joined, kinds_of
-from unmask.text.given import Entity, as_marks, first_wins
-from unmask.text.part import FindEntities
-from unmask.text.segmenters import Tagger, chinese
+from unmask.records import Bools, CharSpans, Document, Ints, Spans, UnitKind
+from unmask.text.characters import CharClass, char_classes, code_points, joins_previous
+from unmask.text.given import Entity, resolve_overlaps, to_spans
+from unmask.text.part import EntityFinder
+from unmask.text.segmenters import PosTagger, default_segmenter
 from unmask.text.words import join_pieces, piece_lengths, word_spans
 
 NAME_TAGS = {"nr": "person", "nrfg": "person", "nrt": "person", "ns": "place", "nt": "organisation", "nz": "name"}
 """The segmenter's tags for names, and the labels that they become."""
-_NONE = Marks(Spans.of())
+_NONE = CharSpans(Spans.of())
 
 
 @dataclass(frozen=True, slots=True)
 class Entities:
     """Marks what its finders find. Where two entities overlap, the earlier finder wins."""
 
-    finders: tuple[FindEntities, ...]
+    finders: tuple[EntityFinder, ...]
 
     def __call__(self, document: Document) -> Document:
         """Set the ENTITY marks."""
-        return document.with_marks(Layer.ENTITY, merge(finder.find(document) for finder in self.finders))
+        return document.with_char_spans(UnitKind.ENTITY, merge_spans(finder.find(document) for finder in self.finders))
 
     def describe(self) -> str:
         """One line for the manifest."""
@@ -44,12 +44,12 @@ class Entities:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenEntities:
     """The entities that came with the document."""
 
-    def find(self, document: Document) -> Marks:
+    def find(self, document: Document) -> CharSpans:
         """Those that are marked already."""
-        return document.marks.get(Layer.ENTITY, _NONE)
+        return document.char_spans.get(UnitKind.ENTITY, _NONE)
 
     def describe(self) -> str:
         """One line for the manifest."""
@@ -57,14 +57,14 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class TaggerEntities:
     """The segmenter's name tags, on texts whose words are not wanted or come from elsewhere."""
 
-    tagger: Tagger = field(default_factory=chinese)
+    tagger: PosTagger = field(default_factory=default_segmenter)
 
-    def find(self, document: Document) -> Marks:
+    def find(self, document: Document) -> CharSpans:
         """The words that are tagged as names."""
-        return NamedWords(self.tagger)(Document(document.id, document.text)).marks[Layer.ENTITY]
+        return WordsWithEntities(self.tagger)(Document(document.id, document.text)).char_spans[UnitKind.ENTITY]
 
     def describe(self) -> str:
         """One line for the manifest."""
@@ -72,54 +72,54 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class NamedWords:
+class WordsWithEntities:
     """Marks words, and as entities those that are names. Entities marked before stay and win."""
 
-    tagger: Tagger = field(default_factory=chinese)
+    tagger: PosTagger = field(default_factory=default_segmenter)
 
     def __call__(self, document: Document) -> Document:
         """Add WORD and ENTITY marks from one call of the tagger."""
-        codes = codes_of(document.text)
-        kinds = kinds_of(codes)
-        joins = joined(codes, kinds)
+        codes = code_points(document.text)
+        kinds = char_classes(codes)
+        joins = joins_previous(codes, kinds)
         names = _NONE
-        if (kinds == Kind.HAN).any():
+        if (kinds == CharClass.HAN).any():
             tagged = self.tagger.tag(document.text)
             lengths = piece_lengths([piece for piece, _ in tagged], document, self.tagger)
             join_pieces(joins, kinds, lengths)
-            names = _named(lengths, [tag for piece, tag in tagged if piece])
+            names = _name_spans(lengths, [tag for piece, tag in tagged if piece])
         words = word_spans(joins, kinds, document)
-        earlier = document.marks.get(Layer.ENTITY, _NONE)
-        marked = document.with_marks(Layer.WORD, Marks(words))
-        return marked.with_marks(Layer.ENTITY, merge((earlier, _whole_words(names, words))))
+        earlier = document.char_spans.get(UnitKind.ENTITY, _NONE)
+        marked = document.with_char_spans(UnitKind.WORD, CharSpans(words))
+        return marked.with_char_spans(UnitKind.ENTITY, merge_spans((earlier, _whole_words(names, words))))
 
     def describe(self) -> str:
         """One line for the manifest."""
         return f"words and names by {self.tagger.name} {self.tagger.version}"
 
 
-def merge(found: Iterable[Marks]) -> Marks:
+def merge_spans(found: Iterable[CharSpans]) -> CharSpans:
     """One set of marks out of several; of two that overlap, the one from the earlier set stays."""
     full = [marks for marks in found if len(marks.spans)]
-    return full[0] if len(full) == 1 else as_marks(first_wins(chain.from_iterable(map(_as_entities, full))))
+    return full[0] if len(full) == 1 else to_spans(resolve_overlaps(chain.from_iterable(map(_as_entities, full))))
 
 
-def _as_entities(marks: Marks) -> Iterable[Entity]:
+def _as_entities(marks: CharSpans) -> Iterable[Entity]:
     labels = marks.labels or ("",) * len(marks.spans)
     return zip(marks.spans.start.tolist(), marks.spans.end.tolist(), labels, strict=True)
 
 
-def _named(lengths: Ints, tags: Sequence[str]) -> Marks:
+def _name_spans(lengths: Ints, tags: Sequence[str]) -> CharSpans:
     places = [place for place, tag in enumerate(tags) if tag in NAME_TAGS]
     end = np.cumsum(lengths)[places]
-    return Marks(Spans(end - lengths[places], end), tuple(NAME_TAGS[tags[place]] for place in places))
+    return CharSpans(Spans(end - lengths[places], end), tuple(NAME_TAGS[tags[place]] for place in places))
 
 
-def _whole_words(names: Marks, words: Spans) -> Marks:
+def _whole_words(names: CharSpans, words: Spans) -> CharSpans:
     """The names that are words: a sentence border may have cut one, and a rule may have made one longer."""
     if not len(words):
         return _NONE
     at = np.minimum(np.searchsorted(words.start, names.spans.start), len(words) - 1)
     whole: Bools = (words.start[at] == names.spans.start) & (words.end[at] == names.spans.end)
     labels = tuple(label for label, keep in zip(names.labels, whole.tolist(), strict=True) if keep)
-    return Marks(Spans(names.spans.start[whole], names.spans.end[whole]), labels)
+    return CharSpans(Spans(names.spans.start[whole], names.spans.end[whole]), labels)

@@ -12,35 +12,37 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from unmask.records import Dropped, Marks, Spans
-from unmask.text.reasons import Reason
+from unmask.records import CharSpans, DroppedInput, Spans
+from unmask.text.reasons import DropReason
 
 Entity: TypeAlias = tuple[int, int, str]
 
 
-def given_entities(value: object, where: str, length: int) -> tuple[Marks, list[Dropped]]:
+def given_entities(value: object, where: str, length: int) -> tuple[CharSpans, list[DroppedInput]]:
     """The entities that lie inside a text of `length` characters; of two that overlap, the first one listed stays."""
     kept: list[Entity] = []
-    dropped: list[Dropped] = []
+    dropped: list[DroppedInput] = []
     for entry in value if isinstance(value, list | tuple) else [value]:
-        entity = _entity(entry)
+        entity = _parse_entity(entry)
         if entity is None:
-            dropped.append(Dropped(Reason.BAD_ENTITY, where, f"{entry!r} is not start, end and label"))
+            dropped.append(DroppedInput(DropReason.BAD_ENTITY, where, f"{entry!r} is not start, end and label"))
         elif not 0 <= entity[0] < entity[1] <= length:
-            dropped.append(Dropped(Reason.BAD_ENTITY, where, f"{entry!r} does not lie inside {length} characters"))
+            dropped.append(
+                DroppedInput(DropReason.BAD_ENTITY, where, f"{entry!r} does not lie inside {length} characters")
+            )
         else:
             kept.append(entity)
-    apart = first_wins(kept)
+    apart = resolve_overlaps(kept)
     stay = set(apart)
     dropped += [
-        Dropped(Reason.BAD_ENTITY, where, f"{list(entity)!r} overlaps another entity")
+        DroppedInput(DropReason.BAD_ENTITY, where, f"{list(entity)!r} overlaps another entity")
         for entity in kept
         if entity not in stay
     ]
-    return as_marks(apart), dropped
+    return to_spans(apart), dropped
 
 
-def first_wins(entities: Iterable[Entity]) -> list[Entity]:
+def resolve_overlaps(entities: Iterable[Entity]) -> list[Entity]:
     """Entities without overlaps, in text order: an entity yields to every earlier one in the list."""
     apart: list[Entity] = []
     for entity in entities:
@@ -52,12 +54,12 @@ def first_wins(entities: Iterable[Entity]) -> list[Entity]:
     return apart
 
 
-def as_marks(entities: Sequence[Entity]) -> Marks:
+def to_spans(entities: Sequence[Entity]) -> CharSpans:
     """Marks from entities that are in text order and do not overlap."""
-    return Marks(Spans.of(*((start, end) for start, end, _ in entities)), tuple(label for *_, label in entities))
+    return CharSpans(Spans.of(*((start, end) for start, end, _ in entities)), tuple(label for *_, label in entities))
 
 
-def _entity(entry: object) -> Entity | None:
+def _parse_entity(entry: object) -> Entity | None:
     if isinstance(entry, dict):
         entry = [entry.get("start"), entry.get("end"), entry.get("label")]
     if not isinstance(entry, list | tuple) or len(entry) != 3:

@@ -10,19 +10,19 @@ import json
 from collections.abc import Iterator
 
 from unmask.errors import InputError
-from unmask.text.reasons import Reason
-from unmask.text.table import decoded
+from unmask.text.reasons import DropReason
+from unmask.text.table import decode_lines
 
 
 def read_nested(lines: Iterator[bytes], name: str) -> object:
     """The value of a whole file; broken JSON and other encodings are refused with their line."""
-    text = "\n".join(decoded(lines, name))
+    text = "\n".join(decode_lines(lines, name))
     try:
         value: object = json.loads(text)
     except json.JSONDecodeError as error:
-        raise InputError(f"{name}:{error.lineno}: {Reason.BROKEN_JSON} ({error.msg}). {_advice(error)}") from error
+        raise InputError(f"{name}:{error.lineno}: {DropReason.BROKEN_JSON} ({error.msg}). {_advice(error)}") from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, thousands of brackets
-        raise InputError(f"{name}: {Reason.BROKEN_JSON} ({error}). Correct the file.") from error
+        raise InputError(f"{name}: {DropReason.BROKEN_JSON} ({error}). Correct the file.") from error
     return value
 
 

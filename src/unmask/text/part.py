@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from unmask.records import Document, Marks
+from unmask.records import CharSpans, Document
 
 
-class Annotate(Protocol):
+class Annotator(Protocol):
     """Adds the marks of one layer. A frozen dataclass that is its own configuration."""
 
     def __call__(self, document: Document) -> Document:
@@ -23,10 +23,10 @@ class Annotate(Protocol):
         """One line for the manifest. Two annotators with the same line give the same marks."""
 
 
-class FindEntities(Protocol):
+class EntityFinder(Protocol):
     """One way to find entities; `Entities` combines several."""
 
-    def find(self, document: Document) -> Marks:
+    def find(self, document: Document) -> CharSpans:
         """The entities of this document, each with a label."""
 
     def describe(self) -> str:

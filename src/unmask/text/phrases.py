@@ -17,14 +17,14 @@ from typing import TypeAlias
 import numpy as np
 
 from unmask.errors import InputError, RecipeError
-from unmask.records import NO_SPANS, Document, Ints, Layer, Marks, Spans
+from unmask.records import NO_SPANS, CharSpans, Document, Ints, Spans, UnitKind
 from unmask.text.plain import numbered_lines
 
 Phrase: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Phrases:
+class PhraseMatcher:
     """Marks the phrases of a list. A phrase is two or more words, as the words of the text are cut."""
 
     phrases: tuple[Phrase, ...]
@@ -47,9 +47,9 @@ class Phrases:
         spans, words = words_of(document)
         found = list(self._find(words, sentence_numbers(document, spans).tolist()))
         if not found:
-            return document.with_marks(Layer.PHRASE, Marks(NO_SPANS))
+            return document.with_char_spans(UnitKind.PHRASE, CharSpans(NO_SPANS))
         first, behind = np.asarray(found, dtype=np.int64).T
-        return document.with_marks(Layer.PHRASE, Marks(Spans(spans.start[first], spans.end[behind - 1])))
+        return document.with_char_spans(UnitKind.PHRASE, CharSpans(Spans(spans.start[first], spans.end[behind - 1])))
 
     def describe(self) -> str:
         """One line for the manifest."""
@@ -75,7 +75,7 @@ class Phrases:
         path.write_text("".join(" ".join(phrase) + "\n" for phrase in self.phrases), encoding="utf-8")
 
     @staticmethod
-    def load(path: Path) -> Phrases:
+    def load(path: Path) -> PhraseMatcher:
         """Read a phrase a line, its words separated by spaces; `#` begins a comment line."""
         phrases: dict[Phrase, None] = {}
         for number, line in numbered_lines(path, "phrase list"):
@@ -85,19 +85,19 @@ class Phrases:
             if len(words) < 2:
                 raise InputError(f"{path}:{number}: a phrase is two or more words with spaces between, not {line!r}.")
             phrases.setdefault(words)
-        return Phrases(tuple(phrases))
+        return PhraseMatcher(tuple(phrases))
 
 
 def words_of(document: Document) -> tuple[Spans, list[str]]:
     """The words of a document and where they stand."""
-    if Layer.WORD not in document.marks:
+    if UnitKind.WORD not in document.char_spans:
         raise RecipeError(f"{document.id}: phrases are made of words, so put Words before Phrases.")
-    spans = document.marks[Layer.WORD].spans
+    spans = document.char_spans[UnitKind.WORD].spans
     text = document.text
     return spans, [text[start:end] for start, end in zip(spans.start.tolist(), spans.end.tolist(), strict=True)]
 
 
 def sentence_numbers(document: Document, words: Spans) -> Ints:
     """Which sentence each word stands in; all in one where sentences are not marked."""
-    sentences = document.marks.get(Layer.SENTENCE, Marks(NO_SPANS)).spans
+    sentences = document.char_spans.get(UnitKind.SENTENCE, CharSpans(NO_SPANS)).spans
     return np.searchsorted(sentences.start, words.start, side="right")

@@ -33,17 +33,19 @@ def numbered_lines(path: Path, what: str) -> Iterator[tuple[int, str]]:
         try:
             yield number, raw.decode().removesuffix("\r")
         except UnicodeDecodeError as error:
-            raise InputError(f"{path}:{number}: the {what} must be UTF-8, but {not_utf8(error)}.") from error
+            raise InputError(
+                f"{path}:{number}: the {what} must be UTF-8, but {explain_decode_error(error)}."
+            ) from error
 
 
-def whole(text: str, where: str) -> str:
+def check_surrogates(text: str, where: str) -> str:
     """The same text, unless it is none: JSON and shells can hold half of a character that takes two code units."""
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise InputError(f"{where}: the text holds half of a surrogate pair, which is no character. Correct the line.")
     return text
 
 
-def not_utf8(error: UnicodeDecodeError) -> str:
+def explain_decode_error(error: UnicodeDecodeError) -> str:
     """What is wrong with the bytes, and how to mend them where that can be told."""
     said = f"byte 0x{error.object[error.start]:02x} does not belong there"
     if not looks_like_gbk(error.object):

@@ -10,7 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 
-class Reason(StrEnum):
+class DropReason(StrEnum):
     """The reasons, as a user reads them."""
 
     INVALID_UTF8 = "invalid UTF-8"
@@ -31,34 +31,34 @@ class Reason(StrEnum):
     """The tokenizer leaves nothing of it."""
 
 
-_SEVERAL: Mapping[str, str] = MappingProxyType(
+_PLURALS: Mapping[str, str] = MappingProxyType(
     {
-        Reason.MISSING_FIELD: "missing fields",
-        Reason.NOT_TEXT: "fields are not strings",
-        Reason.BAD_ENTITY: "unusable entities",
-        Reason.BAD_DIALOGUE: "unusable dialogues",
-        Reason.DAMAGED_FILE: "damaged files",
-        Reason.UNREADABLE_FILE: "unreadable files",
-        Reason.EMPTY_FILE: "empty files",
-        Reason.UNKNOWN_KIND: "folders with other files",
-        Reason.NEAR_EMPTY: "near-empty documents",
-        Reason.DUPLICATE: "exact duplicates",
-        Reason.NEAR_DUPLICATE: "near duplicates",
-        Reason.NO_TOKENS: "documents without tokens",
+        DropReason.MISSING_FIELD: "missing fields",
+        DropReason.NOT_TEXT: "fields are not strings",
+        DropReason.BAD_ENTITY: "unusable entities",
+        DropReason.BAD_DIALOGUE: "unusable dialogues",
+        DropReason.DAMAGED_FILE: "damaged files",
+        DropReason.UNREADABLE_FILE: "unreadable files",
+        DropReason.EMPTY_FILE: "empty files",
+        DropReason.UNKNOWN_KIND: "folders with other files",
+        DropReason.NEAR_EMPTY: "near-empty documents",
+        DropReason.DUPLICATE: "exact duplicates",
+        DropReason.NEAR_DUPLICATE: "near duplicates",
+        DropReason.NO_TOKENS: "documents without tokens",
     }
 )
 """What several are called, where that is another word."""
 
 
-def counted(number: int, reason: str) -> str:
+def format_drop_count(number: int, reason: str) -> str:
     """How many pieces were left out for a reason, in words."""
-    return f"{number:,} {reason if number == 1 else _SEVERAL.get(reason, reason)}"
+    return f"{number:,} {reason if number == 1 else _PLURALS.get(reason, reason)}"
 
 
-class Unusable(Exception):
+class UnreadableFile(Exception):
     """A file cannot be read any further. It never leaves this folder: the reader turns it into a `Dropped`."""
 
-    def __init__(self, reason: Reason, detail: str) -> None:
+    def __init__(self, reason: DropReason, detail: str) -> None:
         super().__init__(detail)
         self.reason = reason
         self.detail = detail

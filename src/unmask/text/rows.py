@@ -13,12 +13,12 @@ from enum import StrEnum
 from itertools import chain
 from typing import TypeAlias
 
-from unmask.records import Dropped
-from unmask.text.plain import not_utf8
-from unmask.text.reasons import Reason
+from unmask.records import DroppedInput
+from unmask.text.plain import explain_decode_error
+from unmask.text.reasons import DropReason
 
 
-class Layout(StrEnum):
+class DocumentLayout(StrEnum):
     """How documents lie in a plain text file."""
 
     BLANK_LINE = "blank line"
@@ -28,40 +28,40 @@ class Layout(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RawRow:
     """One raw document: where it stood, and its fields by name."""
 
     where: str
     fields: Mapping[str, object]
 
 
-Rows: TypeAlias = Iterator[Row | Dropped]
+RawRows: TypeAlias = Iterator[RawRow | DroppedInput]
 
 
-def rows_of_text(lines: Iterator[bytes], name: str, field: str, layout: Layout, most: int) -> Rows:
+def text_rows(lines: Iterator[bytes], name: str, field: str, layout: DocumentLayout, max_bytes: int) -> RawRows:
     """Documents of a plain text file. One of more than `most` bytes goes on as a new document at the next line."""
-    pieces = _paragraphs(lines, most) if layout is Layout.BLANK_LINE else _filled(lines)
+    pieces = _paragraphs(lines, max_bytes) if layout is DocumentLayout.BLANK_LINE else _nonblank_lines(lines)
     for number, raw in pieces:
         try:
             text = raw.decode()
         except UnicodeDecodeError as error:
             yield _invalid(name, number + raw.count(b"\n", 0, error.start), error)
             continue
-        yield Row(f"{name}:{number}", {field: text})
+        yield RawRow(f"{name}:{number}", {field: text})
 
 
-def _filled(lines: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
+def _nonblank_lines(lines: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
     for number, line in enumerate(lines, start=1):
         if line and not line.isspace():
             yield number, line.removesuffix(b"\r")
 
 
-def _paragraphs(lines: Iterator[bytes], most: int) -> Iterator[tuple[int, bytes]]:
+def _paragraphs(lines: Iterator[bytes], max_bytes: int) -> Iterator[tuple[int, bytes]]:
     held: list[bytes] = []
     size = first = 0
     for number, line in enumerate(chain(lines, (b"",)), start=1):
         blank = not line or line.isspace()
-        if held and (blank or size > most):
+        if held and (blank or size > max_bytes):
             yield first, b"\n".join(held)
             held, size = [], 0
         if not blank:
@@ -72,7 +72,7 @@ def _paragraphs(lines: Iterator[bytes], most: int) -> Iterator[tuple[int, bytes]
         yield first, b"\n".join(held)
 
 
-def rows_of_json(lines: Iterator[bytes], name: str) -> Rows:
+def jsonl_rows(lines: Iterator[bytes], name: str) -> RawRows:
     """One JSON object a line; blank lines are passed over."""
     for number, line in enumerate(lines, start=1):
         if not line or line.isspace():
@@ -83,23 +83,25 @@ def rows_of_json(lines: Iterator[bytes], name: str) -> Rows:
             yield _invalid(name, number, error)
             continue
         except (ValueError, RecursionError) as error:
-            yield Dropped(Reason.BROKEN_JSON, f"{name}:{number}", str(error))
+            yield DroppedInput(DropReason.BROKEN_JSON, f"{name}:{number}", str(error))
             continue
         if isinstance(fields, dict):
-            yield Row(f"{name}:{number}", fields)
+            yield RawRow(f"{name}:{number}", fields)
         else:
-            yield Dropped(Reason.BROKEN_JSON, f"{name}:{number}", "the line holds a value, not an object {...}")
+            yield DroppedInput(
+                DropReason.BROKEN_JSON, f"{name}:{number}", "the line holds a value, not an object {...}"
+            )
 
 
-def rows_of_either(lines: Iterator[bytes], name: str, field: str, layout: Layout, most: int) -> Rows:
+def stdin_rows(lines: Iterator[bytes], name: str, field: str, layout: DocumentLayout, max_bytes: int) -> RawRows:
     """Rows of standard input, which is JSON lines if its first character is an opening brace."""
     first = next(lines, b"")
     both = chain((first,), lines)
     if first.lstrip().startswith(b"{"):
-        yield from rows_of_json(both, name)
+        yield from jsonl_rows(both, name)
     else:
-        yield from rows_of_text(both, name, field, layout, most)
+        yield from text_rows(both, name, field, layout, max_bytes)
 
 
-def _invalid(name: str, line: int, error: UnicodeDecodeError) -> Dropped:
-    return Dropped(Reason.INVALID_UTF8, f"{name}:{line}", not_utf8(error))
+def _invalid(name: str, line: int, error: UnicodeDecodeError) -> DroppedInput:
+    return DroppedInput(DropReason.INVALID_UTF8, f"{name}:{line}", explain_decode_error(error))

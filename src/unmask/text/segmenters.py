@@ -35,7 +35,7 @@ class Segmenter(Protocol):
         """The words of a text."""
 
 
-class Tagger(Segmenter, Protocol):
+class PosTagger(Segmenter, Protocol):
     """A segmenter that also says what each word is."""
 
     def tag(self, text: str) -> list[tuple[str, str]]:
@@ -123,7 +123,7 @@ class PythonJieba:
         return [(pair.word, pair.flag) for pair in self._tag(text)]
 
 
-def chinese(words: tuple[UserWord, ...] = ()) -> Tagger:
+def default_segmenter(words: tuple[UserWord, ...] = ()) -> PosTagger:
     """The best segmenter that is installed."""
     if find_spec("rjieba"):
         return RustJieba(words)

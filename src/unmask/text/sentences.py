@@ -19,19 +19,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from unmask.errors import RecipeError
-from unmask.records import Document, Ints, Layer, Marks, Spans
+from unmask.records import CharSpans, Document, Ints, Spans, UnitKind
 from unmask.text import abbreviations
-from unmask.text.characters import Kind, codes_of, kinds_of
-from unmask.text.cut import CLAUSE_ENDS, cut_long
+from unmask.text.characters import CharClass, char_classes, code_points
+from unmask.text.cut import CLAUSE_ENDS, split_long
 
 _FULL = frozenset("。！？｡؟۔।॥")
 _CLOSING = "”’」』）】》〉〗〕"
 _candidate = re.compile(rf"\n|([{''.join(sorted(_FULL))}!?.…]+)([{_CLOSING}\"')\]}}]*)")
-_GOES_ON = frozenset(f",，、;；:：{_CLOSING}")
+_CONTINUES = frozenset(f",，、;；:：{_CLOSING}")
 _OPENING = "“‘「『（【《〈"
 _next_visible = re.compile(r"\s*+(\S\w*\.?)")
 _first_unspaced = "\u2e80"
-_REACH = 1000  # how far back an open quote is looked for; both limits keep the work linear
+_QUOTE_LOOKBACK = 1000  # how far back an open quote is looked for; both limits keep the work linear
 _LONGEST_WORD = 24
 
 
@@ -39,52 +39,52 @@ _LONGEST_WORD = 24
 class Sentences:
     """Marks sentences of at most `longest` characters: a longer stretch is cut at a comma, a space, or anywhere."""
 
-    longest: int = 1000
+    max_chars: int = 1000
 
     def __post_init__(self) -> None:
-        if self.longest < 1:
-            raise RecipeError(f"Sentences: the longest sentence must have at least 1 character, not {self.longest}.")
+        if self.max_chars < 1:
+            raise RecipeError(f"Sentences: the longest sentence must have at least 1 character, not {self.max_chars}.")
 
     def __call__(self, document: Document) -> Document:
         """Add SENTENCE marks."""
-        if Layer.WORD in document.marks:
+        if UnitKind.WORD in document.char_spans:
             raise RecipeError(f"{document.id}: words stop at sentence borders, so put Sentences before Words.")
-        return document.with_marks(Layer.SENTENCE, Marks(self._spans(document.text)))
+        return document.with_char_spans(UnitKind.SENTENCE, CharSpans(self._spans(document.text)))
 
     def describe(self) -> str:
         """One line for the manifest."""
-        return f"sentences, at most {self.longest} characters"
+        return f"sentences, at most {self.max_chars} characters"
 
     def _spans(self, text: str) -> Spans:
-        borders = np.fromiter(_borders(text), dtype=np.int64)
-        spans = _trimmed(text, borders)
-        if not (spans.lengths > self.longest).any():
+        borders = np.fromiter(_sentence_boundaries(text), dtype=np.int64)
+        spans = _strip_spans(text, borders)
+        if not (spans.lengths > self.max_chars).any():
             return spans
         pieces = (
             stop
             for start, end in zip(spans.start.tolist(), spans.end.tolist(), strict=True)
-            for _, stop in cut_long(text, start, end, self.longest, CLAUSE_ENDS)
+            for _, stop in split_long(text, start, end, self.max_chars, CLAUSE_ENDS)
         )
-        return _trimmed(text, np.fromiter(pieces, dtype=np.int64))
+        return _strip_spans(text, np.fromiter(pieces, dtype=np.int64))
 
 
-def _trimmed(text: str, borders: Ints) -> Spans:
+def _strip_spans(text: str, borders: Ints) -> Spans:
     """The stretches between borders without the white space around them; blank ones disappear."""
-    visible = np.flatnonzero(kinds_of(codes_of(text)) != Kind.SPACE)
+    visible = np.flatnonzero(char_classes(code_points(text)) != CharClass.SPACE)
     edges = np.concatenate(([0], np.searchsorted(visible, borders), [len(visible)]))
     first, last = edges[:-1], edges[1:]
     full = first < last
     return Spans(visible[first[full]], visible[last[full] - 1] + 1)
 
 
-def _borders(text: str) -> Iterator[int]:
+def _sentence_boundaries(text: str) -> Iterator[int]:
     """Where a new sentence begins, in order."""
     start = 0
     for match in _candidate.finditer(text):
         end = match.end()
         if match[1]:
             end -= _opening_quotes(text, start, match)
-            if not _ends(text, start, match[1], match.end(1), end):
+            if not _is_sentence_end(text, start, match[1], match.end(1), end):
                 continue
         yield end
         start = end
@@ -98,18 +98,18 @@ def _opening_quotes(text: str, start: int, match: re.Match[str]) -> int:
     end = match.end()
     if match[2] != '"' or not text[end : end + 1].strip():
         return 0
-    return 1 - text.count('"', max(start, end - _REACH), match.end(1)) % 2
+    return 1 - text.count('"', max(start, end - _QUOTE_LOOKBACK), match.end(1)) % 2
 
 
-def _ends(text: str, start: int, marks: str, after_marks: int, end: int) -> bool:
+def _is_sentence_end(text: str, start: int, marks: str, after_marks: int, end: int) -> bool:
     """Whether a sentence ends with these marks; `end` is behind the closing quotes."""
     following = text[end : end + 1]
-    if following in _GOES_ON:
+    if following in _CONTINUES:
         return False
     if not _FULL.isdisjoint(marks):
         return True
     if not following.isspace():
-        return _ends_unspaced(text, marks, after_marks, following)
+        return _is_unspaced_end(text, marks, after_marks, following)
     match = _next_visible.match(text, end)
     if match is None:
         return True
@@ -118,7 +118,7 @@ def _ends(text: str, start: int, marks: str, after_marks: int, end: int) -> bool
     return marks != "." or _is_full_stop(text, start, after_marks - 1, match[1])
 
 
-def _ends_unspaced(text: str, marks: str, after_marks: int, following: str) -> bool:
+def _is_unspaced_end(text: str, marks: str, after_marks: int, following: str) -> bool:
     """With no space behind the marks, only a script without spaces, or an opening quote, can begin a sentence."""
     if following < _first_unspaced and following not in _OPENING:
         return False
@@ -136,6 +136,6 @@ def _is_full_stop(text: str, start: int, stop: int, following: str) -> bool:
         return False
     if word.lower() in abbreviations.NEVER_LAST:
         return False
-    if word.lower() in abbreviations.SOMETIMES_LAST or abbreviations.is_spelled(word):
-        return following in abbreviations.STARTERS
+    if word.lower() in abbreviations.SOMETIMES_LAST or abbreviations.is_initialism(word):
+        return following in abbreviations.SENTENCE_STARTERS
     return word.lower() not in abbreviations.BEFORE_NUMBER or not following[0].isdecimal()

@@ -20,7 +20,7 @@ from unmask.errors import InputError
 STANDARD_INPUT = "-"
 
 
-class Format(StrEnum):
+class FileFormat(StrEnum):
     """How a file holds its documents."""
 
     TEXT = "txt"
@@ -32,7 +32,7 @@ class Format(StrEnum):
     """Standard input has no name to tell by, so its first bytes decide."""
 
 
-class Packing(StrEnum):
+class Compression(StrEnum):
     """How a file is compressed."""
 
     PLAIN = ""
@@ -40,31 +40,31 @@ class Packing(StrEnum):
     ZSTANDARD = ".zst"
 
 
-_KINDS = {
-    ".txt": Format.TEXT,
-    ".jsonl": Format.JSON_LINES,
-    ".ndjson": Format.JSON_LINES,
-    ".parquet": Format.PARQUET,
-    ".arrow": Format.ARROW,
+_FORMAT_OF_SUFFIX = {
+    ".txt": FileFormat.TEXT,
+    ".jsonl": FileFormat.JSON_LINES,
+    ".ndjson": FileFormat.JSON_LINES,
+    ".parquet": FileFormat.PARQUET,
+    ".arrow": FileFormat.ARROW,
 }
-_BESIDE = ("state.json", "dataset_info.json", "dataset_dict.json")
+_METADATA_FILES = ("state.json", "dataset_info.json", "dataset_dict.json")
 """What `save_to_disk` writes beside the data."""
-_KNOWN = f"{', '.join(_KINDS)}, each also with .gz or .zst"
+_KNOWN = f"{', '.join(_FORMAT_OF_SUFFIX)}, each also with .gz or .zst"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class InputFile:
     """One file to read. `name` is what ids and messages call it."""
 
     path: Path
     name: str
-    format: Format
-    packing: Packing
+    format: FileFormat
+    compression: Compression
 
     @property
     def is_standard_input(self) -> bool:
         """Whether this is no file at all."""
-        return self.format is Format.SNIFF
+        return self.format is FileFormat.SNIFF
 
     @property
     def size(self) -> int:
@@ -75,26 +75,31 @@ class Source:
             return 0
 
 
-def find_sources(given: Sequence[str]) -> tuple[Source, ...]:
+def expand_paths(paths: Sequence[str]) -> tuple[InputFile, ...]:
     """Every file behind what the user wrote, each once, folders and patterns in sorted order."""
-    found: dict[Path, Source] = {}
-    for written in given:
+    found: dict[Path, InputFile] = {}
+    for written in paths:
         for source in _expand(written):
             found.setdefault(source.path.resolve(), source)
     if not found:
         raise InputError("No input was given. Name a file, a folder, a pattern, or - for standard input.")
-    return _named_apart(tuple(found.values()))
+    return _make_names_unique(tuple(found.values()))
 
 
-def unknown_kinds(given: Sequence[str]) -> Iterator[tuple[str, Counter[str]]]:
+def skipped_types(inputs: Sequence[str]) -> Iterator[tuple[str, Counter[str]]]:
     """Each folder that holds files which are not read: how many of each ending. Hidden files do not count."""
-    for written in dict.fromkeys(given):
+    for written in dict.fromkeys(inputs):
         folder = Path(written)
         paths = folder.rglob("*") if folder.is_dir() else ()
         kinds = Counter(
             path.suffix.lower() or "no ending"
             for path in paths
-            if not (path.is_dir() or _kind(path) or path.name in _BESIDE or _is_hidden(path.relative_to(folder)))
+            if not (
+                path.is_dir()
+                or _format_and_compression(path)
+                or path.name in _METADATA_FILES
+                or _is_hidden(path.relative_to(folder))
+            )
         )
         if kinds:
             yield written, kinds
@@ -104,17 +109,17 @@ def _is_hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
 
 
-def total_bytes(given: Sequence[str]) -> int:
+def total_bytes(paths: Sequence[str]) -> int:
     """The size on disk of everything that `read` would open: what a progress bar counts up to."""
-    return sum(source.size for source in find_sources(given))
+    return sum(source.size for source in expand_paths(paths))
 
 
-def _expand(written: str) -> list[Source]:
+def _expand(written: str) -> list[InputFile]:
     if written == STANDARD_INPUT:
-        return [Source(Path(STANDARD_INPUT), "stdin", Format.SNIFF, Packing.PLAIN)]
+        return [InputFile(Path(STANDARD_INPUT), "stdin", FileFormat.SNIFF, Compression.PLAIN)]
     path = Path(written)
     if path.is_dir():
-        return _inside(path)
+        return _files_in_folder(path)
     if path.exists():
         return [_file(path, path.name)]
     matches = sorted(glob.glob(written, recursive=True))  # noqa: PTH207 (Path.glob refuses absolute patterns)
@@ -126,22 +131,24 @@ def _expand(written: str) -> list[Source]:
     return sources
 
 
-def _from_match(path: Path) -> list[Source]:
+def _from_match(path: Path) -> list[InputFile]:
     if path.is_dir():
         return _known_files(path)
-    return [_file(path, path.name)] if _kind(path) else []
+    return [_file(path, path.name)] if _format_and_compression(path) else []
 
 
-def _inside(folder: Path) -> list[Source]:
+def _files_in_folder(folder: Path) -> list[InputFile]:
     sources = _known_files(folder)
     if not sources:
         raise InputError(f"{folder}: holds no file of a known kind. Known are {_KNOWN}.")
     return sources
 
 
-def _known_files(folder: Path) -> list[Source]:
+def _known_files(folder: Path) -> list[InputFile]:
     paths = sorted(
-        path for path in folder.rglob("*") if not path.is_dir() and _kind(path) and not _hidden(path, folder)
+        path
+        for path in folder.rglob("*")
+        if not path.is_dir() and _format_and_compression(path) and not _hidden(path, folder)
     )
     saved = {parent: _saved_dataset(parent) for parent in {path.parent for path in paths}}
     return [
@@ -165,27 +172,27 @@ def _saved_dataset(folder: Path) -> frozenset[str]:
         return frozenset()
 
 
-def _file(path: Path, name: str) -> Source:
-    kind = _kind(path)
+def _file(path: Path, name: str) -> InputFile:
+    kind = _format_and_compression(path)
     if not kind:
         raise InputError(f"{path}: is not of a known kind. Known are {_KNOWN}; rename the file to say what it holds.")
-    return Source(path, name, *kind)
+    return InputFile(path, name, *kind)
 
 
-def unpacked_name(name: str) -> tuple[str, Packing]:
+def strip_compression_suffix(name: str) -> tuple[str, Compression]:
     """What a file would be called without its packing, in small letters, and that packing."""
     lower = name.lower()
-    packing = next((p for p in (Packing.GZIP, Packing.ZSTANDARD) if lower.endswith(p)), Packing.PLAIN)
+    packing = next((p for p in (Compression.GZIP, Compression.ZSTANDARD) if lower.endswith(p)), Compression.PLAIN)
     return lower.removesuffix(packing), packing
 
 
-def _kind(path: Path) -> tuple[Format, Packing] | tuple[()]:
-    name, packing = unpacked_name(path.name)
+def _format_and_compression(path: Path) -> tuple[FileFormat, Compression] | tuple[()]:
+    name, packing = strip_compression_suffix(path.name)
     suffix = Path(name).suffix
-    return (_KINDS[suffix], packing) if suffix in _KINDS else ()
+    return (_FORMAT_OF_SUFFIX[suffix], packing) if suffix in _FORMAT_OF_SUFFIX else ()
 
 
-def _named_apart(sources: Iterable[Source]) -> tuple[Source, ...]:
+def _make_names_unique(sources: Iterable[InputFile]) -> tuple[InputFile, ...]:
     """Short names where they are unique; the path as found where two files share one."""
     sources = tuple(sources)
     uses = Counter(source.name for source in sources)

@@ -18,18 +18,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar
 
 from unmask.errors import InputError
-from unmask.records import Dropped
+from unmask.records import DroppedInput
 from unmask.text.blocks import read_blocks, split_lines
-from unmask.text.plain import not_utf8
-from unmask.text.reasons import Reason, Unusable
-from unmask.text.rows import Row, rows_of_json
-from unmask.text.sources import Format, Source, unpacked_name
+from unmask.text.plain import explain_decode_error
+from unmask.text.reasons import DropReason, UnreadableFile
+from unmask.text.rows import RawRow, jsonl_rows
+from unmask.text.sources import FileFormat, InputFile, strip_compression_suffix
 
 if TYPE_CHECKING:
     from _csv import Reader as CsvReader
 
 
-class Form(StrEnum):
+class TableFormat(StrEnum):
     """How a file holds its rows, by the ending of its name."""
 
     LINES = ".txt"
@@ -41,7 +41,7 @@ class Form(StrEnum):
     """No table: the whole file is one value (`nested.py`)."""
 
 
-TABLES = (Form.JSON_LINES, Form.COMMAS, Form.TABS)
+FORMATS_WITH_COLUMNS = (TableFormat.JSON_LINES, TableFormat.COMMAS, TableFormat.TABS)
 """The forms whose rows have columns."""
 _Cells: TypeAlias = Iterator[tuple[int, list[str]]]
 """The cells of each row, with the line where it begins."""
@@ -50,72 +50,74 @@ Ending = TypeVar("Ending", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableRows:
     """What the columns of a file are called, and its rows, which can be read once."""
 
     columns: tuple[str, ...]
     """The names in the first line, or numbers from 1 where it has none; the fields of the first JSON object."""
-    rows: Iterator[Row]
+    rows: Iterator[RawRow]
 
 
-def find_file(path: Path, forms: Sequence[Ending]) -> tuple[Source, Ending]:
+def find_file(path: Path, formats: Sequence[Ending]) -> tuple[InputFile, Ending]:
     """The file behind a path, and its form; refuses one that is not there or has none of these forms."""
     if path.is_dir():
-        raise InputError(f"{path} is a folder. Give the path of a file that ends with {either(forms)}.")
+        raise InputError(f"{path} is a folder. Give the path of a file that ends with {any_of_text(formats)}.")
     if not path.is_file():
         raise InputError(f"{path}: there is no such file. Check the name, and the folder that it should lie in.")
-    name, packing = unpacked_name(path.name)
-    for form in forms:
+    name, packing = strip_compression_suffix(path.name)
+    for form in formats:
         if name.endswith(form):
-            return Source(path, str(path), Format.TEXT, packing), form
+            return InputFile(path, str(path), FileFormat.TEXT, packing), form
     raise InputError(
-        f"{path} is not of a kind that is read here: {either(forms)}, each also with .gz or .zst. Rename the file to "
+        f"{path} is not of a kind that is read here: {any_of_text(formats)}, each also with .gz or .zst. Rename the file to "
         "say what it holds."
     )
 
 
-def raw_lines(source: Source) -> Iterator[bytes]:
+def byte_lines(source: InputFile) -> Iterator[bytes]:
     """The lines of a file, unpacked and not yet decoded."""
     try:
         yield from split_lines(read_blocks(source, lambda _: None))
-    except Unusable as trouble:
+    except UnreadableFile as trouble:
         raise InputError(f"{source.name} cannot be read: {trouble.detail}.") from trouble
 
 
-def decoded(lines: Iterator[bytes], name: str) -> Iterator[str]:
+def decode_lines(lines: Iterator[bytes], name: str) -> Iterator[str]:
     """The same lines as text."""
     for number, line in enumerate(lines, start=1):
         try:
             yield line.decode().removesuffix("\r")
         except UnicodeDecodeError as error:
-            _refuse(f"{name}:{number}", f"{Reason.INVALID_UTF8} ({not_utf8(error)})")
+            _refuse(f"{name}:{number}", f"{DropReason.INVALID_UTF8} ({explain_decode_error(error)})")
 
 
-def read_table(lines: Iterator[bytes], name: str, form: Form, numbered: bool = False) -> Table:
+def read_table(
+    lines: Iterator[bytes], name: str, table_format: TableFormat, numbered_columns: bool = False
+) -> TableRows:
     """The table in some lines. `numbered` says that the first line is a row already, and columns are counted from 1."""
-    if form is Form.JSON_LINES:
+    if table_format is TableFormat.JSON_LINES:
         objects = _objects(lines, name)
         begin = next(objects, None)
-        return Table(tuple(begin.fields), chain((begin,), objects)) if begin else Table((), objects)
-    rows = _cells(lines, name, form)
+        return TableRows(tuple(begin.fields), chain((begin,), objects)) if begin else TableRows((), objects)
+    rows = _cells(lines, name, table_format)
     line, cells = next(rows, (1, []))
-    if numbered and cells:
+    if numbered_columns and cells:
         columns = tuple(str(number) for number in range(1, len(cells) + 1))
-        return Table(columns, _named(columns, chain([(line, cells)], rows), name))
+        return TableRows(columns, _raw_rows(columns, chain([(line, cells)], rows), name))
     columns = _names(cells, f"{name}:{line}")
-    return Table(columns, _named(columns, rows, name))
+    return TableRows(columns, _raw_rows(columns, rows, name))
 
 
-def _objects(lines: Iterator[bytes], name: str) -> Iterator[Row]:
-    for row in rows_of_json(lines, name):
-        if isinstance(row, Dropped):
+def _objects(lines: Iterator[bytes], name: str) -> Iterator[RawRow]:
+    for row in jsonl_rows(lines, name):
+        if isinstance(row, DroppedInput):
             _refuse(row.where, f"{row.reason} ({row.detail})")
         yield row
 
 
-def _cells(lines: Iterator[bytes], name: str, form: Form) -> _Cells:
+def _cells(lines: Iterator[bytes], name: str, table_format: TableFormat) -> _Cells:
     """Rows that are not blank. A quoted cell may go over several lines, so a row is not a line."""
-    reader = _reader((f"{text}\n" for text in decoded(lines, name)), form)
+    reader = _reader((f"{text}\n" for text in decode_lines(lines, name)), table_format)
     while True:
         line = reader.line_num + 1
         try:
@@ -128,8 +130,8 @@ def _cells(lines: Iterator[bytes], name: str, form: Form) -> _Cells:
             yield line, cells
 
 
-def _reader(lines: Iterator[str], form: Form) -> CsvReader:
-    if form is Form.COMMAS:
+def _reader(lines: Iterator[str], table_format: TableFormat) -> CsvReader:
+    if table_format is TableFormat.COMMAS:
         return csv.reader(lines, strict=True)
     return csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
 
@@ -146,16 +148,16 @@ def _names(cells: Sequence[str], where: str) -> tuple[str, ...]:
     return names
 
 
-def _named(columns: Sequence[str], rows: _Cells, name: str) -> Iterator[Row]:
+def _raw_rows(columns: Sequence[str], rows: _Cells, name: str) -> Iterator[RawRow]:
     for line, cells in rows:
         if len(cells) != len(columns):
             _refuse(f"{name}:{line}", f"{len(cells)} cells, where the first line has {len(columns)}")
-        yield Row(f"{name}:{line}", dict(zip(columns, cells, strict=True)))
+        yield RawRow(f"{name}:{line}", dict(zip(columns, cells, strict=True)))
 
 
-def either(forms: Sequence[StrEnum]) -> str:
+def any_of_text(formats: Sequence[StrEnum]) -> str:
     """Several endings, of which one will do."""
-    return f"{', '.join(forms[:-1])} or {forms[-1]}"
+    return f"{', '.join(formats[:-1])} or {formats[-1]}"
 
 
 def _refuse(where: str, why: str) -> NoReturn:

@@ -17,17 +17,17 @@ import numpy as np
 from ahocorasick_rs import AhoCorasick, MatchKind
 
 from unmask.errors import InputError
-from unmask.records import Document, Ints, Marks
-from unmask.text.characters import codes_of, joined, kinds_of
-from unmask.text.dictionaries import Term
-from unmask.text.given import Entity, as_marks
+from unmask.records import CharSpans, Document, Ints
+from unmask.text.characters import char_classes, code_points, joins_previous
+from unmask.text.dictionaries import TermEntry
+from unmask.text.given import Entity, to_spans
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class TermMatcher:
     """Finds the terms of a dictionary. A case that is not listed is not found."""
 
-    terms: tuple[Term, ...]
+    terms: tuple[TermEntry, ...]
     _automaton: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -36,17 +36,17 @@ class Terms:
         automaton = AhoCorasick([term.text for term in self.terms], matchkind=MatchKind.Standard)
         object.__setattr__(self, "_automaton", automaton)
 
-    def __reduce__(self) -> tuple[type[Terms], tuple[tuple[Term, ...]]]:
-        return Terms, (self.terms,)  # another process builds its own automaton
+    def __reduce__(self) -> tuple[type[TermMatcher], tuple[tuple[TermEntry, ...]]]:
+        return TermMatcher, (self.terms,)  # another process builds its own automaton
 
-    def find(self, document: Document) -> Marks:
+    def find(self, document: Document) -> CharSpans:
         """The terms in this text."""
         # All matches, overlapping ones too: a term inside a word must not hide a good one that begins in it.
         found = self._automaton.find_matches_as_indexes(document.text, overlapping=True)
         if not found:
-            return as_marks(())
+            return to_spans(())
         matches = np.asarray(found, dtype=np.int64)
-        return as_marks(tuple(self._longest(_on_borders(document.text, matches))))
+        return to_spans(tuple(self._longest(_at_word_boundaries(document.text, matches))))
 
     def describe(self) -> str:
         """One line for the manifest."""
@@ -63,9 +63,9 @@ class Terms:
                 behind = end
 
 
-def _on_borders(text: str, matches: Ints) -> Ints:
+def _at_word_boundaries(text: str, matches: Ints) -> Ints:
     """The matches that do not begin or end inside a spelled word."""
-    codes = codes_of(text)
-    inside = np.append(joined(codes, kinds_of(codes)), False)
+    codes = code_points(text)
+    inside = np.append(joins_previous(codes, char_classes(codes)), False)
     kept: Ints = matches[~(inside[matches[:, 1]] | inside[matches[:, 2]])]
     return kept

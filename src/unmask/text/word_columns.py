@@ -17,13 +17,13 @@ from itertools import chain
 from typing import TypeAlias
 
 from unmask.errors import InputError
-from unmask.text.table import decoded
+from unmask.text.table import decode_lines
 
 Cells: TypeAlias = tuple[str, ...]
 _DOCUMENT, _COMMENT = "-DOCSTART-", "#"
 
 
-class Columns(StrEnum):
+class ConllVariant(StrEnum):
     """The endings of files that hold words in columns."""
 
     CONLL = ".conll"
@@ -36,16 +36,16 @@ class Columns(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class ConllSentence:
     """The cells of each word, and where the first word stood: `file:line`. Every word has a line of its own."""
 
     where: str
     words: tuple[Cells, ...]
 
 
-def read_columns(lines: Iterator[bytes], name: str) -> Iterator[Sentence]:
+def read_conll(lines: Iterator[bytes], name: str) -> Iterator[ConllSentence]:
     """All sentences. Every word must have as many columns as the first."""
-    text = list(decoded(lines, name))
+    text = list(decode_lines(lines, name))
     held: list[Cells] = []
     first = 0
     for number, cells in chain(_words(text, name), [(0, ())]):
@@ -53,7 +53,7 @@ def read_columns(lines: Iterator[bytes], name: str) -> Iterator[Sentence]:
             first = first if held else number
             held.append(cells)
         elif held:
-            yield Sentence(f"{name}:{first}", tuple(held))
+            yield ConllSentence(f"{name}:{first}", tuple(held))
             held = []
 
 
@@ -64,7 +64,7 @@ def _words(lines: Sequence[str], name: str) -> Iterator[tuple[int, Cells]]:
     width = len(_cells(sample, tabs))
     inside = False
     for number, line in enumerate(lines, start=1):
-        cells = () if _ends(line) else _cells(line, tabs)
+        cells = () if _is_sentence_end(line) else _cells(line, tabs)
         if not inside and line.startswith(_COMMENT) and (len(cells) != width or (tabs and line[1:2] == " ")):
             continue
         if cells and len(cells) != width:
@@ -78,11 +78,11 @@ def _words(lines: Sequence[str], name: str) -> Iterator[tuple[int, Cells]]:
 
 def _sample(lines: Sequence[str]) -> str:
     """The first line that is surely a word."""
-    words = [line for line in lines if not _ends(line)]
+    words = [line for line in lines if not _is_sentence_end(line)]
     return next((line for line in words if not line.startswith(_COMMENT)), words[0] if words else "")
 
 
-def _ends(line: str) -> bool:
+def _is_sentence_end(line: str) -> bool:
     return not line.strip(" \t") or line.startswith(_DOCUMENT)
 
 

@@ -16,26 +16,26 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unmask.errors import RecipeError
-from unmask.records import Bits, Bools, Document, Ints, Layer, Marks, Spans
-from unmask.text.characters import Kind, codes_of, joined, kinds_of
-from unmask.text.segmenters import Segmenter, chinese
+from unmask.records import Bits, Bools, CharSpans, Document, Ints, Spans, UnitKind
+from unmask.text.characters import CharClass, char_classes, code_points, joins_previous
+from unmask.text.segmenters import Segmenter, default_segmenter
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
     """Marks words. The segmenter is asked only about texts with Chinese in them."""
 
-    segmenter: Segmenter = field(default_factory=chinese)
+    segmenter: Segmenter = field(default_factory=default_segmenter)
 
     def __call__(self, document: Document) -> Document:
         """Add WORD marks."""
-        codes = codes_of(document.text)
-        kinds = kinds_of(codes)
-        joins = joined(codes, kinds)
-        if (kinds == Kind.HAN).any():
+        codes = code_points(document.text)
+        kinds = char_classes(codes)
+        joins = joins_previous(codes, kinds)
+        if (kinds == CharClass.HAN).any():
             lengths = piece_lengths(self.segmenter.cut(document.text), document, self.segmenter)
             join_pieces(joins, kinds, lengths)
-        return document.with_marks(Layer.WORD, Marks(word_spans(joins, kinds, document)))
+        return document.with_char_spans(UnitKind.WORD, CharSpans(word_spans(joins, kinds, document)))
 
     def describe(self) -> str:
         """One line for the manifest."""
@@ -56,10 +56,10 @@ def piece_lengths(pieces: Sequence[str], document: Document, segmenter: Segmente
 def join_pieces(joins: Bools, kinds: Bits, lengths: Ints) -> None:
     """Join the characters inside each piece that holds a Chinese character, but never across white space."""
     starts = np.cumsum(lengths) - lengths
-    chinese_piece = np.logical_or.reduceat(kinds == Kind.HAN, starts)
+    chinese_piece = np.logical_or.reduceat(kinds == CharClass.HAN, starts)
     inside = np.repeat(chinese_piece, lengths)
     inside[starts] = False
-    visible = kinds != Kind.SPACE
+    visible = kinds != CharClass.SPACE
     inside[1:] &= visible[1:] & visible[:-1]
     joins |= inside
 
@@ -68,11 +68,11 @@ def word_spans(joins: Bools, kinds: Bits, document: Document) -> Spans:
     """The words, once every character knows whether it is joined to the one before it."""
     apart = ~joins
     apart[:1] = True
-    sentences = document.marks.get(Layer.SENTENCE)
+    sentences = document.char_spans.get(UnitKind.SENTENCE)
     if sentences is not None:
         apart[sentences.spans.start] = True
         apart[sentences.spans.end[sentences.spans.end < len(apart)]] = True
     start = np.flatnonzero(apart)
     end = np.append(start[1:], len(apart))[: len(start)]
-    visible = kinds[start] != Kind.SPACE
+    visible = kinds[start] != CharClass.SPACE
     return Spans(start[visible], end[visible])

@@ -14,8 +14,8 @@ from typing import Any
 from tokenizers import Tokenizer as Pipeline
 from tokenizers import decoders, models, pre_tokenizers, processors, trainers
 
-from unmask.tokenize.roles import ROBERTA, Roles
-from unmask.tokenize.spec import check_size
+from unmask.tokenize.roles import ROBERTA, SpecialTokens
+from unmask.tokenize.spec import check_vocab_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,37 +24,37 @@ class ByteBPE:
 
     size: int = 50265
     min_pair: int = 2
-    sentinels: int = 0
+    num_sentinels: int = 0
 
     def __post_init__(self) -> None:
-        check_size(self, len(self.specials) + 256)
+        check_vocab_size(self, len(self.ordered_specials) + 256)
 
     @property
-    def roles(self) -> Roles:
+    def special_tokens(self) -> SpecialTokens:
         """RoBERTa's names."""
         return ROBERTA
 
     @property
-    def specials(self) -> tuple[str, ...]:
+    def ordered_specials(self) -> tuple[str, ...]:
         """RoBERTa's order, except that the mask stands beside the others and not at the very end."""
         return (ROBERTA.cls, ROBERTA.pad, ROBERTA.sep, ROBERTA.unk, ROBERTA.mask)
 
-    def untrained(self) -> Pipeline:
+    def untrained_pipeline(self) -> Pipeline:
         """Cut with GPT-2's pattern, then spell in bytes; `<s> A </s></s> B </s>` around it."""
         pipeline = Pipeline(models.BPE())
         pipeline.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-        sep, cls = ((name, self.specials.index(name)) for name in (ROBERTA.sep, ROBERTA.cls))
+        sep, cls = ((name, self.ordered_specials.index(name)) for name in (ROBERTA.sep, ROBERTA.cls))
         pipeline.post_processor = processors.RobertaProcessing(sep, cls, trim_offsets=True, add_prefix_space=False)
         pipeline.decoder = decoders.ByteLevel()
         return pipeline
 
-    def learn(self, texts: Iterable[str], progress: bool) -> dict[str, Any]:
+    def train(self, texts: Iterable[str], progress: bool) -> dict[str, Any]:
         """Merge with the library's trainer: without a prefix for inner pieces its result is the same in every run."""
-        pipeline = self.untrained()
+        pipeline = self.untrained_pipeline()
         trainer = trainers.BpeTrainer(
-            vocab_size=self.size - self.sentinels,
+            vocab_size=self.size - self.num_sentinels,
             min_frequency=self.min_pair,
-            special_tokens=list(self.specials),
+            special_tokens=list(self.ordered_specials),
             initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
             show_progress=progress,
         )

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Pipeline
 
-from unmask.tokenize.count import count_words, ranked
-from unmask.tokenize.roles import BERT, BERT_SPECIALS, Roles
-from unmask.tokenize.spec import check_size, pair_template
+from unmask.tokenize.count import by_frequency, count_words
+from unmask.tokenize.roles import BERT, BERT_SPECIALS, SpecialTokens
+from unmask.tokenize.spec import check_vocab_size, pair_template
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,14 @@ class Characters:
     min_count: int = 2
     lowercase: bool = False
     strip_accents: bool = False
-    sentinels: int = 0
-    roles: ClassVar[Roles] = BERT
-    specials: ClassVar[tuple[str, ...]] = BERT_SPECIALS
+    num_sentinels: int = 0
+    special_tokens: ClassVar[SpecialTokens] = BERT
+    ordered_specials: ClassVar[tuple[str, ...]] = BERT_SPECIALS
 
     def __post_init__(self) -> None:
-        check_size(self, len(self.specials))
+        check_vocab_size(self, len(self.ordered_specials))
 
-    def untrained(self) -> Pipeline:
+    def untrained_pipeline(self) -> Pipeline:
         """Clean, drop whitespace, and let every character stand alone."""
         pipeline = Pipeline(models.WordLevel({BERT.unk: 0}, unk_token=BERT.unk))
         pipeline.normalizer = normalizers.BertNormalizer(
@@ -42,15 +42,15 @@ class Characters:
         )
         alone = pre_tokenizers.Split(Regex("."), "isolated")
         pipeline.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), alone])
-        pipeline.post_processor = pair_template(BERT, self.specials)
+        pipeline.post_processor = pair_template(BERT, self.ordered_specials)
         pipeline.decoder = decoders.Fuse()
         return pipeline
 
-    def learn(self, texts: Iterable[str], progress: bool) -> dict[str, Any]:
+    def train(self, texts: Iterable[str], progress: bool) -> dict[str, Any]:
         """Count and keep."""
-        pipeline = self.untrained()
+        pipeline = self.untrained_pipeline()
         counts = count_words(texts, pipeline.normalizer.normalize_str)
         frequent = Counter({c: n for c, n in counts.items() if n >= self.min_count and not c.isspace()})
-        entries = [*self.specials, *ranked(frequent)][: self.size - self.sentinels]
+        entries = [*self.ordered_specials, *by_frequency(frequent)][: self.size - self.num_sentinels]
         vocab = {entry: number for number, entry in enumerate(entries)}
         return {"type": "WordLevel", "vocab": vocab, "unk_token": BERT.unk}

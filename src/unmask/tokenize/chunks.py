@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Encoding
 
-from unmask.ragged import ranges
+from unmask.ragged import concat_ranges
 from unmask.records import Ids, Ints
-from unmask.tokenize.cuts import code_points, spaces
+from unmask.tokenize.cuts import code_points, is_whitespace
 
 
-class Tokens(NamedTuple):
+class EncodedText(NamedTuple):
     """Token ids, and the characters that each token covers. A token of whitespace alone covers none."""
 
     ids: Ids
@@ -27,7 +27,7 @@ class Tokens(NamedTuple):
     ends: Ints
 
 
-class Chunks:
+class ChunkCache:
     """Tokens of known chunks. Rows are only ever added at the end, or taken off it again."""
 
     def __init__(self) -> None:
@@ -44,24 +44,24 @@ class Chunks:
         ids = _flat((encoding.ids for encoding in encodings), int(counts.sum()))
         pairs = chain.from_iterable(encoding.offsets for encoding in encodings)
         spans = _flat(pairs, 2 * len(ids)).reshape(-1, 2)
-        starts, ends = _visible(chunks, counts, spans[:, 0], spans[:, 1])
+        starts, ends = _strip_whitespace(chunks, counts, spans[:, 0], spans[:, 1])
         used = int(self._bounds[self._rows])
         self._reserve(self._rows + len(chunks), used + len(ids))
         self._bounds[self._rows + 1 : self._rows + len(chunks) + 1] = used + np.cumsum(counts)
         self._tokens[:, used : used + len(ids)] = ids, starts, ends
         self._rows += len(chunks)
 
-    def keep(self, rows: int) -> None:
+    def truncate(self, rows: int) -> None:
         """Forget all rows but the first ones."""
         self._rows = rows
 
-    def gather(self, rows: Ints, at: Ints) -> Tokens:
+    def gather(self, rows: Ints, starts: Ints) -> EncodedText:
         """The tokens of these rows one after another, each row moved to where its chunk stands in the text."""
         first = self._bounds[rows]
         counts = self._bounds[rows + 1] - first
-        flat = ranges(first, counts)
-        shift = np.repeat(at, counts)
-        return Tokens(self._tokens[0, flat], self._tokens[1, flat] + shift, self._tokens[2, flat] + shift)
+        flat = concat_ranges(first, counts)
+        shift = np.repeat(starts, counts)
+        return EncodedText(self._tokens[0, flat], self._tokens[1, flat] + shift, self._tokens[2, flat] + shift)
 
     def _reserve(self, rows: int, tokens: int) -> None:
         """Make room, doubling so that adding stays cheap."""
@@ -75,12 +75,12 @@ def _flat(lists: Iterable[Iterable[int]], count: int) -> npt.NDArray[np.int64]:
     return np.fromiter(chain.from_iterable(lists), np.int64, count)
 
 
-def _visible(chunks: Sequence[str], counts: Ints, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+def _strip_whitespace(chunks: Sequence[str], counts: Ints, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
     """Take whitespace off both ends of every token; what is nothing else becomes empty where it began."""
     points = code_points("".join(chunks))
     lengths = np.fromiter(map(len, chunks), np.int64, len(chunks))
     base = np.repeat(np.cumsum(lengths) - lengths, counts)
-    shown = ~spaces(points)
+    shown = ~is_whitespace(points)
     where = np.append(np.flatnonzero(shown), 0)
     before = np.concatenate(([0], np.cumsum(shown)))
     low, high = before[starts + base], before[ends + base]

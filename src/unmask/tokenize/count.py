@@ -10,25 +10,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-MOST_WORDS = 1 << 20
+MAX_WORDS = 1 << 20
 
 
-def count_words(texts: Iterable[str], cut: Callable[[str], Iterable[str]], most: int = MOST_WORDS) -> Counter[str]:
+def count_words(
+    texts: Iterable[str], split: Callable[[str], Iterable[str]], max_words: int = MAX_WORDS
+) -> Counter[str]:
     """How often `cut` finds each word in the texts."""
     counts: Counter[str] = Counter()
     for text in texts:
-        counts.update(cut(text))
-        if len(counts) > most:
+        counts.update(split(text))
+        if len(counts) > max_words:
             counts = Counter({word: count for word, count in counts.items() if count > 1})
     return counts
 
 
-def ranked(counts: Counter[str]) -> list[str]:
+def by_frequency(counts: Counter[str]) -> list[str]:
     """The words, most frequent first; ties in the order of their characters, so that no hash order shows."""
     return sorted(counts, key=lambda word: (-counts[word], word))
 
 
-def repeated(counts: Counter[str], block: int = 4096) -> Iterator[str]:
+def as_trainer_text(counts: Counter[str], block: int = 4096) -> Iterator[str]:
     """Each word as often as it was counted, joined by spaces in pieces: how counts are handed to a trainer."""
     for word in sorted(counts):
         full, rest = divmod(counts[word], block)

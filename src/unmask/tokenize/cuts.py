@@ -28,13 +28,13 @@ import numpy.typing as npt
 from tokenizers import Tokenizer as Pipeline
 
 from unmask.records import Bools, Ints
-from unmask.tokenize.roles import parts_of
+from unmask.tokenize.roles import pipeline_steps
 
-Points: TypeAlias = npt.NDArray[np.uint32]
+CodePoints: TypeAlias = npt.NDArray[np.uint32]
 """A text as code points, one number a character."""
 
 
-class Cut(Enum):
+class SafeSplit(Enum):
     """The cuts that are safe for a pipeline."""
 
     AROUND_SEPARATORS = "around separators"
@@ -46,63 +46,63 @@ class Cut(Enum):
 _BY_CHARACTER = {"BertNormalizer", "Lowercase"}
 _COMPOSING = {"NFC", "NFKC", "NFD", "NFKD", "Lowercase"}
 _WHITESPACE = {"type": "WhitespaceSplit"}
-_ALONE = {"type": "Split", "pattern": {"Regex": "."}, "behavior": "Isolated", "invert": False}
+_CHARACTER_SPLIT = {"type": "Split", "pattern": {"Regex": "."}, "behavior": "Isolated", "invert": False}
 _SPACES = np.zeros(0x3001, dtype=np.bool_)
 _SPACES[[point for point in range(0x3001) if chr(point).isspace()]] = True
 
 
-def safe_cut(content: dict[str, Any]) -> Cut:
+def safe_split_for(content: dict[str, Any]) -> SafeSplit:
     """The cut that suits a `tokenizer.json`. Added words are matched before anything else, so they forbid all cuts."""
     if not all(token["special"] for token in content["added_tokens"]):
-        return Cut.NOWHERE
-    normal = {part["type"] for part in parts_of(content["normalizer"], "normalizers")}
-    before = parts_of(content["pre_tokenizer"], "pretokenizers")
+        return SafeSplit.NOWHERE
+    normal = {part["type"] for part in pipeline_steps(content["normalizer"], "normalizers")}
+    before = pipeline_steps(content["pre_tokenizer"], "pretokenizers")
     kinds = [part["type"] for part in before]
-    if kinds in (["BertPreTokenizer"], ["WhitespaceSplit"]) or before == [_WHITESPACE, _ALONE]:
+    if kinds in (["BertPreTokenizer"], ["WhitespaceSplit"]) or before == [_WHITESPACE, _CHARACTER_SPLIT]:
         if normal <= _BY_CHARACTER:
-            return Cut.AROUND_SEPARATORS
-        return Cut.AROUND_DROPPED if normal <= _COMPOSING else Cut.NOWHERE
+            return SafeSplit.AROUND_SEPARATORS
+        return SafeSplit.AROUND_DROPPED if normal <= _COMPOSING else SafeSplit.NOWHERE
     if kinds == ["WhitespaceSplit", "Metaspace"] and before[1]["prepend_scheme"] == "always" and before[1]["split"]:
-        return Cut.AROUND_DROPPED if normal <= _COMPOSING else Cut.NOWHERE
+        return SafeSplit.AROUND_DROPPED if normal <= _COMPOSING else SafeSplit.NOWHERE
     if kinds in (["ByteLevel"], ["Metaspace"]) and before[0].get("use_regex", before[0].get("split")):
-        return Cut.BEFORE_SPACES if normal <= _COMPOSING else Cut.NOWHERE
-    return Cut.NOWHERE
+        return SafeSplit.BEFORE_SPACES if normal <= _COMPOSING else SafeSplit.NOWHERE
+    return SafeSplit.NOWHERE
 
 
-def separates(pipeline: Pipeline, character: str, cut: Cut) -> bool:
+def isolates_char(pipeline: Pipeline, character: str, split: SafeSplit) -> bool:
     """Whether the pipeline itself keeps a character apart from letters on both sides."""
     if any(unicodedata.combining(part) for part in unicodedata.normalize("NFKD", character)):
         return False
-    if _normal(pipeline, f"a{character}a") == _normal(pipeline, "aa"):
+    if _normalize(pipeline, f"a{character}a") == _normalize(pipeline, "aa"):
         return False  # it is removed before anything is cut, so it holds nothing apart
-    letter, around = _words(pipeline, "a"), _words(pipeline, f"a{character}a")
-    if cut is Cut.AROUND_DROPPED:
-        return around == letter * 2 and not _words(pipeline, character)
+    letter, around = _pretokenize(pipeline, "a"), _pretokenize(pipeline, f"a{character}a")
+    if split is SafeSplit.AROUND_DROPPED:
+        return around == letter * 2 and not _pretokenize(pipeline, character)
     return len(around) > 1 and around[:1] == letter and around[-1:] == letter
 
 
-def code_points(text: str) -> Points:
+def code_points(text: str) -> CodePoints:
     """The characters of a text as numbers. Half a surrogate pair is no character and raises UnicodeEncodeError."""
     return np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
 
 
-def before_spaces(points: Points) -> Ints:
+def splits_before_spaces(points: CodePoints) -> Ints:
     """Where a text begins, and every single plain space between two visible characters."""
     if not len(points):
         return np.zeros(0, dtype=np.int64)
-    visible = ~spaces(points)
+    visible = ~is_whitespace(points)
     inner = (points[1:-1] == 0x20) & visible[:-2] & visible[2:]
     return np.concatenate(([0], np.flatnonzero(inner) + 1))
 
 
-def spaces(points: Points) -> Bools:
+def is_whitespace(points: CodePoints) -> Bools:
     """Which code points are whitespace."""
     return _SPACES[np.minimum(points, 0x3000)] & (points <= 0x3000)
 
 
-def _normal(pipeline: Pipeline, text: str) -> str:
+def _normalize(pipeline: Pipeline, text: str) -> str:
     return text if pipeline.normalizer is None else pipeline.normalizer.normalize_str(text)
 
 
-def _words(pipeline: Pipeline, text: str) -> list[str]:
-    return [word for word, _ in pipeline.pre_tokenizer.pre_tokenize_str(_normal(pipeline, text))]
+def _pretokenize(pipeline: Pipeline, text: str) -> list[str]:
+    return [word for word, _ in pipeline.pre_tokenizer.pre_tokenize_str(_normalize(pipeline, text))]

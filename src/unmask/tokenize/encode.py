@@ -21,13 +21,13 @@ from tokenizers import Tokenizer as Pipeline
 
 from unmask.errors import InputError
 from unmask.records import Document, Ids, Ints, TokenDoc
-from unmask.tokenize.chunks import Chunks, Tokens
-from unmask.tokenize.cuts import Cut, Points, before_spaces, code_points, safe_cut, separates
-from unmask.tokenize.project import project
+from unmask.tokenize.chunks import ChunkCache, EncodedText
+from unmask.tokenize.cuts import CodePoints, SafeSplit, code_points, isolates_char, safe_split_for, splits_before_spaces
+from unmask.tokenize.project import align_units
 from unmask.tokenize.tokenizer import Tokenizer
 
-_UNMET, _JOINS = -2, -1
-_LONG = 64
+_UNSEEN, _JOINS = -2, -1
+_MAX_CACHED_CHARS = 64
 _BATCH = 4096
 
 
@@ -36,47 +36,51 @@ class Encoder:
 
     def __init__(self, tokenizer: Tokenizer, capacity: int = 1 << 18) -> None:
         content = tokenizer.content()
-        self._cut = safe_cut(content)
+        self._safe_split = safe_split_for(content)
         self._pipeline = _without_specials(content)
         self._capacity = capacity
-        self._forget()
+        self._clear_cache()
 
     def __call__(self, document: Document) -> TokenDoc:
         """Tokens and units of a document."""
         try:
-            tokens = self.tokens(document.text)
+            tokens = self.encode_text(document.text)
         except UnicodeEncodeError as error:
             raise InputError(
                 f"document {document.id}: character {error.start} is half of a surrogate pair, which is no text; "
                 "clean the text before it is tokenised"
             ) from error
-        units, labels = project(tokens.starts, tokens.ends, document.marks)
+        units, labels = align_units(tokens.starts, tokens.ends, document.char_spans)
         return TokenDoc(tokens.ids, units, labels)
 
-    def tokens(self, text: str) -> Tokens:
+    def encode_text(self, text: str) -> EncodedText:
         """The ids of a text, and the characters that each token covers."""
         if len(self._chunks) > self._capacity:
-            self._forget()
+            self._clear_cache()
         points = code_points(text)
-        if self._cut in (Cut.AROUND_SEPARATORS, Cut.AROUND_DROPPED):
+        if self._safe_split in (SafeSplit.AROUND_SEPARATORS, SafeSplit.AROUND_DROPPED):
             at, rows = self._around_separators(text, points)
         else:
-            at = before_spaces(points) if self._cut is Cut.BEFORE_SPACES else np.arange(min(len(points), 1))
+            at = (
+                splits_before_spaces(points)
+                if self._safe_split is SafeSplit.BEFORE_SPACES
+                else np.arange(min(len(points), 1))
+            )
             rows = self._look_up(_slices(text, at, np.append(at, len(points))[1:]))
         tokens = self._chunks.gather(rows, at)
-        self._chunks.keep(self._kept)
+        self._chunks.truncate(self._num_cached)
         return tokens
 
-    def ids(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many short texts at once, for those who need no more than ids."""
         return [encoding.ids for encoding in self._pipeline.encode_batch_fast(texts, add_special_tokens=False)]
 
-    def _around_separators(self, text: str, points: Points) -> tuple[Ints, Ints]:
+    def _around_separators(self, text: str, points: CodePoints) -> tuple[Ints, Ints]:
         """A separator is a chunk, found by its code point; what lies between two of them is one, found as a string."""
-        known = self._alone[points]
-        if (known == _UNMET).any():
-            self._meet(np.unique(points[known == _UNMET]))
-            known = self._alone[points]
+        known = self._row_of_point[points]
+        if (known == _UNSEEN).any():
+            self._classify_points(np.unique(points[known == _UNSEEN]))
+            known = self._row_of_point[points]
         joins = known == _JOINS
         begins = ~joins
         begins[1:] |= ~joins[:-1]
@@ -87,27 +91,29 @@ class Encoder:
         rows[words] = self._look_up(_slices(text, at[words], np.append(at, len(points))[words + 1]))
         return at, rows
 
-    def _meet(self, points: Points) -> None:
+    def _classify_points(self, points: CodePoints) -> None:
         """Ask the pipeline about characters that were never seen before."""
-        alone = [point for point in points.tolist() if separates(self._pipeline, chr(point), self._cut)]
-        self._alone[points] = _JOINS
-        self._alone[alone] = len(self._chunks) + np.arange(len(alone))
+        alone = [point for point in points.tolist() if isolates_char(self._pipeline, chr(point), self._safe_split)]
+        self._row_of_point[points] = _JOINS
+        self._row_of_point[alone] = len(self._chunks) + np.arange(len(alone))
         self._add([chr(point) for point in alone])
-        self._kept = len(self._chunks)
+        self._num_cached = len(self._chunks)
 
     def _look_up(self, chunks: Sequence[str]) -> Ints:
         """The row of each chunk. Unknown ones are encoded now; long ones are forgotten after this text."""
-        known = self._row
-        rows = np.fromiter(map(known.get, chunks, repeat(_UNMET)), np.int64, len(chunks))
-        unknown = np.flatnonzero(rows == _UNMET).tolist()
+        known = self._row_of_chunk
+        rows = np.fromiter(map(known.get, chunks, repeat(_UNSEEN)), np.int64, len(chunks))
+        unknown = np.flatnonzero(rows == _UNSEEN).tolist()
         if not unknown:
             return rows
         # Long chunks last, so that they can be taken off the end of the table again.
-        new = sorted(dict.fromkeys(chunks[place] for place in unknown), key=lambda chunk: len(chunk) > _LONG)
+        new = sorted(
+            dict.fromkeys(chunks[place] for place in unknown), key=lambda chunk: len(chunk) > _MAX_CACHED_CHARS
+        )
         fresh = {chunk: row for row, chunk in enumerate(new, start=len(self._chunks))}
         self._add(new)
-        known.update((chunk, row) for chunk, row in fresh.items() if len(chunk) <= _LONG)
-        self._kept = len(self._chunks) - sum(len(chunk) > _LONG for chunk in new)
+        known.update((chunk, row) for chunk, row in fresh.items() if len(chunk) <= _MAX_CACHED_CHARS)
+        self._num_cached = len(self._chunks) - sum(len(chunk) > _MAX_CACHED_CHARS for chunk in new)
         rows[unknown] = [fresh[chunks[place]] for place in unknown]
         return rows
 
@@ -116,11 +122,11 @@ class Encoder:
             some = chunks[first : first + _BATCH]
             self._chunks.add(some, self._pipeline.encode_batch(some, add_special_tokens=False))
 
-    def _forget(self) -> None:
-        self._chunks = Chunks()
-        self._kept = 0
-        self._row: dict[str, int] = {}
-        self._alone: Ids = np.full(0x110000, _UNMET, dtype=np.int32)
+    def _clear_cache(self) -> None:
+        self._chunks = ChunkCache()
+        self._num_cached = 0
+        self._row_of_chunk: dict[str, int] = {}
+        self._row_of_point: Ids = np.full(0x110000, _UNSEEN, dtype=np.int32)
 
 
 def _slices(text: str, starts: Ints, ends: Ints) -> list[str]:

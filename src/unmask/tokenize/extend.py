@@ -24,8 +24,8 @@ from typing import Any
 from tokenizers import Tokenizer as Pipeline
 
 from unmask.errors import InputError
-from unmask.tokenize.roles import parts_of
-from unmask.tokenize.spec import Model, append_entries
+from unmask.tokenize.roles import pipeline_steps
+from unmask.tokenize.spec import ModelJson, add_entries
 from unmask.tokenize.tokenizer import Tokenizer
 
 _MARGIN = 0.01
@@ -34,32 +34,32 @@ _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U00
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Extended:
+class ExtendedTokenizer:
     """A longer vocabulary, and what each new id was written with before."""
 
     tokenizer: Tokenizer
-    pieces: Mapping[int, tuple[int, ...]]
+    old_pieces: Mapping[int, tuple[int, ...]]
 
 
-def extend(tokenizer: Tokenizer, words: Sequence[str]) -> Extended:
+def extend_tokenizer(tokenizer: Tokenizer, words: Sequence[str]) -> ExtendedTokenizer:
     """Add words. One that is a single token already is left alone."""
     if not all(word.strip() for word in words):
         raise InputError("extending a vocabulary needs words, but one of them is empty; remove it from the list")
     content, old = tokenizer.content(), tokenizer.pipeline
-    first = _absorb(content)
-    forms = {word: _form(content, old, word) for word in dict.fromkeys(words)}
+    first = _move_added_tokens_into_model(content)
+    forms = {word: _pretokenized_parts(content, old, word) for word in dict.fromkeys(words)}
     whole = [parts[0] for parts in forms.values() if len(parts) == 1]
     split = [word for word, parts in forms.items() if len(parts) != 1 and old.token_to_id(word) is None]
-    _grow(content["model"], whole, old)
-    start = append_entries(content["model"], split)
-    content["added_tokens"] += [_added(number, word) for number, word in enumerate(split, start)]
+    _add_to_model(content["model"], whole, old)
+    start = add_entries(content["model"], split)
+    content["added_tokens"] += [_added_word_entry(number, word) for number, word in enumerate(split, start)]
     longer = Tokenizer.parse(json.dumps(content, ensure_ascii=False), "the extended tokenizer")
-    new = _names(content["model"])[first:]
+    new = _vocab_entries(content["model"])[first:]
     pieces = {number: _pieces(old, name, number >= start) for number, name in enumerate(new, first)}
-    return Extended(longer, MappingProxyType(pieces))
+    return ExtendedTokenizer(longer, MappingProxyType(pieces))
 
 
-def pieces_between(old: Tokenizer, new: Tokenizer) -> Mapping[int, tuple[int, ...]]:
+def old_pieces_of_new_ids(old: Tokenizer, new: Tokenizer) -> Mapping[int, tuple[int, ...]]:
     """What each id that `new` has beyond `old` was written with in `old`: what `extend` knew when it made `new`.
 
     Empty for equal tokenizers. A tokenizer that is no extension of the old one is refused.
@@ -86,7 +86,7 @@ def _check_extension(old: Tokenizer, new: Tokenizer) -> None:
             raise InputError(
                 f"The new tokenizer does not extend the old one: id {number} was {meant!r} and {other} now."
             )
-    before, after = _rules(old.content()), _rules(new.content())
+    before, after = _split_rules(old.content()), _split_rules(new.content())
     changed = [name for name, rule in before.items() if after[name] != rule]
     if changed:
         raise InputError(
@@ -95,41 +95,41 @@ def _check_extension(old: Tokenizer, new: Tokenizer) -> None:
         )
 
 
-def _rules(content: dict[str, Any]) -> dict[str, Any]:
+def _split_rules(content: dict[str, Any]) -> dict[str, Any]:
     """What decides how text is cut, apart from the entries of the vocabulary."""
     model = {name: value for name, value in content["model"].items() if name not in ("vocab", "ignore_merges")}
     return {"normalizer": content["normalizer"], "pre_tokenizer": content["pre_tokenizer"], "model": model}
 
 
-def _absorb(content: dict[str, Any]) -> int:
+def _move_added_tokens_into_model(content: dict[str, Any]) -> int:
     """Give added tokens a place in the model's own vocabulary, so that new entries follow them. The next free id."""
     model = content["model"]
-    known = set(_names(model))
+    known = set(_vocab_entries(model))
     outside = [token for token in content["added_tokens"] if token["content"] not in known]
     gaps = isinstance(model["vocab"], dict) and set(model["vocab"].values()) != set(range(len(known)))
     for token in sorted(outside, key=lambda token: int(token["id"])):
-        gaps |= append_entries(model, [token["content"]]) != token["id"]
+        gaps |= add_entries(model, [token["content"]]) != token["id"]
     if gaps:
         raise InputError("the ids of this vocabulary have gaps, so nothing can be added after them; renumber it first")
     return len(model["vocab"])
 
 
-def _names(model: Model) -> list[str]:
+def _vocab_entries(model: ModelJson) -> list[str]:
     """The entries of a model's vocabulary in the order of their ids."""
     vocab = model["vocab"]
     return sorted(vocab, key=vocab.__getitem__) if isinstance(vocab, dict) else [entry for entry, _ in vocab]
 
 
-def _added(number: int, word: str) -> dict[str, Any]:
+def _added_word_entry(number: int, word: str) -> dict[str, Any]:
     """The line of `added_tokens` for a word. Latin words are found in any case that the normaliser folds."""
     folded = _UNSPACED.search(word) is None
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": folded, "special": False}
     return {"id": number, "content": word, **flags}
 
 
-def _form(content: dict[str, Any], old: Pipeline, word: str) -> list[str]:
+def _pretokenized_parts(content: dict[str, Any], old: Pipeline, word: str) -> list[str]:
     """What the model is asked for when the word stands inside a text; not exactly one part if no entry can serve."""
-    kinds = {part["type"]: part for part in parts_of(content["pre_tokenizer"], "pretokenizers")}
+    kinds = {part["type"]: part for part in pipeline_steps(content["pre_tokenizer"], "pretokenizers")}
     unspaced = _UNSPACED.search(word) is not None
     if unspaced and content["model"]["type"] == "BPE":
         return []
@@ -142,21 +142,21 @@ def _form(content: dict[str, Any], old: Pipeline, word: str) -> list[str]:
     return parts
 
 
-def _grow(model: Model, forms: Sequence[str], old: Pipeline) -> None:
+def _add_to_model(model: ModelJson, forms: Sequence[str], old: Pipeline) -> None:
     """Put the forms into a model's vocabulary in the way that its algorithm can find them."""
-    known = set(_names(model))
+    known = set(_vocab_entries(model))
     new = [form for form in dict.fromkeys(forms) if form not in known]
     if model["type"] == "Unigram":
-        _grow_pieces(model, new, old)
+        _add_unigram_pieces(model, new, old)
         return
     if model["type"] == "BPE" and new:
         model["ignore_merges"] = True
-    append_entries(model, new)
+    add_entries(model, new)
 
 
-def _grow_pieces(model: Model, forms: Sequence[str], old: Pipeline) -> None:
+def _add_unigram_pieces(model: ModelJson, forms: Sequence[str], old: Pipeline) -> None:
     scores = [score for _, score in model["vocab"]]
     scores[model["unk_id"]] = min(scores) - 10.0  # what the library charges for an unknown character
     for form in forms:
         best = sum(scores[token.id] for token in old.model.tokenize(form))
-        append_entries(model, [form], best + _MARGIN * len(form))
+        add_entries(model, [form], best + _MARGIN * len(form))

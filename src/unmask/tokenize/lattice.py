@@ -52,7 +52,7 @@ class Lattice:
         begin = first[word] + depth
         return Lattice(first, last, word, begin, begin + length, piece, _groups(key[order]))
 
-    def only(self, kept: Bools, renumber: Ids) -> Lattice:
+    def select_pieces(self, kept: Bools, renumber: Ids) -> Lattice:
         """The lattice without the edges of pieces that are not kept; the others get new numbers."""
         stays = kept[self.piece]
         place = np.concatenate(([0], np.cumsum(stays)))
@@ -60,11 +60,11 @@ class Lattice:
         ends = (self.word[stays], self.begin[stays], self.end[stays], renumber[self.piece[stays]])
         return Lattice(self.first, self.last, *ends, groups)
 
-    def best(self, logp: Scores) -> Scores:
+    def best_scores(self, logp: Scores) -> Scores:
         """The score of the best cut of each word."""
         return self._forward(logp, np.maximum)[self.last]
 
-    def expected(self, logp: Scores, counts: Scores) -> Scores:
+    def expected_counts(self, logp: Scores, counts: Scores) -> Scores:
         """How often each piece is used, averaged over all cuts of all words (forward and backward)."""
         before, after = self._forward(logp, np.logaddexp), self._backward(logp)
         total = before[self.last]
@@ -73,7 +73,7 @@ class Lattice:
             block = slice(start, start + _BLOCK)
             word, piece = self.word[block], self.piece[block]
             share = before[self.begin[block]] + logp[piece] + after[self.end[block]] - total[word]
-            used += weighted_count(piece, np.exp(share) * counts[word], len(logp))
+            used += weighted_bincount(piece, np.exp(share) * counts[word], len(logp))
         return used
 
     def _forward(self, logp: Scores, join: np.ufunc) -> Scores:
@@ -99,7 +99,7 @@ class Lattice:
         return (slice(a, b) for a, b in zip(self.groups[:-1].tolist(), self.groups[1:].tolist(), strict=True))
 
 
-def weighted_count(numbers: Ids | Ints, weights: Scores, size: int) -> Scores:
+def weighted_bincount(numbers: Ids | Ints, weights: Scores, size: int) -> Scores:
     """The sum of the weights of each number from 0 to `size` - 1, always added up in the same order."""
     return np.bincount(numbers, weights=weights, minlength=size).astype(np.float64, copy=False)
 

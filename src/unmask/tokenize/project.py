@@ -21,9 +21,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from unmask.records import Ints, Layer, Marks, Role, Spans, UnitMap
+from unmask.records import CharSpans, Ints, Spans, Speaker, TokenUnits, UnitKind
 
-Labels: TypeAlias = Mapping[Layer, tuple[str, ...]]
+UnitLabels: TypeAlias = Mapping[UnitKind, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class _Units:
     end: Ints
     mark: Ints
 
-    def merged(self) -> _Units:
+    def merge_overlaps(self) -> _Units:
         """Spans that share a token become one. Starts and ends must not decrease."""
         real = self.end > self.start
         start, end, mark = self.start[real], self.end[real], self.mark[real]
@@ -44,49 +44,53 @@ class _Units:
         return _Units(start[opens], end[last], mark[opens])
 
 
-def project(starts: Ints, ends: Ints, marks: Mapping[Layer, Marks]) -> tuple[UnitMap, Labels]:
+def align_units(starts: Ints, ends: Ints, char_spans: Mapping[UnitKind, CharSpans]) -> tuple[TokenUnits, UnitLabels]:
     """Units of tokens from marks on characters. `starts` and `ends` never decrease; a token may cover nothing."""
     shown = np.flatnonzero(ends > starts)
     # Work on visible tokens alone; `edge` then gives each the invisible ones before it, and the last also those after.
     edge = np.append(0, shown + 1)
     edge[-1] = len(starts)
     starts, ends = starts[shown], ends[shown]
-    found = {layer: _overlapping(starts, ends, marks[layer]) for layer in _BY_OVERLAP if layer in marks}
-    found |= {layer: _sentences(starts, marks[layer]) for layer in _BY_START if layer in marks}
+    found = {layer: _overlapping(starts, ends, char_spans[layer]) for layer in _BY_OVERLAP if layer in char_spans}
+    found |= {layer: _sentences(starts, char_spans[layer]) for layer in _BY_START if layer in char_spans}
     words = _words(len(starts), found)
-    for layer in (Layer.PHRASE, Layer.ENTITY):
+    for layer in (UnitKind.PHRASE, UnitKind.ENTITY):
         if layer in found:
-            found[layer] = _widened(found[layer], words)
-    labels = {layer: _labels(layer, unit, marks[layer], words) for layer, unit in found.items() if marks[layer].labels}
-    spans = {layer: Spans(edge[unit.start], edge[unit.end]) for layer, unit in {**found, Layer.WORD: words}.items()}
-    spoken = [role == Role.REPLY for role in labels.get(Layer.TURN, ())]
-    replies = spans[Layer.TURN].start[spoken] if spoken else np.zeros(0, dtype=np.int64)
-    return UnitMap.of(int(edge[-1]), spans).replies(replies), MappingProxyType(labels)
+            found[layer] = _widen_to_words(found[layer], words)
+    labels = {
+        layer: _labels(layer, unit, char_spans[layer], words)
+        for layer, unit in found.items()
+        if char_spans[layer].labels
+    }
+    spans = {layer: Spans(edge[unit.start], edge[unit.end]) for layer, unit in {**found, UnitKind.WORD: words}.items()}
+    spoken = [role == Speaker.REPLY for role in labels.get(UnitKind.TURN, ())]
+    replies = spans[UnitKind.TURN].start[spoken] if spoken else np.zeros(0, dtype=np.int64)
+    return TokenUnits.of(int(edge[-1]), spans).with_replies(replies), MappingProxyType(labels)
 
 
-_BY_OVERLAP = (Layer.WORD, Layer.PHRASE, Layer.ENTITY)
-_BY_START = (Layer.SENTENCE, Layer.TURN)
+_BY_OVERLAP = (UnitKind.WORD, UnitKind.PHRASE, UnitKind.ENTITY)
+_BY_START = (UnitKind.SENTENCE, UnitKind.TURN)
 
 
-def _overlapping(starts: Ints, ends: Ints, marks: Marks) -> _Units:
+def _overlapping(starts: Ints, ends: Ints, marks: CharSpans) -> _Units:
     """The tokens that overlap each mark."""
     first = np.searchsorted(ends, marks.spans.start, side="right")
     last = np.searchsorted(starts, marks.spans.end, side="left")
-    return _Units(first, last, np.arange(len(first))).merged()
+    return _Units(first, last, np.arange(len(first))).merge_overlaps()
 
 
-def _sentences(starts: Ints, marks: Marks) -> _Units:
+def _sentences(starts: Ints, marks: CharSpans) -> _Units:
     """Each sentence from the first token that begins in it or after it up to the next sentence."""
     first = np.searchsorted(starts, marks.spans.start, side="left")
-    return _Units(first, np.append(first[1:], len(starts))[: len(first)], np.arange(len(first))).merged()
+    return _Units(first, np.append(first[1:], len(starts))[: len(first)], np.arange(len(first))).merge_overlaps()
 
 
-def _words(count: int, found: Mapping[Layer, _Units]) -> _Units:
+def _words(count: int, found: Mapping[UnitKind, _Units]) -> _Units:
     """Words that cover every token: the marked ones, cut where a sentence begins, and single tokens in between."""
     opens = np.ones(count, dtype=np.bool_)
     mark = np.full(count, _UNMARKED)
-    if Layer.WORD in found:
-        marked = found[Layer.WORD]
+    if UnitKind.WORD in found:
+        marked = found[UnitKind.WORD]
         step = np.zeros(count + 1, dtype=np.int64)
         step[marked.start] += 1
         step[marked.end] -= 1
@@ -101,17 +105,17 @@ def _words(count: int, found: Mapping[Layer, _Units]) -> _Units:
     return _Units(start, np.append(start[1:], count)[: len(start)], mark[start])
 
 
-def _widened(units: _Units, words: _Units) -> _Units:
+def _widen_to_words(units: _Units, words: _Units) -> _Units:
     """Move the ends of each span outward to the borders of the words that they stand in."""
     first = np.searchsorted(words.start, units.start, side="right") - 1
     last = np.searchsorted(words.end, units.end, side="left")
-    return _Units(words.start[first], words.end[last], units.mark).merged()
+    return _Units(words.start[first], words.end[last], units.mark).merge_overlaps()
 
 
-def _labels(layer: Layer, units: _Units, marks: Marks, words: _Units) -> tuple[str, ...]:
+def _labels(layer: UnitKind, units: _Units, marks: CharSpans, words: _Units) -> tuple[str, ...]:
     """One label for each unit of the layer; words and sentences that no mark made have an empty one."""
-    kept = words.mark if layer is Layer.WORD else units.mark
-    if layer is Layer.SENTENCE and (not len(units.start) or units.start[0] > 0) and len(words.start):
+    kept = words.mark if layer is UnitKind.WORD else units.mark
+    if layer is UnitKind.SENTENCE and (not len(units.start) or units.start[0] > 0) and len(words.start):
         kept = np.append(_UNMARKED, kept)
     return tuple(marks.labels[mark] if mark != _UNMARKED else "" for mark in kept.tolist())
 

@@ -21,7 +21,7 @@ UNUSED = re.compile(r"\[unused\d+\]|<unused\d+>")
 
 
 @dataclass(frozen=True, slots=True)
-class Roles:
+class SpecialTokens:
     """How each special token is written."""
 
     cls: str
@@ -34,13 +34,13 @@ class Roles:
         return (getattr(self, field.name) for field in fields(self))
 
 
-BERT = Roles("[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]")
+BERT = SpecialTokens("[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]")
 BERT_SPECIALS = (BERT.pad, BERT.unk, BERT.cls, BERT.sep, BERT.mask)
 """In the order of BERT's own vocabularies: padding is 0."""
-ROBERTA = Roles("<s>", "</s>", "<mask>", "<pad>", "<unk>")
-ALBERT = Roles("[CLS]", "[SEP]", "[MASK]", "<pad>", "<unk>")
+ROBERTA = SpecialTokens("<s>", "</s>", "<mask>", "<pad>", "<unk>")
+ALBERT = SpecialTokens("[CLS]", "[SEP]", "[MASK]", "<pad>", "<unk>")
 
-_USUAL = Roles("[CLS] <s> <cls>", "[SEP] </s> <sep>", "[MASK] <mask>", "[PAD] <pad>", "[UNK] <unk>")
+_USUAL_NAMES = SpecialTokens("[CLS] <s> <cls>", "[SEP] </s> <sep>", "[MASK] <mask>", "[PAD] <pad>", "[UNK] <unk>")
 
 
 def sentinel_names(count: int) -> tuple[str, ...]:
@@ -48,21 +48,21 @@ def sentinel_names(count: int) -> tuple[str, ...]:
     return tuple(f"<extra_id_{number}>" for number in reversed(range(count)))
 
 
-def special_entry(number: int, name: str, roles: Roles) -> dict[str, Any]:
+def added_token_entry(number: int, name: str, special_tokens: SpecialTokens) -> dict[str, Any]:
     """The line of `added_tokens` that makes an id special. A mask in spaced text takes the space before it along."""
-    takes_space = name == roles.mask and roles is not BERT
+    takes_space = name == special_tokens.mask and special_tokens is not BERT
     flags = {"single_word": False, "lstrip": takes_space, "rstrip": False, "normalized": False, "special": True}
     return {"id": number, "content": name, **flags}
 
 
-def find_roles(content: dict[str, Any], names: Container[str]) -> Roles:
+def find_special_tokens(content: dict[str, Any], names: Container[str]) -> SpecialTokens:
     """The roles of a loaded tokenizer: what its own settings say first, then the usual names."""
-    known = _stated(content)
-    return Roles(*(_one(field.name, known.get(field.name, ()), names) for field in fields(Roles)))
+    known = _configured_names(content)
+    return SpecialTokens(*(_find_one(field.name, known.get(field.name, ()), names) for field in fields(SpecialTokens)))
 
 
-def _one(role: str, stated: Sequence[str], names: Container[str]) -> str:
-    usual: list[str] = getattr(_USUAL, role).split()
+def _find_one(role: str, stated: Sequence[str], names: Container[str]) -> str:
+    usual: list[str] = getattr(_USUAL_NAMES, role).split()
     for name in (*stated, *usual):
         if name in names:
             return name
@@ -72,10 +72,10 @@ def _one(role: str, stated: Sequence[str], names: Container[str]) -> str:
     )
 
 
-def _stated(content: dict[str, Any]) -> dict[str, list[str]]:
+def _configured_names(content: dict[str, Any]) -> dict[str, list[str]]:
     """What post-processor, padding and model say about roles."""
     found: dict[str, list[str]] = {"cls": [], "sep": [], "pad": [], "unk": []}
-    for part in parts_of(content.get("post_processor"), "processors"):
+    for part in pipeline_steps(content.get("post_processor"), "processors"):
         if part["type"] in ("BertProcessing", "RobertaProcessing"):
             found["cls"].append(part["cls"][0])
             found["sep"].append(part["sep"][0])
@@ -101,10 +101,10 @@ def _read_template(single: list[dict[str, Any]], found: dict[str, list[str]]) ->
             role = "sep"
 
 
-def parts_of(part: dict[str, Any] | None, inner: str) -> list[dict[str, Any]]:
+def pipeline_steps(part: dict[str, Any] | None, inner: str) -> list[dict[str, Any]]:
     """A pipeline part as a flat list: nothing, one part, or the members of a sequence."""
     if part is None:
         return []
     if part["type"] != "Sequence":
         return [part]
-    return [leaf for member in part[inner] for leaf in parts_of(member, inner)]
+    return [leaf for member in part[inner] for leaf in pipeline_steps(member, inner)]

@@ -13,13 +13,13 @@ from tokenizers import Tokenizer as Pipeline
 from tokenizers import processors
 
 from unmask.errors import RecipeError
-from unmask.tokenize.roles import Roles
+from unmask.tokenize.roles import SpecialTokens
 
-Model = dict[str, Any]
+ModelJson = dict[str, Any]
 """The `model` part of a `tokenizer.json`."""
 
 
-class Spec(Protocol):
+class TokenizerTrainer(Protocol):
     """A vocabulary to be trained: a frozen dataclass that is its own configuration."""
 
     @property
@@ -27,45 +27,45 @@ class Spec(Protocol):
         """The number of entries when training is done, special tokens and sentinels counted."""
 
     @property
-    def sentinels(self) -> int:
+    def num_sentinels(self) -> int:
         """How many markers for removed spans (T5) stand at the top of the vocabulary."""
 
     @property
-    def roles(self) -> Roles:
+    def special_tokens(self) -> SpecialTokens:
         """How the special tokens are written."""
 
     @property
-    def specials(self) -> tuple[str, ...]:
+    def ordered_specials(self) -> tuple[str, ...]:
         """The special tokens in the order of their ids, from 0."""
 
-    def untrained(self) -> Pipeline:
+    def untrained_pipeline(self) -> Pipeline:
         """Normaliser, pre-tokeniser, template and decoder around an empty model."""
 
-    def learn(self, texts: Iterable[str], progress: bool) -> Model:
+    def train(self, texts: Iterable[str], progress: bool) -> ModelJson:
         """The model of a trained vocabulary: `specials` first, at most `size - sentinels` entries."""
 
 
-def pair_template(roles: Roles, specials: tuple[str, ...]) -> processors.TemplateProcessing:
+def pair_template(special_tokens: SpecialTokens, specials: tuple[str, ...]) -> processors.TemplateProcessing:
     """`[CLS] A [SEP] B [SEP]`, with B in the second segment."""
-    ends = [(name, specials.index(name)) for name in (roles.cls, roles.sep)]
+    ends = [(name, specials.index(name)) for name in (special_tokens.cls, special_tokens.sep)]
     return processors.TemplateProcessing(
-        single=f"{roles.cls} $A {roles.sep}",
-        pair=f"{roles.cls} $A {roles.sep} $B:1 {roles.sep}:1",
+        single=f"{special_tokens.cls} $A {special_tokens.sep}",
+        pair=f"{special_tokens.cls} $A {special_tokens.sep} $B:1 {special_tokens.sep}:1",
         special_tokens=ends,
     )
 
 
-def check_size(spec: Spec, least: int) -> None:
+def check_vocab_size(trainer: TokenizerTrainer, min_size: int) -> None:
     """Refuse a vocabulary that cannot hold what it must."""
-    needed = least + spec.sentinels
-    if spec.sentinels < 0 or spec.size < needed:
+    needed = min_size + trainer.num_sentinels
+    if trainer.num_sentinels < 0 or trainer.size < needed:
         raise RecipeError(
-            f"{type(spec).__name__} needs room for at least {needed} entries ({least} fixed ones and {spec.sentinels} "
-            f"sentinels), but size is {spec.size}; choose a larger size"
+            f"{type(trainer).__name__} needs room for at least {needed} entries ({min_size} fixed ones and {trainer.num_sentinels} "
+            f"sentinels), but size is {trainer.size}; choose a larger size"
         )
 
 
-def append_entries(model: Model, entries: Iterable[str], score: float = 0.0) -> int:
+def add_entries(model: ModelJson, entries: Iterable[str], score: float = 0.0) -> int:
     """Put entries at the end of a model's vocabulary; the id of the first of them comes back."""
     vocab = model["vocab"]
     first = len(vocab)

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unmask.errors import CorpusError
-from unmask.keys import Words, below
+from unmask.keys import UInts, randint
 from unmask.ragged import offsets as offsets_of
 from unmask.records import Bools, Ids, Ints
-from unmask.tokenize.lexicon import UNKNOWN, Lexicon, word_lengths
+from unmask.tokenize.lexicon import UNKNOWN, WordTable, word_lengths
 
 FORMAT = 1
 ARRAYS = ("tokens", "offsets", "neighbours", "rows")
@@ -28,15 +28,15 @@ _REMEDY = "Remove that folder; unmask vectors makes it anew."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StandIns:
+class SimilarWords:
     """Words and their neighbours: those of word i are `neighbours[rows[i]:rows[i + 1]]`, best first."""
 
-    words: Lexicon
+    words: WordTable
     neighbours: npt.NDArray[np.int32]
     rows: Ints
 
     @staticmethod
-    def linked(words: Lexicon, word: Ints, other: Ints) -> StandIns:
+    def from_pairs(words: WordTable, word: Ints, other: Ints) -> SimilarWords:
         """A table from pairs of word numbers, the best neighbour of each word first.
 
         A pair of different lengths, or of a word with itself, is left out: it cannot stand in.
@@ -45,27 +45,27 @@ class StandIns:
         fits = np.flatnonzero((lengths[word] == lengths[other]) & (word != other))
         order = fits[np.argsort(word[fits], kind="stable")]
         rows = offsets_of(np.bincount(word[order], minlength=len(words)))
-        return StandIns(words, other[order].astype(np.int32), rows)
+        return SimilarWords(words, other[order].astype(np.int32), rows)
 
     @staticmethod
-    def of(words: Sequence[tuple[int, ...]], neighbours: Sequence[Sequence[int]]) -> StandIns:
+    def of(words: Sequence[tuple[int, ...]], neighbours: Sequence[Sequence[int]]) -> SimilarWords:
         """A table from written-out words and, for each, the list numbers of its neighbours; for small tables."""
         tokens = np.array([token for word in words for token in word], dtype=np.int32)
         offsets = offsets_of(np.array([len(word) for word in words], dtype=np.int64))
-        lexicon = Lexicon.of(tokens, offsets)
+        lexicon = WordTable.of(tokens, offsets)
         number = lexicon.find(tokens, offsets[:-1])
         links = [(here, other) for here, row in enumerate(neighbours) for other in row]
         pairs = number[np.array(links, dtype=np.int64).reshape(-1, 2)]
-        return StandIns.linked(lexicon, pairs[:, 0], pairs[:, 1])
+        return SimilarWords.from_pairs(lexicon, pairs[:, 0], pairs[:, 1])
 
     @staticmethod
-    def load(folder: Path, tokenizer: str) -> StandIns:
+    def load(folder: Path, tokenizer: str) -> SimilarWords:
         """Read the table in a folder; `tokenizer` is the digest of the tokenizer that it must have been made for."""
         try:
             about = json.loads((folder / "table.json").read_text(encoding="utf-8"))
             made_for, version = str(about["tokenizer"]), about["format"]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise _damaged(folder, error) from error
+            raise _damaged_error(folder, error) from error
         if version != FORMAT:
             raise CorpusError(f"{folder} was written by another version of unmask. {_REMEDY}")
         if made_for != tokenizer:
@@ -74,9 +74,9 @@ class StandIns:
                 f"corpus has {tokenizer[:8]}). {_REMEDY}"
             )
         try:
-            return _loaded(*(np.load(folder / f"{name}.npy", allow_pickle=False) for name in ARRAYS))
+            return _from_arrays(*(np.load(folder / f"{name}.npy", allow_pickle=False) for name in ARRAYS))
         except (OSError, EOFError, ValueError, IndexError) as error:
-            raise _damaged(folder, error) from error
+            raise _damaged_error(folder, error) from error
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """Everything that `load` reads back."""
@@ -86,26 +86,26 @@ class StandIns:
     def __len__(self) -> int:
         return len(self.words)
 
-    def similar(self, ids: Ids, starts: Ints, draws: Words, spare: Ids) -> Ids:
+    def random_similar(self, ids: Ids, starts: Ints, bits: UInts, fallback: Ids) -> Ids:
         """A drawn neighbour for each word (words begin at `starts`); a word without one gets a random word.
 
         The draw of a word is the one at its first token.
         """
         number = self.words.find(ids, starts)
-        near = self._draw_neighbour(number, draws[starts])
-        other = self.words.draw_other(number, word_lengths(ids, starts), draws[starts])
-        result = spare.copy()
+        near = self._random_neighbour(number, bits[starts])
+        other = self.words.random_other(number, word_lengths(ids, starts), bits[starts])
+        result = fallback.copy()
         self.words.write(np.where(near == UNKNOWN, other, near), starts, result)
         return result
 
-    def any_of_length(self, ids: Ids, starts: Ints, draws: Words, spare: Ids) -> Ids:
+    def random_of_length(self, ids: Ids, starts: Ints, bits: UInts, fallback: Ids) -> Ids:
         """Another random word with as many tokens for each word; random tokens (`spare`) where the table has none."""
         number = self.words.find(ids, starts)
-        result = spare.copy()
-        self.words.write(self.words.draw_other(number, word_lengths(ids, starts), draws[starts]), starts, result)
+        result = fallback.copy()
+        self.words.write(self.words.random_other(number, word_lengths(ids, starts), bits[starts]), starts, result)
         return result
 
-    def covered(self, ids: Ids, starts: Ints) -> Bools:
+    def has_similar(self, ids: Ids, starts: Ints) -> Bools:
         """Whether each word has at least one neighbour; what an audit reports."""
         some: Bools = self._counts(self.words.find(ids, starts)) > 0
         return some
@@ -115,27 +115,27 @@ class StandIns:
         # One empty row more, so that UNKNOWN, the last entry, counts none.
         return np.append(np.diff(self.rows), 0)[number]
 
-    def _draw_neighbour(self, number: Ints, draws: Words) -> Ints:
+    def _random_neighbour(self, number: Ints, bits: UInts) -> Ints:
         """One neighbour of each word, every one of them equally likely; `UNKNOWN` where there is none."""
         result = np.full(len(number), UNKNOWN, dtype=np.int64)
         count = self._counts(number)
         some = np.flatnonzero(count)
-        result[some] = self.neighbours[self.rows[number[some]] + below(draws[some], count[some])]
+        result[some] = self.neighbours[self.rows[number[some]] + randint(bits[some], count[some])]
         return result
 
 
-def _loaded(tokens: Ids, offsets: Ints, neighbours: Ints, rows: Ints) -> StandIns:
+def _from_arrays(tokens: Ids, offsets: Ints, neighbours: Ints, rows: Ints) -> SimilarWords:
     """A table from its arrays. Words are numbered anew, so a file does not depend on how words are hashed."""
     sound = len(rows) == len(offsets) and offsets[-1] == len(tokens) and rows[-1] == len(neighbours)
     if not sound or (neighbours < 0).any():
         raise ValueError("its arrays do not fit each other")
-    words = Lexicon.of(tokens, offsets)
+    words = WordTable.of(tokens, offsets)
     number = words.find(tokens, offsets[:-1])
-    return StandIns.linked(words, np.repeat(number, np.diff(rows)), number[neighbours])
+    return SimilarWords.from_pairs(words, np.repeat(number, np.diff(rows)), number[neighbours])
 
 
-def _damaged(folder: Path, error: Exception) -> CorpusError:
+def _damaged_error(folder: Path, error: Exception) -> CorpusError:
     return CorpusError(f"The similar words in {folder} are damaged ({error}). {_REMEDY}")
 
 
-NO_STAND_INS = StandIns.of([], [])
+NO_SIMILAR_WORDS = SimilarWords.of([], [])

@@ -19,7 +19,7 @@ from tokenizers import decoders
 
 from unmask.errors import InputError
 from unmask.records import Ids
-from unmask.tokenize.roles import SENTINEL, UNUSED, Roles, find_roles
+from unmask.tokenize.roles import SENTINEL, UNUSED, SpecialTokens, find_special_tokens
 from unmask.tokenize.vocab import Vocab
 
 
@@ -28,7 +28,7 @@ class Tokenizer:
     """A `tokenizers` pipeline, and the names of its special tokens. Treat the pipeline as read-only."""
 
     pipeline: Pipeline = field(repr=False)
-    roles: Roles
+    special_tokens: SpecialTokens
 
     @staticmethod
     def load(path: Path) -> Tokenizer:
@@ -51,7 +51,7 @@ class Tokenizer:
         pipeline.no_padding()
         pipeline.no_truncation()
         try:
-            roles = find_roles(json.loads(text), pipeline.get_vocab(with_added_tokens=True))
+            roles = find_special_tokens(json.loads(text), pipeline.get_vocab(with_added_tokens=True))
         except InputError as error:
             raise InputError(f"{where}: {error}") from error
         return Tokenizer(pipeline, roles)
@@ -78,16 +78,16 @@ class Tokenizer:
         markers = ((SENTINEL.fullmatch(name), number) for name, number in names.items())
         sentinels = [number for _, number in sorted((int(match[1]), number) for match, number in markers if match)]
         special = {number for number, token in self.pipeline.get_added_tokens_decoder().items() if token.special}
-        special.update(names[name] for name in self.roles)
+        special.update(names[name] for name in self.special_tokens)
         special.update(sentinels)
         special.update(number for name, number in names.items() if UNUSED.fullmatch(name))
         return Vocab(
             size=max(names.values()) + 1,
-            cls=names[self.roles.cls],
-            sep=names[self.roles.sep],
-            mask=names[self.roles.mask],
-            pad=names[self.roles.pad],
-            unk=names[self.roles.unk],
+            cls=names[self.special_tokens.cls],
+            sep=names[self.special_tokens.sep],
+            mask=names[self.special_tokens.mask],
+            pad=names[self.special_tokens.pad],
+            unk=names[self.special_tokens.unk],
             ordinary=np.array(sorted(set(names.values()) - special), dtype=np.int32),
             sentinels=np.array(sentinels, dtype=np.int32),
         )
@@ -97,7 +97,7 @@ class Tokenizer:
         text: str = self.pipeline.decode([int(number) for number in ids], skip_special_tokens=False)
         return text
 
-    def tokens(self, ids: Sequence[int] | Ids) -> list[str]:
+    def ids_to_tokens(self, ids: Sequence[int] | Ids) -> list[str]:
         """One readable piece for each id. Bytes are shown as text; a part of a character is shown as \ufffd."""
         pieces = [self._piece(int(number)) for number in ids]
         decoder = self.pipeline.decoder

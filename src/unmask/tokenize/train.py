@@ -10,17 +10,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from unmask.tokenize.roles import sentinel_names, special_entry
-from unmask.tokenize.spec import Spec, append_entries
+from unmask.tokenize.roles import added_token_entry, sentinel_names
+from unmask.tokenize.spec import TokenizerTrainer, add_entries
 from unmask.tokenize.tokenizer import Tokenizer
 
 
-def train(spec: Spec, texts: Iterable[str], progress: bool = False) -> Tokenizer:
+def train_tokenizer(trainer: TokenizerTrainer, texts: Iterable[str], progress: bool = False) -> Tokenizer:
     """Learn a vocabulary. `progress` shows the library's own bars where it has some."""
-    content = json.loads(spec.untrained().to_str())
-    content["model"] = spec.learn(texts, progress)
-    sentinels = sentinel_names(spec.sentinels)
-    first = append_entries(content["model"], sentinels)
-    numbered = (*enumerate(spec.specials), *enumerate(sentinels, start=first))
-    content["added_tokens"] = [special_entry(number, name, spec.roles) for number, name in numbered]
+    content = json.loads(trainer.untrained_pipeline().to_str())
+    content["model"] = trainer.train(texts, progress)
+    sentinels = sentinel_names(trainer.num_sentinels)
+    first = add_entries(content["model"], sentinels)
+    numbered = (*enumerate(trainer.ordered_specials), *enumerate(sentinels, start=first))
+    content["added_tokens"] = [added_token_entry(number, name, trainer.special_tokens) for number, name in numbered]
     return Tokenizer.parse(json.dumps(content, ensure_ascii=False))

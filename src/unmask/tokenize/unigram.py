@@ -17,10 +17,10 @@ from typing import Any
 from tokenizers import Tokenizer as Pipeline
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
-from unmask.tokenize.count import count_words, ranked
-from unmask.tokenize.roles import ALBERT, Roles
-from unmask.tokenize.spec import check_size, pair_template
-from unmask.tokenize.unigram_fit import fit
+from unmask.tokenize.count import by_frequency, count_words
+from unmask.tokenize.roles import ALBERT, SpecialTokens
+from unmask.tokenize.spec import check_vocab_size, pair_template
+from unmask.tokenize.unigram_fit import fit_unigram
 
 _SPACE = "▁"
 _WORDS = 1 << 19
@@ -36,43 +36,48 @@ class Unigram:
 
     size: int = 32000
     coverage: float = 0.9995
-    sentinels: int = 0
+    num_sentinels: int = 0
 
     def __post_init__(self) -> None:
-        check_size(self, len(self.specials) + 1)
+        check_vocab_size(self, len(self.ordered_specials) + 1)
 
     @property
-    def roles(self) -> Roles:
+    def special_tokens(self) -> SpecialTokens:
         """ALBERT's names."""
         return ALBERT
 
     @property
-    def specials(self) -> tuple[str, ...]:
+    def ordered_specials(self) -> tuple[str, ...]:
         """ALBERT's order: padding is 0, unknown is 1."""
         return (ALBERT.pad, ALBERT.unk, ALBERT.cls, ALBERT.sep, ALBERT.mask)
 
-    def untrained(self) -> Pipeline:
+    def untrained_pipeline(self) -> Pipeline:
         """NFKC, cut at whitespace, a `▁` in front of every word."""
         pipeline = Pipeline(models.Unigram([(ALBERT.unk, 0.0)], 0))
         pipeline.normalizer = normalizers.NFKC()
         words = pre_tokenizers.Metaspace(replacement=_SPACE, prepend_scheme="always", split=True)
         pipeline.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), words])
-        pipeline.post_processor = pair_template(ALBERT, self.specials)
+        pipeline.post_processor = pair_template(ALBERT, self.ordered_specials)
         pipeline.decoder = decoders.Metaspace(replacement=_SPACE, prepend_scheme="always", split=True)
         return pipeline
 
-    def learn(self, texts: Iterable[str], progress: bool) -> dict[str, Any]:
+    def train(self, texts: Iterable[str], progress: bool) -> dict[str, Any]:
         """Count words, keep the characters that make up almost all text, fit the pieces."""
-        room = self.size - self.sentinels - len(self.specials)
-        pieces = fit(self._material(texts, room), room)
-        fixed = [[name, 0.0] for name in self.specials]
+        room = self.size - self.num_sentinels - len(self.ordered_specials)
+        pieces = fit_unigram(self._count_training_words(texts, room), room)
+        fixed = [[name, 0.0] for name in self.ordered_specials]
         vocab = [*fixed, *([piece, score] for piece, score in pieces)]
-        return {"type": "Unigram", "unk_id": self.specials.index(ALBERT.unk), "vocab": vocab, "byte_fallback": False}
+        return {
+            "type": "Unigram",
+            "unk_id": self.ordered_specials.index(ALBERT.unk),
+            "vocab": vocab,
+            "byte_fallback": False,
+        }
 
-    def _material(self, texts: Iterable[str], room: int) -> Counter[str]:
-        normalizer = self.untrained().normalizer
-        words = count_words(texts, lambda text: _words(normalizer.normalize_str(text)), most=_WORDS)
-        return _most_used(_written_with(words, self._alphabet(words, room)))
+    def _count_training_words(self, texts: Iterable[str], room: int) -> Counter[str]:
+        normalizer = self.untrained_pipeline().normalizer
+        words = count_words(texts, lambda text: _words(normalizer.normalize_str(text)), max_words=_WORDS)
+        return _most_used(_split_at_unknown(words, self._alphabet(words, room)))
 
     def _alphabet(self, words: Counter[str], room: int) -> set[str]:
         counts: Counter[str] = Counter({_SPACE: 1})
@@ -82,7 +87,7 @@ class Unigram:
         enough = self.coverage * counts.total()
         kept: set[str] = {_SPACE}
         covered = 0
-        for character in ranked(counts):
+        for character in by_frequency(counts):
             if covered >= enough or len(kept) >= room:
                 break
             covered += counts[character]
@@ -102,7 +107,7 @@ def _most_used(words: Counter[str]) -> Counter[str]:
     return Counter({word: words[word] for word, end in zip(order, ends, strict=True) if end <= _CHARACTERS})
 
 
-def _written_with(words: Counter[str], alphabet: set[str]) -> Counter[str]:
+def _split_at_unknown(words: Counter[str], alphabet: set[str]) -> Counter[str]:
     """The same words, cut wherever a character is not in the alphabet."""
     kept: Counter[str] = Counter()
     for word, count in words.items():

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unmask.ragged import offsets, within
+from unmask.ragged import offsets, positions_in_rows
 from unmask.records import Bools, Ids, Ints
 from unmask.tokenize.cuts import code_points
-from unmask.tokenize.lattice import Lattice, Scores, weighted_count
+from unmask.tokenize.lattice import Lattice, Scores, weighted_bincount
 
-LONGEST = 16
+MAX_PIECE_CHARS = 16
 _SHRINK = 0.75
 _SEEDS = 5
 
@@ -40,7 +40,7 @@ class _Text:
         points = code_points("".join(ordered))
         alphabet, character = np.unique(points, return_inverse=True)
         word = np.repeat(np.arange(len(ordered), dtype=np.int32), lengths)
-        depth = within(offsets(lengths)).astype(np.int32)
+        depth = positions_in_rows(offsets(lengths)).astype(np.int32)
         counts = np.array([words[w] for w in ordered], dtype=np.float64)
         return _Text(alphabet.astype(np.int64), character.astype(np.int64), word, depth, lengths, counts)
 
@@ -56,32 +56,32 @@ class _Seeds:
     piece: Ids
 
 
-def fit(words: Counter[str], size: int) -> list[tuple[str, float]]:
+def fit_unigram(words: Counter[str], size: int) -> list[tuple[str, float]]:
     """The `size` pieces that explain the words best. Every character of the words is one of them, so size must do."""
     if not words:
         return []
     text = _Text.of(words)
-    seeds = _strongest(text, _seeds(text), size)
+    seeds = _prune_seeds(text, _seeds(text), size)
     corpus = Lattice.of(text.lengths, text.word[seeds.at], text.depth[seeds.at], seeds.length[seeds.piece], seeds.piece)
     inner = _pieces_of_pieces(seeds)
     alive = np.arange(len(seeds.first))
     logp = np.log(seeds.count / seeds.count.sum())
     while True:
-        logp, used = _estimate(corpus, logp, text.counts)
+        logp, used = _run_em(corpus, logp, text.counts)
         if len(alive) <= size:
-            return _written(text, seeds, alive, logp)
+            return _spell_pieces(text, seeds, alive, logp)
         long = seeds.length[alive] > 1
         loss = np.full(len(alive), np.inf)  # a single character is always kept, so that every word can still be cut
-        loss[long] = used[long] * (logp[long] - inner.best(logp)[alive[long]])
+        loss[long] = used[long] * (logp[long] - inner.best_scores(logp)[alive[long]])
         kept = _largest(loss, max(size, int(len(alive) * _SHRINK)))
-        corpus, inner = corpus.only(kept, _renumber(kept)), inner.only(kept, _renumber(kept))
+        corpus, inner = corpus.select_pieces(kept, _renumber(kept)), inner.select_pieces(kept, _renumber(kept))
         alive, logp = alive[kept], logp[kept]
 
 
-def _estimate(corpus: Lattice, logp: Scores, counts: Scores) -> tuple[Scores, Scores]:
+def _run_em(corpus: Lattice, logp: Scores, counts: Scores) -> tuple[Scores, Scores]:
     """Two rounds of expectation and maximisation, with the sparse prior of variational Bayes."""
     for _ in range(2):
-        used = corpus.expected(logp, counts)
+        used = corpus.expected_counts(logp, counts)
         logp = _digamma(used + 1e-3) - _digamma(np.array(used.sum()))
     return logp, used
 
@@ -94,13 +94,13 @@ def _seeds(text: _Text) -> _Seeds:
     weight = text.counts[text.word]
     found: list[tuple[Ids, Ids, Scores, Ids, Ids]] = []
     total = 0
-    for length in range(1, LONGEST + 1):
+    for length in range(1, MAX_PIECE_CHARS + 1):
         if length > 1:
             longer = room[at] >= length
             at = at[longer]
             gram = gram[longer] * len(text.alphabet) + text.character[at + length - 1]
         _, seen, gram = np.unique(gram, return_index=True, return_inverse=True)
-        count = weighted_count(gram, weight[at], len(seen))
+        count = weighted_bincount(gram, weight[at], len(seen))
         frequent = (count >= 2) | (length == 1)
         stays = frequent[gram]
         gram = (np.cumsum(frequent) - 1)[gram[stays]]
@@ -113,7 +113,7 @@ def _seeds(text: _Text) -> _Seeds:
     return _Seeds(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 
-def _strongest(text: _Text, seeds: _Seeds, size: int) -> _Seeds:
+def _prune_seeds(text: _Text, seeds: _Seeds, size: int) -> _Seeds:
     """All characters, and the substrings that cover most text."""
     cover = np.where(seeds.length == 1, np.inf, seeds.count * seeds.length)
     most = max(_SEEDS * size, len(text.alphabet))
@@ -137,14 +137,14 @@ def _renumber(kept: Bools) -> Ids:
 
 def _pieces_of_pieces(seeds: _Seeds) -> Lattice:
     """How each piece could be cut if it were not a piece itself: the lattice of its own inside."""
-    key = seeds.at.astype(np.int64) * (LONGEST + 1) + seeds.length[seeds.piece]
+    key = seeds.at.astype(np.int64) * (MAX_PIECE_CHARS + 1) + seeds.length[seeds.piece]
     order = np.argsort(key, kind="stable")
     key, piece = key[order], seeds.piece[order]
     edges: list[tuple[Ids, Ids, Ids, Ids]] = []
-    for depth in range(LONGEST):
-        for length in range(1, LONGEST + 1 - depth):
+    for depth in range(MAX_PIECE_CHARS):
+        for length in range(1, MAX_PIECE_CHARS + 1 - depth):
             inside = np.flatnonzero((seeds.length >= depth + length) & (seeds.length > length))
-            wanted = (seeds.first[inside].astype(np.int64) + depth) * (LONGEST + 1) + length
+            wanted = (seeds.first[inside].astype(np.int64) + depth) * (MAX_PIECE_CHARS + 1) + length
             place = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
             real: Bools = key[place] == wanted
             word = inside[real].astype(np.int32)
@@ -152,7 +152,7 @@ def _pieces_of_pieces(seeds: _Seeds) -> Lattice:
     return Lattice.of(seeds.length, *(np.concatenate(column) for column in zip(*edges, strict=True)))
 
 
-def _written(text: _Text, seeds: _Seeds, alive: Ints, logp: Scores) -> list[tuple[str, float]]:
+def _spell_pieces(text: _Text, seeds: _Seeds, alive: Ints, logp: Scores) -> list[tuple[str, float]]:
     points = text.alphabet[text.character]
     spelled = zip(seeds.first[alive].tolist(), seeds.length[alive].tolist(), strict=True)
     names = ["".join(map(chr, points[a : a + length].tolist())) for a, length in spelled]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from unmask.keys import Words, below
+from unmask.keys import UInts, randint
 from unmask.records import Ids
-from unmask.tokenize.stand_ins import NO_STAND_INS, StandIns
+from unmask.tokenize.stand_ins import NO_SIMILAR_WORDS, SimilarWords
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +31,17 @@ class Vocab:
     sentinels: Ids
     """Markers that stand for a removed span (T5), in the order in which they are used; may be empty."""
 
-    stand_ins: StandIns = NO_STAND_INS
+    similar_words: SimilarWords = NO_SIMILAR_WORDS
     """Words that may stand in for one another; empty unless a table was prepared."""
 
-    def draw(self, words: Words) -> Ids:
+    def random_ordinary(self, bits: UInts) -> Ids:
         """A random ordinary id for each word."""
-        return self.ordinary[below(words, len(self.ordinary))]
+        return self.ordinary[randint(bits, len(self.ordinary))]
 
 
-def with_stand_ins(vocab: Vocab, folder: Path, tokenizer: str) -> Vocab:
+def with_similar_words(vocab: Vocab, folder: Path, tokenizer: str) -> Vocab:
     """The same vocabulary with the table of similar words in `folder`, made for the tokenizer of this digest.
 
     Where no such folder exists the vocabulary stays as it is.
     """
-    return replace(vocab, stand_ins=StandIns.load(folder, tokenizer)) if folder.is_dir() else vocab
+    return replace(vocab, similar_words=SimilarWords.load(folder, tokenizer)) if folder.is_dir() else vocab

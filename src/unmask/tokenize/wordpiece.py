@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 from tokenizers import Tokenizer as Pipeline
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
-from unmask.tokenize.count import count_words, ranked, repeated
-from unmask.tokenize.roles import BERT, BERT_SPECIALS, Roles
-from unmask.tokenize.spec import check_size, pair_template
+from unmask.tokenize.count import as_trainer_text, by_frequency, count_words
+from unmask.tokenize.roles import BERT, BERT_SPECIALS, SpecialTokens
+from unmask.tokenize.spec import check_vocab_size, pair_template
 
 _INNER = "##"
 
@@ -34,25 +34,25 @@ class WordPiece:
     strip_accents: bool = True
     min_count: int = 2
     min_pair: int = 2
-    sentinels: int = 0
-    roles: ClassVar[Roles] = BERT
-    specials: ClassVar[tuple[str, ...]] = BERT_SPECIALS
+    num_sentinels: int = 0
+    special_tokens: ClassVar[SpecialTokens] = BERT
+    ordered_specials: ClassVar[tuple[str, ...]] = BERT_SPECIALS
 
     def __post_init__(self) -> None:
-        check_size(self, len(self.specials))
+        check_vocab_size(self, len(self.ordered_specials))
 
-    def untrained(self) -> Pipeline:
+    def untrained_pipeline(self) -> Pipeline:
         """BERT's pipeline: clean, put spaces around CJK characters, fold, cut at spaces and punctuation."""
         pipeline = Pipeline(models.WordPiece({BERT.unk: 0}, unk_token=BERT.unk))
         pipeline.normalizer = normalizers.BertNormalizer(
             clean_text=True, handle_chinese_chars=True, strip_accents=self.strip_accents, lowercase=self.lowercase
         )
         pipeline.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        pipeline.post_processor = pair_template(BERT, self.specials)
+        pipeline.post_processor = pair_template(BERT, self.ordered_specials)
         pipeline.decoder = decoders.WordPiece(prefix=_INNER)
         return pipeline
 
-    def learn(self, texts: Iterable[str], progress: bool) -> dict[str, Any]:
+    def train(self, texts: Iterable[str], progress: bool) -> dict[str, Any]:
         """Count words, keep the frequent characters, merge the rest.
 
         The library numbers `##` characters in hash order, and ties between merges follow those numbers, so its result
@@ -64,22 +64,22 @@ class WordPiece:
         inner = {entry[len(_INNER) :] for entry in entries if entry.startswith(_INNER)} & known
         usable = {w: n for w, n in words.items() if len(w) > 1 and w[0] in known and inner.issuperset(w[1:])}
         trainer = trainers.WordPieceTrainer(
-            vocab_size=self.size - self.sentinels,
+            vocab_size=self.size - self.num_sentinels,
             min_frequency=self.min_pair,
-            special_tokens=[*self.specials, *entries],
+            special_tokens=[*self.ordered_specials, *entries],
             continuing_subword_prefix=_INNER,
             show_progress=progress,
         )
         pipeline = Pipeline(models.WordPiece(unk_token=BERT.unk))
         pipeline.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-        pipeline.train_from_iterator(repeated(Counter(usable)), trainer)
+        pipeline.train_from_iterator(as_trainer_text(Counter(usable)), trainer)
         vocab = pipeline.get_vocab(with_added_tokens=True)
         ordered = {word: vocab[word] for word in sorted(vocab, key=vocab.__getitem__)}
         kind = {"type": "WordPiece", "unk_token": BERT.unk, "continuing_subword_prefix": _INNER}
         return {**kind, "max_input_chars_per_word": 100, "vocab": ordered}
 
     def _words(self, texts: Iterable[str]) -> Counter[str]:
-        pipeline = self.untrained()
+        pipeline = self.untrained_pipeline()
         # Cleaning has turned every whitespace into a plain space, so the first cut is Python's own, and fast.
         stretches = count_words(texts, lambda text: pipeline.normalizer.normalize_str(text).split(" "))
         words: Counter[str] = Counter()
@@ -94,7 +94,7 @@ class WordPiece:
         for form, count in _characters(words):
             counts[form] += count
         frequent = Counter({form: count for form, count in counts.items() if count >= self.min_count})
-        return ranked(frequent)[: self.size - self.sentinels - len(self.specials)]
+        return by_frequency(frequent)[: self.size - self.num_sentinels - len(self.ordered_specials)]
 
 
 def _characters(words: Counter[str]) -> Iterator[tuple[str, int]]:

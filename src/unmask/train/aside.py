@@ -17,29 +17,29 @@ import torch
 from torch import Tensor, nn
 
 from unmask.nets.batch import Batch
-from unmask.nets.carry import pieces_of
-from unmask.objectives.heads import Term
+from unmask.nets.carry import storages
+from unmask.objectives.heads import LossSum
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class SideStream:
     """Where work ahead of the trunk is done: on a stream of its own, or where everything is done."""
 
     streams: tuple[torch.cuda.Stream, ...] = ()
     """The stream; none, where there is nothing to be gained."""
 
     @staticmethod
-    def on(device: torch.device) -> Aside:
+    def on(device: torch.device) -> SideStream:
         """A stream of its own."""
         # Embeddings that both networks share get gradients from both streams, which torch would warn of.
         torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)
-        return Aside((torch.cuda.Stream(device),))  # type: ignore[no-untyped-call]
+        return SideStream((torch.cuda.Stream(device),))  # type: ignore[no-untyped-call]
 
-    def done(self, work: nn.Module, batch: Batch, shared: Iterable[Tensor]) -> tuple[Term, Batch]:
+    def run(self, module: nn.Module, batch: Batch, shared: Iterable[Tensor]) -> tuple[LossSum, Batch]:
         """What the work makes of a batch. `shared`: parameters that the trunk may read as well."""
-        return self._beside(work, batch, shared) if self.streams else work(batch)
+        return self._run_on_stream(module, batch, shared) if self.streams else module(batch)
 
-    def _beside(self, work: nn.Module, batch: Batch, shared: Iterable[Tensor]) -> tuple[Term, Batch]:
+    def _run_on_stream(self, work: nn.Module, batch: Batch, shared: Iterable[Tensor]) -> tuple[LossSum, Batch]:
         (stream,) = self.streams
         kernels = torch.cuda.current_stream(stream.device)
         # Gradients are gathered on the stream that first reads a parameter: there the trunk's come first, so that the
@@ -54,12 +54,12 @@ class Aside:
         # the way back, while they are read here; what was made here, while the trunk reads it.
         for weight in (one for one in work.parameters() if not one.is_leaf):
             weight.record_stream(stream)
-        known = {piece.data_ptr() for piece in pieces_of(batch)}
-        for piece in (one for one in pieces_of(made) if one.data_ptr() not in known):
+        known = {piece.data_ptr() for piece in storages(batch)}
+        for piece in (one for one in storages(made) if one.data_ptr() not in known):
             piece.record_stream(kernels)
         return term, made
 
-    def join(self) -> None:
+    def wait(self) -> None:
         """Let the kernels that are queued from now on wait for those of the way back."""
         for stream in self.streams:
             torch.cuda.current_stream(stream.device).wait_stream(stream)

@@ -17,15 +17,15 @@ import torch
 from torch import Tensor, nn
 
 from unmask.errors import RecipeError
-from unmask.objectives.heads import Term
+from unmask.objectives.heads import LossSum
 from unmask.objectives.part import Objective
-from unmask.optimising import Balance
+from unmask.optimising import LossWeighting
 
 
-class Fixed(nn.Module):
+class FixedWeights(nn.Module):
     """The weights that the objectives bring along."""
 
-    def forward(self, terms: tuple[Term, ...], objectives: Sequence[Objective]) -> tuple[Term, ...]:
+    def forward(self, terms: tuple[LossSum, ...], objectives: Sequence[Objective]) -> tuple[LossSum, ...]:
         """The terms as they are."""
         return terms
 
@@ -33,16 +33,16 @@ class Fixed(nn.Module):
         """One for each objective."""
         return [one.weight for one in objectives]
 
-    def price(self, objectives: Sequence[Objective]) -> float:
+    def regularizer(self, objectives: Sequence[Objective]) -> float:
         """What is fixed costs nothing."""
         return 0.0
 
-    def learned(self, objectives: Sequence[Objective]) -> Tensor:
+    def current_weights(self, objectives: Sequence[Objective]) -> Tensor:
         """None of them."""
         return torch.zeros(0)
 
 
-class Learned(nn.Module):
+class UncertaintyWeights(nn.Module):
     """Weights that begin as the objectives bring them and are learned from there.
 
     Kept is how far each s has moved from where it began, so that zeros are the beginning, as for any bias.
@@ -58,7 +58,7 @@ class Learned(nn.Module):
                 )
         self.moved = nn.ParameterDict({one.name: nn.Parameter(torch.zeros(())) for one in objectives})
 
-    def forward(self, terms: tuple[Term, ...], objectives: Sequence[Objective]) -> tuple[Term, ...]:
+    def forward(self, terms: tuple[LossSum, ...], objectives: Sequence[Objective]) -> tuple[LossSum, ...]:
         """The terms as they are, with their weights in their graph.
 
         Processes that share a network look there for the parameters that a step uses.
@@ -70,15 +70,17 @@ class Learned(nn.Module):
         """One for each objective: exp(-s)."""
         return [one.weight * torch.exp(-self.moved[one.name]) for one in objectives]
 
-    def price(self, objectives: Sequence[Objective]) -> Tensor:
+    def regularizer(self, objectives: Sequence[Objective]) -> Tensor:
         """The sum of s / 2 over the objectives that were asked anything. It belongs to a step, not to an answer."""
         return torch.stack([self.moved[one.name] - math.log(one.weight) for one in objectives]).sum() / 2
 
-    def learned(self, objectives: Sequence[Objective]) -> Tensor:
+    def current_weights(self, objectives: Sequence[Objective]) -> Tensor:
         """The weights now, on the device."""
         return torch.stack(list(self.weights(objectives))).detach()
 
 
-def make_balance(balance: Balance, objectives: Sequence[Objective]) -> Fixed | Learned:
+def build_loss_weighting(
+    weighting: LossWeighting, objectives: Sequence[Objective]
+) -> FixedWeights | UncertaintyWeights:
     """The module for a choice of a recipe."""
-    return Learned(objectives) if balance is Balance.LEARNED else Fixed()
+    return UncertaintyWeights(objectives) if weighting is LossWeighting.LEARNED else FixedWeights()

@@ -9,71 +9,73 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unmask.train.budget import Progress
-from unmask.train.checkpoint import State
-from unmask.train.course import Lesson
-from unmask.train.numbers import Numbers
-from unmask.train.step import Loaded, score
+from unmask.train.budget import RunProgress
+from unmask.train.checkpoint import RunState
+from unmask.train.course import StepBatch
+from unmask.train.numbers import AsyncScalars
+from unmask.train.step import DeviceBatch, compute_metrics
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class StepCounts:
     """How much a step learns from, over all processes."""
 
-    counts: Sequence[float]
+    predictions: Sequence[float]
     """Answers, one number an objective."""
     tokens: float
     rows: float
-    predicted: float
+    masked: float
 
     @staticmethod
-    def asks(lesson: Lesson) -> list[float]:
+    def local_counts(step_batch: StepBatch) -> list[float]:
         """What each process adds to it, as plain numbers."""
-        return [*lesson.asked(), lesson.tokens, lesson.rows, lesson.predicted]
+        return [*step_batch.num_predictions(), step_batch.num_tokens, step_batch.num_rows, step_batch.num_masked]
 
     @staticmethod
-    def of(summed: Sequence[float]) -> Size:
+    def from_sums(sums: Sequence[float]) -> StepCounts:
         """The sums of all processes."""
-        return Size(summed[:-3], *summed[-3:])
+        return StepCounts(sums[:-3], *sums[-3:])
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class InFlightStep:
     """A step that was begun."""
 
-    before: State
-    after: Progress
-    loaded: Loaded
+    before: RunState
+    after: RunProgress
+    device_batch: DeviceBatch
     """Kept until the numbers are there: if they are not finite, whoever looks for the reason needs the batch."""
-    size: Size
-    rate: float
-    waited: float
+    counts: StepCounts
+    lr: float
+    data_wait_seconds: float
     """Seconds that the loop waited for the lesson."""
-    said: Numbers
+    scalars: AsyncScalars
     """The norm of the gradient, then the sums of losses and of right answers of this process."""
-    weighed: Numbers
+    loss_weights: AsyncScalars
     """The learned weights of the losses; empty where they are fixed."""
 
-    def line(self, share: float, norm: float, sums: Sequence[float], spent: float, now: float) -> dict[str, object]:
+    def log_line(
+        self, progress: float, grad_norm: float, sums: Sequence[float], step_seconds: float, run_seconds: float
+    ) -> dict[str, object]:
         """The line of the step, from the sums of all processes and what the clock says."""
-        lesson, size = self.loaded.lesson, self.size
+        lesson, size = self.device_batch.step_batch, self.counts
         names = [one.name for one in lesson.objectives]
-        found = score(names, sums[: len(names)], sums[len(names) :], size.counts)
-        weights = {name: round(weight, 6) for name, weight in zip(names, self.weighed.read(), strict=False)}
+        found = compute_metrics(names, sums[: len(names)], sums[len(names) :], size.predictions)
+        weights = {name: round(weight, 6) for name, weight in zip(names, self.loss_weights.read(), strict=False)}
         return {
             "kind": "step",
             "step": self.after.step,
-            "share": round(share, 6),
-            "place": lesson.place,
-            "length": lesson.length,
-            **found.told(),
+            "share": round(progress, 6),
+            "place": lesson.task_name,
+            "length": lesson.max_length,
+            **found.to_log(),
             **({"weight": weights} if weights else {}),
-            "rate": self.rate,
-            "norm": round(norm, 4),
-            "padding": round(1 - size.tokens / (size.rows * lesson.length), 4),
-            "predicted": round(size.predicted / size.tokens, 4),
+            "rate": self.lr,
+            "norm": round(grad_norm, 4),
+            "padding": round(1 - size.tokens / (size.rows * lesson.max_length), 4),
+            "predicted": round(size.masked / size.tokens, 4),
             "tokens": self.after.tokens,
-            "tokens_per_second": round(size.tokens / max(spent, 1e-9), 1),
-            "waited": round(self.waited, 6),
-            "seconds": round(now, 3),
+            "tokens_per_second": round(size.tokens / max(step_seconds, 1e-9), 1),
+            "waited": round(self.data_wait_seconds, 6),
+            "seconds": round(run_seconds, 3),
         }

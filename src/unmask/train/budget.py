@@ -13,7 +13,7 @@ from unmask.errors import RecipeError
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RunProgress:
     """How far a run has come. With the weights and the optimiser's memory, this is all that a resume needs."""
 
     step: int = 0
@@ -25,62 +25,62 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class StepBudget:
     """A number of steps."""
 
     count: int
 
     def __post_init__(self) -> None:
-        _need(self.count >= 1, f"at least one step, found {self.count}")
+        _require(self.count >= 1, f"at least one step, found {self.count}")
 
-    def share(self, progress: Progress) -> float:
+    def fraction_used(self, progress: RunProgress) -> float:
         """The share that is used up."""
         return progress.step / self.count
 
-    def told(self) -> str:
+    def text(self) -> str:
         """The budget in words."""
         return f"{self.count:,} step{'s' * (self.count != 1)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class TokenBudget:
     """A number of tokens."""
 
     count: int
 
     def __post_init__(self) -> None:
-        _need(self.count >= 1, f"at least one token, found {self.count}")
+        _require(self.count >= 1, f"at least one token, found {self.count}")
 
-    def share(self, progress: Progress) -> float:
+    def fraction_used(self, progress: RunProgress) -> float:
         """The share that is used up."""
         return progress.tokens / self.count
 
-    def told(self) -> str:
+    def text(self) -> str:
         """The budget in words."""
         return f"{self.count:,} token{'s' * (self.count != 1)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Hours:
+class TimeBudget:
     """A time on the clock, validation and saving included, the start of the program not."""
 
     count: float
 
     def __post_init__(self) -> None:
-        _need(0 < self.count < float("inf"), f"a positive number of hours, found {self.count}")
+        _require(0 < self.count < float("inf"), f"a positive number of hours, found {self.count}")
 
-    def share(self, progress: Progress) -> float:
+    def fraction_used(self, progress: RunProgress) -> float:
         """The share that is used up."""
         return progress.seconds / (3600 * self.count)
 
-    def told(self) -> str:
+    def text(self) -> str:
         """The budget in words."""
         return f"{self.count:g} hour{'s' * (self.count != 1)}"
 
 
-Budget: TypeAlias = Steps | Tokens | Hours
+Budget: TypeAlias = StepBudget | TokenBudget | TimeBudget
 
 
-def _need(holds: bool, what: str) -> None:
+def _require(holds: bool, what: str) -> None:
     if not holds:
         raise RecipeError(f"A budget needs {what}.")

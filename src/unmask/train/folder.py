@@ -16,54 +16,54 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import CorpusError, InputError
-from unmask.shards.files import disk_space, read_json, sweep, write_json
-from unmask.shards.lock import check_ours, locked
+from unmask.shards.files import disk_errors, read_json, remove_temp, write_json
+from unmask.shards.lock import check_usable, folder_lock
 
 RUN, FINISHED = "run.json", "finished.json"
-NEW = "choose a new folder for --out"
+NEW_FOLDER_ADVICE = "choose a new folder for --out"
 """What to do for something new."""
 _LABELS = frozenset({"unmask", "folder", "parameters", "fingerprint", "year", "paper", "title", "changed", "parent"})
 """What may differ between two starts of the same run: it follows from the rest, or changes nothing."""
-_SINCE = frozenset({"corpus.similar"})
+_ADDED_LATER = frozenset({"corpus.similar"})
 """What runs that were begun long ago do not say; they are taken at their word."""
 
 
 @contextlib.contextmanager
-def hold(folder: Path) -> Iterator[None]:
+def lock_run(folder: Path) -> Iterator[None]:
     """Keep every other process out of the folder of a run, for the time of a block."""
-    if not begun(folder):
-        check_ours(folder, "run")
-    with locked(folder, "training in"):
-        sweep(folder)
+    if not is_run_folder(folder):
+        check_usable(folder, "run")
+    with folder_lock(folder, "training in"):
+        remove_temp(folder)
         yield
 
 
-def begun(folder: Path) -> bool:
+def is_run_folder(folder: Path) -> bool:
     """Whether a run was begun in this folder."""
-    with disk_space(folder):
+    with disk_errors(folder):
         return (folder / RUN).is_file()
 
 
-def finished(folder: Path) -> bool:
+def is_finished(folder: Path) -> bool:
     """Whether the run in this folder came to its end."""
     return (folder / FINISHED).is_file()
 
 
-def check(folder: Path, description: Mapping[str, Any], instead: str = NEW) -> None:
+def check_same_run(folder: Path, description: Mapping[str, Any], advice: str = NEW_FOLDER_ADVICE) -> None:
     """Refuse a file, a folder that holds something else, and a folder of another run. Nothing is written.
 
     `instead` says what to do for something new.
     """
-    if begun(folder):
-        _check_same(folder, description, instead)
+    if is_run_folder(folder):
+        _check_same(folder, description, advice)
     else:
-        check_ours(folder, "run")
+        check_usable(folder, "run")
 
 
-def begin(folder: Path, description: Mapping[str, Any], instead: str = NEW) -> None:
+def start_or_resume(folder: Path, description: Mapping[str, Any], advice: str = NEW_FOLDER_ADVICE) -> None:
     """Begin a run in a held folder, or go on with the same one; a folder of another run is refused."""
-    if begun(folder):
-        _check_same(folder, description, instead)
+    if is_run_folder(folder):
+        _check_same(folder, description, advice)
     else:
         write_json(folder / RUN, dict(description))
 
@@ -78,7 +78,7 @@ def _check_same(folder: Path, description: Mapping[str, Any], instead: str) -> N
         )
 
 
-def finish(folder: Path, summary: Mapping[str, Any]) -> None:
+def mark_finished(folder: Path, summary: Mapping[str, Any]) -> None:
     """Say that a run came to its end, and with what."""
     write_json(folder / FINISHED, dict(summary))
 
@@ -90,7 +90,7 @@ def read_finished(folder: Path) -> dict[str, Any]:
 
 def read_run(folder: Path) -> dict[str, Any]:
     """What was begun in a folder."""
-    if not begun(folder):
+    if not is_run_folder(folder):
         raise InputError(f"{folder} holds no run: it has no {RUN}. Give the folder that was --out of a training.")
     try:
         return read_json(folder / RUN)
@@ -106,19 +106,19 @@ def _differences(was: object, now: object, path: str) -> Iterator[tuple[str, str
     if isinstance(was, dict) and isinstance(now, dict):
         for name in [name for name in {**now, **was} if name not in _LABELS]:
             where = f"{path}.{name}".lstrip(".")
-            if name in was or where not in _SINCE:
+            if name in was or where not in _ADDED_LATER:
                 yield from _differences(was.get(name), now.get(name), where)
     elif isinstance(was, list) and isinstance(now, list):
         for number, (old, new) in enumerate(zip_longest(was, now)):
             yield from _differences(old, new, f"{path}.{number}")
     elif was != now:
-        yield path, _brief(was), _brief(now)
+        yield path, _shorten(was), _shorten(now)
 
 
 def _is_digest(said: str) -> bool:
     return re.fullmatch(r'"[0-9a-f]{32}"', said) is not None
 
 
-def _brief(value: object) -> str:
+def _shorten(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return "nothing" if value is None else text if len(text) <= 60 else f"{text[:57]}..."

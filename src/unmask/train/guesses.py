@@ -19,7 +19,7 @@ from unmask.tokenize.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
-class Guess:
+class TokenProbability:
     """A token for a place."""
 
     token: str
@@ -27,10 +27,10 @@ class Guess:
     probability: float
 
 
-def likeliest(chance_PV: Tensor, tokenizer: Tokenizer, top: int) -> Iterator[tuple[Guess, ...]]:
+def most_probable(probability_PV: Tensor, tokenizer: Tokenizer, k: int) -> Iterator[tuple[TokenProbability, ...]]:
     """The `top` likeliest tokens of each place, or as many as there are."""
     named_K = torch.tensor(sorted(tokenizer.pipeline.get_vocab(with_added_tokens=True).values()))
-    best = chance_PV[:, named_K].topk(min(top, len(named_K)))
+    best = probability_PV[:, named_K].topk(min(k, len(named_K)))
     for chances, places in zip(best.values.tolist(), best.indices, strict=True):
         ids = named_K[places].tolist()
-        yield tuple(map(Guess, tokenizer.tokens(ids), ids, chances))
+        yield tuple(map(TokenProbability, tokenizer.ids_to_tokens(ids), ids, chances))

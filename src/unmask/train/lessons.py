@@ -11,114 +11,120 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.mask_out import MaskTokens
 from unmask.errors import CorpusError, RecipeError
-from unmask.examples.visits import EveryVisit, Renew
-from unmask.feed import Feed
-from unmask.keys import Key, Lane, choose
-from unmask.objectives.part import Objective, Taught
+from unmask.examples.visits import DynamicMasking, MaskingMode
+from unmask.feed import TaskBatches
+from unmask.keys import DrawPurpose, Key, categorical
+from unmask.objectives.part import Objective, Trainable
 from unmask.records import Ints
 from unmask.shards.corpus import Corpus
-from unmask.shards.split import split
+from unmask.shards.split import split_heldout
 from unmask.tasks import Recipe, Task
-from unmask.train.course import Crew, Lesson, Moment
+from unmask.train.course import RankSplit, RunPosition, StepBatch
 
-HELD_OUT = 0.01
+HELDOUT_FRACTION = 0.01
 """The share of a corpus that is never learned from, unless the user says otherwise."""
-_TRIAL_SEED = 0
-_TRIAL_ROWS = 256
-_TRIAL_TOKENS = 4096
+_EVAL_SEED = 0
+_EVAL_ROWS = 256
+_EVAL_TOKENS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Lessons:
+class RecipeBatches:
     """Lessons of a recipe on a corpus."""
 
     recipe: Recipe
     seed: int
-    feeds: Mapping[tuple[int, int], Feed]
+    task_batches: Mapping[tuple[int, int], TaskBatches]
     """By stage and task."""
-    objectives: Mapping[tuple[int, int], tuple[Taught, ...]]
+    objectives: Mapping[tuple[int, int], tuple[Trainable, ...]]
     """Likewise: what is asked about these rows."""
-    held_out: tuple[Feed, ...]
+    heldout: tuple[TaskBatches, ...]
     """What the run is judged on: the tasks of its longest-lasting stage, on held-out text."""
 
     @staticmethod
-    def of(recipe: Recipe, corpus: Corpus, seed: int, held_out: float = HELD_OUT) -> Lessons:
+    def of(recipe: Recipe, corpus: Corpus, seed: int, heldout_fraction: float = HELDOUT_FRACTION) -> RecipeBatches:
         """Plan every stage; refuses a corpus that was not segmented into what the recipe reads, and an objective that
         no network can learn yet.
         """
-        recipe.check(corpus.layers, str(corpus.folder))
+        recipe.check_corpus(corpus.layers, str(corpus.folder))
         tasks = {
             (number, place): task
             for number, stage in enumerate(recipe.stages)
             for place, task in enumerate(stage.tasks)
         }
-        objectives = {place: learnable(task.learns) for place, task in tasks.items()}
-        learn, judge = split(corpus, held_out)
+        objectives = {place: require_trainable(task.objectives) for place, task in tasks.items()}
+        learn, judge = split_heldout(corpus, heldout_fraction)
         feeds = {
-            (number, place): _planned(task, learn, recipe.stages[number].length, recipe.renew, seed)
+            (number, place): _plan_task(task, learn, recipe.stages[number].max_length, recipe.masking, seed)
             for (number, place), task in tasks.items()
         }
-        stage = recipe.stages[_longest(recipe)]
+        stage = recipe.stages[_longest_stage(recipe)]
         # The same rows and masks for every seed, so that runs can be compared.
-        trial = tuple(_planned(task, judge, stage.length, EveryVisit(), _TRIAL_SEED) for task in stage.tasks)
-        return Lessons(recipe, seed, feeds, objectives, trial)
+        trial = tuple(_plan_task(task, judge, stage.max_length, DynamicMasking(), _EVAL_SEED) for task in stage.tasks)
+        return RecipeBatches(recipe, seed, feeds, objectives, trial)
 
     @property
-    def mixed(self) -> bool:
+    def heads_vary(self) -> bool:
         """Whether tasks differ in what they learn."""
-        return len({frozenset(one.name for one in task.learns) for task in self.recipe.tasks}) > 1
+        return len({frozenset(one.name for one in task.objectives) for task in self.recipe.tasks}) > 1
 
-    def lesson(self, moment: Moment, crew: Crew) -> Lesson:
+    def batch(self, position: RunPosition, split: RankSplit) -> StepBatch:
         """What this process learns from at this moment."""
-        number = self.stage_at(moment.share)
+        number = self.stage_at(position.progress)
         stage = self.recipe.stages[number]
-        place = int(choose(Key.of(self.seed, "task", moment.step).draws(Lane.MIX, 1), stage.shares)[0])
-        rows = moment.step * stage.batch + np.arange(stage.batch)
-        return self._lesson(self.feeds[number, place], (number, place), crew.shares(rows, stage.length))
+        place = int(
+            categorical(Key.of(self.seed, "task", position.step).bits(DrawPurpose.MIX, 1), stage.task_weights)[0]
+        )
+        rows = position.step * stage.batch_size + np.arange(stage.batch_size)
+        return self._step_batch(
+            self.task_batches[number, place], (number, place), split.micro_batches(rows, stage.max_length)
+        )
 
-    def check(self, crew: Crew) -> None:
+    def check(self, split: RankSplit) -> None:
         """Refuse a crew that is too large for the batch of some stage."""
         for stage in self.recipe.stages:
-            crew.shares(np.arange(stage.batch), stage.length)
+            split.micro_batches(np.arange(stage.batch_size), stage.max_length)
 
-    def stage_at(self, share: float) -> int:
+    def stage_at(self, progress: float) -> int:
         """The stage that a share of the budget falls into."""
-        ends = np.cumsum([stage.share for stage in self.recipe.stages])
+        ends = np.cumsum([stage.fraction for stage in self.recipe.stages])
         # A step belongs to the next stage from its border on; rounding must not move the border.
-        return min(int(np.searchsorted(ends, share + 1e-12, side="right")), len(ends) - 1)
+        return min(int(np.searchsorted(ends, progress + 1e-12, side="right")), len(ends) - 1)
 
-    def trial(self) -> tuple[Lesson, ...]:
+    def eval_batches(self) -> tuple[StepBatch, ...]:
         """Rows that are never learned from, in pieces that any machine can take at once."""
-        number = _longest(self.recipe)
-        pieces: list[Lesson] = []
-        for place, feed in enumerate(self.held_out):
-            rows = np.arange(min(len(feed.plan), _TRIAL_ROWS))
-            for part in Crew(micro=_TRIAL_TOKENS).shares(rows, self.recipe.stages[number].length):
-                pieces.append(self._lesson(feed, (number, place), (part,)))
+        number = _longest_stage(self.recipe)
+        pieces: list[StepBatch] = []
+        for place, feed in enumerate(self.heldout):
+            rows = np.arange(min(len(feed.plan), _EVAL_ROWS))
+            for part in RankSplit(microbatch_tokens=_EVAL_TOKENS).micro_batches(
+                rows, self.recipe.stages[number].max_length
+            ):
+                pieces.append(self._step_batch(feed, (number, place), (part,)))
         return tuple(pieces)
 
-    def _lesson(self, feed: Feed, place: tuple[int, int], parts: tuple[Ints, ...]) -> Lesson:
+    def _step_batch(self, feed: TaskBatches, place: tuple[int, int], parts: tuple[Ints, ...]) -> StepBatch:
         """Rows of a feed, asked what its stage and task ask."""
-        task, length = feed.task, self.recipe.stages[place[0]].length
-        instances = tuple(feed.at(part) for part in parts)
-        return Lesson(instances, self.objectives[place], task.examples.apart, task.name, length)
+        task, length = feed.task, self.recipe.stages[place[0]].max_length
+        instances = tuple(feed.batch_at(part) for part in parts)
+        return StepBatch(instances, self.objectives[place], task.examples.isolate_documents, task.name, length)
 
 
-def _longest(recipe: Recipe) -> int:
+def _longest_stage(recipe: Recipe) -> int:
     """The stage that lasts longest, the first of them."""
-    return max(range(len(recipe.stages)), key=lambda number: recipe.stages[number].share)
+    return max(range(len(recipe.stages)), key=lambda number: recipe.stages[number].fraction)
 
 
-def _planned(task: Task, corpus: Corpus, length: int, renew: Renew, seed: int) -> Feed:
+def _plan_task(task: Task, corpus: Corpus, length: int, renew: MaskingMode, seed: int) -> TaskBatches:
     """The feed of a task; refuses text that gives no row, and one without the similar words that the task shows."""
-    if shows_similar(task) and not len(corpus.vocab.stand_ins):
+    if uses_similar_words(task) and not len(corpus.vocab.similar_words):
         raise CorpusError(
             f"Task '{task.name}' shows similar words, but {corpus.folder} has no table of them, so random ones would "
             f"stand in. Make the table with: unmask vectors --data {corpus.folder}"
         )
-    feed = Feed.plan_for(task, corpus, length, renew, seed)
+    feed = TaskBatches.for_task(task, corpus, length, renew, seed)
     if not len(feed.plan):
         raise CorpusError(
             f"A part of {corpus.folder} with {corpus.manifest.counts.tokens:,} tokens gives task '{task.name}' no row "
@@ -127,16 +133,16 @@ def _planned(task: Task, corpus: Corpus, length: int, renew: Renew, seed: int) -
     return feed
 
 
-def shows_similar(task: Task) -> bool:
+def uses_similar_words(task: Task) -> bool:
     """Whether a task reads the table of similar words."""
-    return isinstance(task.corrupt, MaskOut) and bool(task.corrupt.replace.similar)
+    return isinstance(task.corruption, MaskTokens) and bool(task.corruption.replace.similar)
 
 
-def learnable(objectives: Iterable[Objective]) -> tuple[Taught, ...]:
+def require_trainable(objectives: Iterable[Objective]) -> tuple[Trainable, ...]:
     """The objectives, if all of them have heads or networks; refuses one that no network can learn yet."""
-    found: list[Taught] = []
+    found: list[Trainable] = []
     for objective in objectives:
-        if not isinstance(objective, Taught):
+        if not isinstance(objective, Trainable):
             raise RecipeError(
                 f"{type(objective).__name__} has no head yet, so no network can learn it. Its rows can be prepared, "
                 "walked and audited; to train, take a member without it."

@@ -25,43 +25,43 @@ from pathlib import Path
 from typing import TypeAlias
 
 from unmask.errors import UserError
-from unmask.objectives.part import Taught
-from unmask.train.course import Course, Crew, Lesson, Moment
+from unmask.objectives.part import Trainable
+from unmask.train.course import BatchSource, RankSplit, RunPosition, StepBatch
 
-Begin: TypeAlias = Callable[[Moment], Callable[[], Lesson]]
+StartBuild: TypeAlias = Callable[[RunPosition], Callable[[], StepBatch]]
 """Begins with the lesson of a moment; what it returns waits for it. Lessons are waited for in the order of asking."""
 
 
-def maker(course: Course, crew: Crew, process: bool) -> AbstractContextManager[Begin]:
+def batch_builder(source: BatchSource, split: RankSplit, process: bool) -> AbstractContextManager[StartBuild]:
     """Someone who makes lessons for the time of a block; a process where that is wished for and can be had."""
-    if process and processes_there():
+    if process and fork_available():
         with suppress(OSError):  # too many processes, or no memory for one more
-            return _by_a_process(*_started(course, crew))
-    return _by_whoever_waits(course, crew)
+            return _build_in_process(*_start_process(source, split))
+    return _build_in_caller(source, split)
 
 
-def processes_there() -> bool:
+def fork_available() -> bool:
     """Whether a process can be copied safely, with threads and all."""
     return sys.platform == "linux"
 
 
 @contextmanager
-def _by_whoever_waits(course: Course, crew: Crew) -> Iterator[Begin]:
-    yield lambda moment: partial(course.lesson, moment, crew)
+def _build_in_caller(course: BatchSource, crew: RankSplit) -> Iterator[StartBuild]:
+    yield lambda moment: partial(course.batch, moment, crew)
 
 
-def _started(course: Course, crew: Crew) -> tuple[BaseProcess, Begin]:
+def _start_process(course: BatchSource, crew: RankSplit) -> tuple[BaseProcess, StartBuild]:
     """A process that is told moments and says lessons, and that ends when nobody is there to tell it more."""
     system = multiprocessing.get_context("fork")
     here, there = system.Pipe()
-    process = system.Process(target=_answer, args=(course, crew, here, there), daemon=True, name="lessons")
+    process = system.Process(target=_serve_batches, args=(course, crew, here, there), daemon=True, name="lessons")
     process.start()
     there.close()
-    return process, _Asker(course, crew, here).begin
+    return process, _BuilderClient(course, crew, here).request
 
 
 @contextmanager
-def _by_a_process(process: BaseProcess, begin: Begin) -> Iterator[Begin]:
+def _build_in_process(process: BaseProcess, begin: StartBuild) -> Iterator[StartBuild]:
     """It is not asked to end, because it may be stuck and has nothing to lose. Who still listens hears that it has
     gone; so the pipe is left to be closed with the last of them.
     """
@@ -73,40 +73,40 @@ def _by_a_process(process: BaseProcess, begin: Begin) -> Iterator[Begin]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asker:
+class _BuilderClient:
     """The end of the pipe at which moments go in and lessons come out."""
 
-    course: Course
-    crew: Crew
-    line: Connection
-    asked: dict[tuple[int, str], tuple[Taught, ...]] = field(default_factory=dict)
+    source: BatchSource
+    split: RankSplit
+    connection: Connection
+    objectives: dict[tuple[int, str], tuple[Trainable, ...]] = field(default_factory=dict)
     """The objectives by stage and place. They stay here: parts of a user's own file cannot cross."""
 
-    def begin(self, moment: Moment) -> Callable[[], Lesson]:
+    def request(self, position: RunPosition) -> Callable[[], StepBatch]:
         """Tell a moment."""
         with suppress(OSError):  # nobody listens: that is heard where the lesson is needed
-            self.line.send(moment)
-        return partial(self._heard, moment)
+            self.connection.send(position)
+        return partial(self._receive, position)
 
-    def _heard(self, moment: Moment) -> Lesson:
+    def _receive(self, moment: RunPosition) -> StepBatch:
         """Its lesson."""
         try:
-            found = self.line.recv()
+            found = self.connection.recv()
         except (EOFError, OSError) as error:
             raise UserError(
                 "The process that makes lessons has ended, so there is nothing to learn from; often the machine is out "
                 "of memory. Start the same command again: it goes on from the last checkpoint."
             ) from error
         if found is None:
-            return self.course.lesson(moment, self.crew)
-        assert isinstance(found, Lesson)
-        key = self.course.stage_at(moment.share), found.place
-        if key not in self.asked:
-            self.asked[key] = self.course.lesson(moment, self.crew).objectives
-        return replace(found, objectives=self.asked[key])
+            return self.source.batch(moment, self.split)
+        assert isinstance(found, StepBatch)
+        key = self.source.stage_at(moment.progress), found.task_name
+        if key not in self.objectives:
+            self.objectives[key] = self.source.batch(moment, self.split).objectives
+        return replace(found, objectives=self.objectives[key])
 
 
-def _answer(course: Course, crew: Crew, here: Connection, there: Connection) -> None:
+def _serve_batches(course: BatchSource, crew: RankSplit, here: Connection, there: Connection) -> None:
     """What the process does. Ctrl-C is for the one that asks, which then hangs up."""
     gc.freeze()  # what the other process has left to be cleared away is not ours to clear
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -118,7 +118,7 @@ def _answer(course: Course, crew: Crew, here: Connection, there: Connection) -> 
                 os.close(number)
     with suppress(EOFError, OSError):
         while True:
-            _say(there, course, there.recv(), crew)
+            _send_batch(there, course, there.recv(), crew)
 
 
 def _open_files() -> Iterable[int]:
@@ -129,9 +129,9 @@ def _open_files() -> Iterable[int]:
         return range(os.sysconf("SC_OPEN_MAX"))
 
 
-def _say(line: Connection, course: Course, moment: Moment, crew: Crew) -> None:
+def _send_batch(line: Connection, course: BatchSource, moment: RunPosition, crew: RankSplit) -> None:
     """The lesson of a moment; nothing, if it cannot be made or cannot cross."""
     try:
-        line.send(replace(course.lesson(moment, crew), objectives=()))
+        line.send(replace(course.batch(moment, crew), objectives=()))
     except Exception:  # the other side will find out why
         line.send(None)

@@ -13,7 +13,7 @@ from enum import StrEnum
 from torch import nn
 
 
-class Kind(StrEnum):
+class ParamKind(StrEnum):
     """What sort of tensor a parameter is."""
 
     MATRIX = "matrix"
@@ -25,37 +25,37 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ParamGroup:
     """Parameters of one kind with one scale of the learning rate, by name."""
 
-    kind: Kind
-    scale: float
+    kind: ParamKind
+    lr_scale: float
     parameters: Mapping[str, nn.Parameter]
 
 
-def full_rate(name: str) -> float:
+def unit_lr_scale(name: str) -> float:
     """The same rate for every parameter."""
     return 1.0
 
 
 def group_parameters(
-    module: nn.Module, blocks: Iterable[nn.Module], scale: Callable[[str], float] = full_rate
-) -> tuple[Group, ...]:
+    module: nn.Module, blocks: Iterable[nn.Module], lr_scale: Callable[[str], float] = unit_lr_scale
+) -> tuple[ParamGroup, ...]:
     """The trainable parameters of a module, each once: a shared one goes under the first of its names.
 
     `scale` says which part of the rate the parameter of that name takes (layer-wise rates). A parameter that is frozen
     now is left out; one that shall thaw later is frozen only after the groups were made.
     """
     hidden = {parameter for block in blocks for parameter in block.parameters()}
-    sorted_out: dict[tuple[Kind, float], dict[str, nn.Parameter]] = {}
+    sorted_out: dict[tuple[ParamKind, float], dict[str, nn.Parameter]] = {}
     for name, parameter in module.named_parameters():
         if parameter.requires_grad:
-            place = _kind(parameter, parameter in hidden), scale(name)
+            place = _kind(parameter, parameter in hidden), lr_scale(name)
             sorted_out.setdefault(place, {})[name] = parameter
-    return tuple(Group(kind, part, parameters) for (kind, part), parameters in sorted_out.items())
+    return tuple(ParamGroup(kind, part, parameters) for (kind, part), parameters in sorted_out.items())
 
 
-def _kind(parameter: nn.Parameter, inside: bool) -> Kind:
+def _kind(parameter: nn.Parameter, inside: bool) -> ParamKind:
     if parameter.dim() < 2:
-        return Kind.VECTOR
-    return Kind.MATRIX if inside and parameter.dim() == 2 else Kind.TABLE
+        return ParamKind.VECTOR
+    return ParamKind.MATRIX if inside and parameter.dim() == 2 else ParamKind.TABLE

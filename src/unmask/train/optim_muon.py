@@ -19,16 +19,16 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from unmask import optimising
-from unmask.optimising import Sizing
+from unmask.optimising import UpdateScale
 
-_AT_ONCE = 1 << 25
+_MAX_STACKED = 1 << 25
 """Entries that are stacked at once: the work needs about twenty bytes for each."""
-_ROUND = (3.4445, -4.7750, 2.0315)
+_NS_COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """The polynomial of a round, as Keller Jordan published it: a x + b x³ + c x⁵."""
-_TINY = 1e-7
+_EPS = 1e-7
 
 
-class Muon(Optimizer):
+class BatchedMuon(Optimizer):
     """Momentum made orthogonal by some rounds of Newton and Schulz, in bfloat16."""
 
     def __init__(self, groups: list[dict[str, Any]], spec: optimising.Muon) -> None:
@@ -44,17 +44,17 @@ class Muon(Optimizer):
         """Move every matrix that has a gradient."""
         for group in self.param_groups:
             for alike in _stacks([parameter for parameter in group["params"] if parameter.grad is not None]):
-                self._move(alike, group["lr"], group["weight_decay"])
+                self._update(alike, group["lr"], group["weight_decay"])
 
-    def _move(self, weights: list[Tensor], rate: float | Tensor, decay: float) -> None:
+    def _update(self, weights: list[Tensor], rate: float | Tensor, decay: float) -> None:
         """One step for matrices of one shape: momentum, a look ahead, and a move along its orthogonal part."""
         keep, momenta = self.spec.momentum, [self.state[weight]["momentum_buffer"] for weight in weights]
         gradient_NAB = torch.stack([weight.grad for weight in weights if weight.grad is not None])
         old_NAB, weight_NAB = torch.stack(momenta), torch.stack(weights)
         new_NAB = old_NAB.lerp(gradient_NAB, 1 - keep)
-        update_NAB = orthogonal(gradient_NAB.lerp_(new_NAB, keep), self.spec.rounds)
+        update_NAB = newton_schulz(gradient_NAB.lerp_(new_NAB, keep), self.spec.ns_steps)
         moved_NAB = weight_NAB.mul(1 - rate * decay)
-        _go_back(moved_NAB, update_NAB, rate * _size(self.spec.sizing, *weights[0].shape))
+        _subtract_scaled(moved_NAB, update_NAB, rate * _update_scale(self.spec.update_scale, *weights[0].shape))
         torch._foreach_copy_(momenta, self._unless_skipped(new_NAB, old_NAB).unbind())
         torch._foreach_copy_(weights, self._unless_skipped(moved_NAB, weight_NAB).unbind())
 
@@ -62,19 +62,19 @@ class Muon(Optimizer):
         return torch.where(self.found_inf > 0, old_NAB, new_NAB) if self.found_inf.dim() == 0 else new_NAB
 
 
-def orthogonal(x_NAB: Tensor, rounds: int) -> Tensor:
+def newton_schulz(x_NAB: Tensor, steps: int) -> Tensor:
     """Matrices with the same singular vectors, and singular values near 1."""
-    a, b, c = _ROUND
+    a, b, c = _NS_COEFFICIENTS
     tall = x_NAB.shape[1] > x_NAB.shape[2]
     y_NAB = x_NAB.bfloat16().mT if tall else x_NAB.bfloat16()
-    y_NAB = y_NAB / torch.linalg.vector_norm(y_NAB, dim=(1, 2), keepdim=True).clamp(min=_TINY)
-    for _ in range(rounds):
+    y_NAB = y_NAB / torch.linalg.vector_norm(y_NAB, dim=(1, 2), keepdim=True).clamp(min=_EPS)
+    for _ in range(steps):
         gram_NAA = y_NAB @ y_NAB.mT
         y_NAB = torch.baddbmm(y_NAB, torch.baddbmm(gram_NAA, gram_NAA, gram_NAA, beta=b, alpha=c), y_NAB, beta=a)
     return y_NAB.mT if tall else y_NAB
 
 
-def _go_back(from_NAB: Tensor, along_NAB: Tensor, far: float | Tensor) -> None:
+def _subtract_scaled(from_NAB: Tensor, along_NAB: Tensor, far: float | Tensor) -> None:
     """Subtract so much of a matrix in place; how much may be a number on the device."""
     if isinstance(far, Tensor):
         from_NAB.addcmul_(along_NAB.to(from_NAB.dtype), far, value=-1)
@@ -82,12 +82,12 @@ def _go_back(from_NAB: Tensor, along_NAB: Tensor, far: float | Tensor) -> None:
         from_NAB.add_(along_NAB, alpha=-far)
 
 
-def _size(sizing: Sizing, rows: int, columns: int) -> float:
+def _update_scale(sizing: UpdateScale, rows: int, columns: int) -> float:
     """How long a step is beside the rate, for a matrix of this shape."""
     match sizing:
-        case Sizing.ORIGINAL:
+        case UpdateScale.ORIGINAL:
             return math.sqrt(max(1, rows / columns))
-        case Sizing.MATCH_ADAMW:
+        case UpdateScale.MATCH_ADAMW:
             return 0.2 * math.sqrt(max(rows, columns))
 
 
@@ -97,32 +97,32 @@ def _stacks(weights: list[Tensor]) -> Iterator[list[Tensor]]:
     for weight in weights:
         alike.setdefault(weight.shape, []).append(weight)
     for shape, same in alike.items():
-        many = max(_AT_ONCE // shape.numel(), 1)
+        many = max(_MAX_STACKED // shape.numel(), 1)
         yield from (same[start : start + many] for start in range(0, len(same), many))
 
 
-class Together(Optimizer):
+class CombinedOptimizer(Optimizer):
     """One optimiser that steps two. Groups and state are the same objects inside and outside."""
 
     def __init__(self, one: Optimizer, other: Optimizer) -> None:
         super().__init__([*one.param_groups, *other.param_groups], {})
-        self.parts = (one, other)
-        for part in self.parts:
+        self.optimizers = (one, other)
+        for part in self.optimizers:
             self.state.update(part.state)
-        self._share()
+        self._share_state()
 
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Move the parameters of both."""
-        for part in self.parts:
+        for part in self.optimizers:
             part.step()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over saved groups and state; torch makes new objects of them, so they are shared again."""
         super().load_state_dict(state_dict)
-        self._share()
+        self._share_state()
 
-    def _share(self) -> None:
-        one, other = self.parts
+    def _share_state(self) -> None:
+        one, other = self.optimizers
         count = len(one.param_groups)
         one.param_groups, other.param_groups = self.param_groups[:count], self.param_groups[count:]
         one.state = other.state = self.state

@@ -21,37 +21,37 @@ Tensors: TypeAlias = list[Tensor] | tuple[Tensor, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
+class TensorUpdates:
     """What a group of tensors is about to do, tensor by tensor."""
 
     weights: Tensors
     gradients: Tensors
-    roots: Tensors
+    denominators: Tensors
     """sqrt(v), corrected for its start at zero if the spec asks for it."""
     updates: Tensors
-    epsilon: float
+    eps: float
     sized: bool
     """Whether these are whole matrices or tables rather than norms and biases."""
 
 
-Factor: TypeAlias = Callable[[Moves], Tensor]
+Factor: TypeAlias = Callable[[TensorUpdates], Tensor]
 """One number for each tensor."""
 
 
-def trust_ratio(moves: Moves) -> Tensor:
+def trust_ratio(tensors: TensorUpdates) -> Tensor:
     """LAMB: the norm of the weights over the norm of the update; 1 if either is 0, and for norms and biases."""
-    if not moves.sized:
-        return moves.weights[0].new_ones(len(moves.weights))
-    weight_N = torch.stack(torch._foreach_norm(moves.weights))
-    update_N = torch.stack(torch._foreach_norm(moves.updates))
+    if not tensors.sized:
+        return tensors.weights[0].new_ones(len(tensors.weights))
+    weight_N = torch.stack(torch._foreach_norm(tensors.weights))
+    update_N = torch.stack(torch._foreach_norm(tensors.updates))
     return torch.where((weight_N > 0) & (update_N > 0), weight_N / update_N, 1.0)
 
 
-def update_clip(moves: Moves) -> Tensor:
+def update_clip(tensors: TensorUpdates) -> Tensor:
     """StableAdamW: 1 / max(1, RMS), with RMS the root mean square of g / max(sqrt(v), epsilon)."""
-    surprises = torch._foreach_div(moves.gradients, torch._foreach_clamp_min(moves.roots, moves.epsilon))
+    surprises = torch._foreach_div(tensors.gradients, torch._foreach_clamp_min(tensors.denominators, tensors.eps))
     norms = torch._foreach_norm(surprises)
-    torch._foreach_div_(norms, [math.sqrt(gradient.numel()) for gradient in moves.gradients])
+    torch._foreach_div_(norms, [math.sqrt(gradient.numel()) for gradient in tensors.gradients])
     return 1 / torch.stack(norms).clamp(min=1)
 
 
@@ -63,11 +63,11 @@ class TensorwiseAdam(Optimizer):
         groups: list[dict[str, Any]],
         factor: Factor,
         betas: tuple[float, float],
-        epsilon: float,
-        correct_bias: bool,
+        eps: float,
+        bias_correction: bool,
     ) -> None:
-        super().__init__(groups, {"betas": betas, "eps": epsilon})
-        self.factor, self.correct_bias = factor, correct_bias
+        super().__init__(groups, {"betas": betas, "eps": eps})
+        self.factor, self.bias_correction = factor, bias_correction
         self.found_inf = torch.zeros(0)
         """Nothing, or a flag on the device: where it is 1, a step changes nothing."""
 
@@ -78,33 +78,33 @@ class TensorwiseAdam(Optimizer):
         for group in self.param_groups:
             weights = [parameter for parameter in group["params"] if parameter.grad is not None]
             if weights:
-                moves = self._moves(group, weights, keep)
+                moves = self._compute_updates(group, weights, keep)
                 far_N = self.factor(moves) * (group["lr"] * keep)
                 torch._foreach_mul_(moves.updates, far_N.unbind())
                 torch._foreach_sub_(weights, moves.updates)
 
-    def _moves(self, group: dict[str, Any], weights: list[Tensor], keep: float | Tensor) -> Moves:
+    def _compute_updates(self, group: dict[str, Any], weights: list[Tensor], keep: float | Tensor) -> TensorUpdates:
         """Let the averages take in the gradients, and make the updates."""
         beta_m, beta_v = group["betas"]
-        gradients = self._sound([weight.grad for weight in weights if weight.grad is not None])
+        gradients = self._zero_if_skipped([weight.grad for weight in weights if weight.grad is not None])
         states = [self.state[weight] for weight in weights]
         first, second = [state["exp_avg"] for state in states], [state["exp_avg_sq"] for state in states]
-        _near(first, gradients, (1 - beta_m) * keep)
-        _near(second, torch._foreach_mul(gradients, gradients), (1 - beta_v) * keep)
+        _lerp(first, gradients, (1 - beta_m) * keep)
+        _lerp(second, torch._foreach_mul(gradients, gradients), (1 - beta_v) * keep)
         ages = [state["step"] for state in states]
         # As a list: a single tensor for all of them would be read back on CUDA.
         torch._foreach_add_(ages, [keep] * len(ages))  # type: ignore[list-item]
         roots = torch._foreach_sqrt(second)
-        if self.correct_bias:
-            torch._foreach_div_(roots, _seen(torch.stack(ages), beta_v).sqrt().unbind())
+        if self.bias_correction:
+            torch._foreach_div_(roots, _bias_correction(torch.stack(ages), beta_v).sqrt().unbind())
         updates = torch._foreach_div(first, torch._foreach_add(roots, group["eps"]))
-        if self.correct_bias:
-            torch._foreach_div_(updates, _seen(torch.stack(ages), beta_m).unbind())
+        if self.bias_correction:
+            torch._foreach_div_(updates, _bias_correction(torch.stack(ages), beta_m).unbind())
         if group["weight_decay"]:
             torch._foreach_add_(updates, weights, alpha=group["weight_decay"])
-        return Moves(weights, gradients, roots, updates, group["eps"], group["sized"])
+        return TensorUpdates(weights, gradients, roots, updates, group["eps"], group["sized"])
 
-    def _sound(self, gradients: list[Tensor]) -> Tensors:
+    def _zero_if_skipped(self, gradients: list[Tensor]) -> Tensors:
         """Zeros in the place of gradients that a step must not look at: what is not a number stays that, times 0."""
         if self.found_inf.dim():
             return gradients
@@ -113,13 +113,13 @@ class TensorwiseAdam(Optimizer):
         return [part.view_as(gradient) for part, gradient in zip(parts, gradients, strict=True)]
 
 
-def _near(averages: Tensors, values: Tensors, share: float | Tensor) -> None:
+def _lerp(averages: Tensors, values: Tensors, share: float | Tensor) -> None:
     """Bring averages a share of the way to some values."""
     ways = torch._foreach_sub(values, averages)
     torch._foreach_mul_(ways, share)
     torch._foreach_add_(averages, ways)
 
 
-def _seen(age_N: Tensor, beta: float) -> Tensor:
+def _bias_correction(age_N: Tensor, beta: float) -> Tensor:
     """How much of the truth averages of some age have taken in: 1 - beta ** age, exact for young ones too."""
     return -torch.expm1(age_N * math.log(beta))

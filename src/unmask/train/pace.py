@@ -18,45 +18,45 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ParamLR:
     """The pace of one parameter."""
 
     scale: float = 1.0
     """Which part of the rate it takes; 0: it never moves."""
-    since: float = 0.0
+    from_fraction: float = 0.0
     """The share of the budget after which it begins to move."""
 
     def __post_init__(self) -> None:
-        if self.scale < 0 or not 0 <= self.since <= 1:
+        if self.scale < 0 or not 0 <= self.from_fraction <= 1:
             raise RecipeError(f"A pace needs a scale of at least 0 and a share of the budget between 0 and 1: {self}.")
 
     @property
-    def moves(self) -> bool:
+    def is_trained(self) -> bool:
         """Whether it ever moves."""
         return self.scale > 0
 
 
-STILL = Pace(0.0)
+FROZEN = ParamLR(0.0)
 """The pace of what never moves."""
-Paces: TypeAlias = Callable[[str], Pace]
+ParamLRFn: TypeAlias = Callable[[str], ParamLR]
 
 
-def full_pace(name: str) -> Pace:
+def full_lr(name: str) -> ParamLR:
     """Everything moves at the full rate from the start."""
-    return Pace()
+    return ParamLR()
 
 
-def freeze(module: nn.Module, paces: Paces) -> None:
+def freeze_parameters(module: nn.Module, param_lr: ParamLRFn) -> None:
     """Ask for no gradient where a parameter never moves."""
     for name, parameter in module.named_parameters():
-        parameter.requires_grad_(paces(name).moves)
+        parameter.requires_grad_(param_lr(name).is_trained)
 
 
-def late(module: nn.Module, paces: Paces) -> dict[float, list[nn.Parameter]]:
+def delayed_parameters(module: nn.Module, param_lr: ParamLRFn) -> dict[float, list[nn.Parameter]]:
     """The parameters that begin to move later, by the share of the budget from which on they do."""
     found: dict[float, list[nn.Parameter]] = {}
     for name, parameter in module.named_parameters():
-        pace = paces(name)
-        if pace.moves and pace.since:
-            found.setdefault(pace.since, []).append(parameter)
+        pace = param_lr(name)
+        if pace.is_trained and pace.from_fraction:
+            found.setdefault(pace.from_fraction, []).append(parameter)
     return found

@@ -15,43 +15,43 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unmask.train.course import Crew
+from unmask.train.course import RankSplit
 
 
 @dataclass(frozen=True, slots=True)
-class Processes:
+class DistContext:
     """The processes that share a run, as `torchrun` started them; one alone if it did not."""
 
     rank: int
-    world: int
+    world_size: int
     device: torch.device
 
     @property
-    def leads(self) -> bool:
+    def is_main(self) -> bool:
         """Whether this process writes, prints and saves for all."""
         return self.rank == 0
 
-    def crew(self, micro: int) -> Crew:
+    def rank_split(self, microbatch_tokens: int) -> RankSplit:
         """What a course must know."""
-        return Crew(self.rank, self.world, micro)
+        return RankSplit(self.rank, self.world_size, microbatch_tokens)
 
-    def summed(self, numbers: list[float]) -> list[float]:
+    def all_reduce_sum(self, numbers: list[float]) -> list[float]:
         """Numbers added up over all processes, in float64. They cross between hosts; no device is waited for."""
-        if self.world == 1:
+        if self.world_size == 1:
             return numbers
         total = torch.tensor(numbers, dtype=torch.float64)
         torch.distributed.all_reduce(total)
         summed: list[float] = total.tolist()
         return summed
 
-    def largest(self, number: Tensor) -> None:
+    def all_reduce_max_(self, number: Tensor) -> None:
         """Make a number on the device the largest of all processes. On a GPU this is queued, and nobody waits."""
-        if self.world > 1:
+        if self.world_size > 1:
             torch.distributed.all_reduce(number, torch.distributed.ReduceOp.MAX)
 
-    def wait(self) -> None:
+    def barrier(self) -> None:
         """Until all have come here."""
-        if self.world > 1:
+        if self.world_size > 1:
             torch.distributed.barrier()
 
 
@@ -61,15 +61,15 @@ def world_size() -> int:
 
 
 @contextmanager
-def joined(device: torch.device) -> Iterator[Processes]:
+def init_distributed(device: torch.device) -> Iterator[DistContext]:
     """Who this process is among those of a `torchrun`, for the time of a block."""
     world = world_size()
     if world == 1:
-        yield Processes(0, 1, device)
+        yield DistContext(0, 1, device)
         return
     # What lies on the host crosses between hosts, so that adding up counts does not wait for the device.
     torch.distributed.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
-    yield Processes(torch.distributed.get_rank(), world, device)
+    yield DistContext(torch.distributed.get_rank(), world, device)
     # Not in a `finally`: a process that failed must not wait for the others, which torchrun ends.
     torch.distributed.barrier()
     # What still holds on to the group must be gone before it is, or its threads may abort this process.

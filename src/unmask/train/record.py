@@ -13,41 +13,41 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO, TypeAlias
 
-from unmask.shards.files import disk_space, new_file
+from unmask.shards.files import atomic_file, disk_errors
 
 RECORD = "record.jsonl"
-Line: TypeAlias = Mapping[str, Any]
+LogLine: TypeAlias = Mapping[str, Any]
 """What is said once, as plain data: its `kind`, its `step`, and what belongs to that kind."""
-Listener: TypeAlias = Callable[[Line], None]
+Listener: TypeAlias = Callable[[LogLine], None]
 """Hears every line as it is written."""
 
 
-class Record:
+class MetricsLog:
     """A file that lines are added to. Open it with the step from which the run goes on."""
 
     def __init__(self, folder: Path, step: int) -> None:
         self.path = folder / RECORD
-        with disk_space(folder):
+        with disk_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            cut_back(self.path, step)
+            truncate_after(self.path, step)
             self._file: TextIO = self.path.open("a", encoding="utf-8")
 
-    def add(self, line: Line) -> None:
+    def add(self, line: LogLine) -> None:
         """One line; a reader sees it at once."""
-        with disk_space(self.path.parent):
+        with disk_errors(self.path.parent):
             self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
             self._file.flush()
 
-    def secure(self) -> None:
+    def fsync(self) -> None:
         """Make the lines so far survive whatever happens to the machine."""
-        with disk_space(self.path.parent):
+        with disk_errors(self.path.parent):
             os.fsync(self._file.fileno())
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: type[BaseException] | BaseException | TracebackType | None) -> None:
-        with disk_space(self.path.parent):
+        with disk_errors(self.path.parent):
             self._file.close()
 
 
@@ -63,11 +63,11 @@ def read_record(path: Path) -> Iterator[dict[str, Any]]:
                 yield line
 
 
-def cut_back(path: Path, step: int) -> None:
+def truncate_after(path: Path, step: int) -> None:
     """Remove the lines of steps that will be done again, and a torn one. Trials of the kept step stay."""
     if not path.exists():
         return
-    with new_file(path) as file:  # line by line: a long run has millions of them
+    with atomic_file(path) as file:  # line by line: a long run has millions of them
         for line in read_record(path):
             if line["step"] <= step:
                 file.write(f"{json.dumps(line, ensure_ascii=False)}\n".encode("utf-8", "backslashreplace"))

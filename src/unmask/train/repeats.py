@@ -20,35 +20,35 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from unmask.nets.carry import alike, copied, fill
+from unmask.nets.carry import clone, copy_into, shape_key
 
 V = TypeVar("V")
-_MOST = 256
+_MAX_GRAPHS = 256
 """Recordings that are kept; values of other shapes are worked on as they come."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recording(Generic[V]):
+class CapturedStep(Generic[V]):
     """Work that reads from and writes to places of its own."""
 
-    places: V
-    repeat: Callable[[], Tensor]
+    static_inputs: V
+    replay: Callable[[], Tensor]
 
     def __call__(self, value: V) -> Tensor:
         """Put the value in its places, and repeat."""
-        fill(self.places, value)
-        return self.repeat()
+        copy_into(self.static_inputs, value)
+        return self.replay()
 
 
 @dataclass(slots=True)
-class Repeats(Generic[V]):
+class CudaGraphCache(Generic[V]):
     """Work, and what was recorded of it."""
 
     work: Callable[[V], Tensor]
     device: torch.device
-    met: set[Hashable] = field(default_factory=set)
+    seen_shapes: set[Hashable] = field(default_factory=set)
     """Kinds of values that came once at least, by what values of a kind have in common."""
-    recordings: dict[Hashable, Recording[V]] = field(default_factory=dict)
+    captured: dict[Hashable, CapturedStep[V]] = field(default_factory=dict)
     pool: Any = None
     """The memory that all recordings share; only one of them runs at a time."""
     stream: Any = None
@@ -56,18 +56,18 @@ class Repeats(Generic[V]):
 
     def __call__(self, value: V) -> Tensor:
         """What the work returns for a value."""
-        kind = alike(value)
-        if kind not in self.recordings:
-            if kind not in self.met or len(self.recordings) >= _MOST:
-                self.met.add(kind)
+        kind = shape_key(value)
+        if kind not in self.captured:
+            if kind not in self.seen_shapes or len(self.captured) >= _MAX_GRAPHS:
+                self.seen_shapes.add(kind)
                 return self.work(value)
-            self.recordings[kind] = self._record(value)
-        return self.recordings[kind](value)
+            self.captured[kind] = self._capture(value)
+        return self.captured[kind](value)
 
-    def _record(self, value: V) -> Recording[V]:
-        places = copied(value)
+    def _capture(self, value: V) -> CapturedStep[V]:
+        places = clone(value)
         repeat = self._graph(places) if self.device.type == "cuda" else partial(self.work, places)
-        return Recording(places, repeat)
+        return CapturedStep(places, repeat)
 
     def _graph(self, places: V) -> Callable[[], Tensor]:
         with torch.cuda.device(self.device):  # a capture is one of the current device's

@@ -19,16 +19,16 @@ import torch
 from torch import Tensor
 
 from unmask.nets.batch import collate
-from unmask.nets.heads import TokenHead
-from unmask.nets.transformer import Transformer
-from unmask.objectives.guessing import Guessing
-from unmask.objectives.heads import SayTokens
-from unmask.records import Cloze, Inputs, Instance, Ints
+from unmask.nets.heads import LMHead
+from unmask.nets.transformer import TransformerEncoder
+from unmask.objectives.guessing import GeneratorModule
+from unmask.objectives.heads import MLMHead
+from unmask.records import Cloze, Inputs, InputsAndTargets, Ints
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.train.course import Lesson
-from unmask.train.guesses import likeliest
-from unmask.train.learner import Learner
-from unmask.train.trial import still
+from unmask.train.course import StepBatch
+from unmask.train.guesses import most_probable
+from unmask.train.learner import MultiHeadModel
+from unmask.train.trial import eval_mode
 
 
 class SampleLine(TypedDict):
@@ -41,21 +41,21 @@ class SampleLine(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Filler:
+class MaskFiller:
     """Who fills masks: a network that was shown masks in training, and its head for tokens."""
 
-    network: Transformer
-    tokens: TokenHead
+    network: TransformerEncoder
+    lm_head: LMHead
 
     @staticmethod
-    def among(learner: Learner, names: Iterable[str]) -> tuple[Filler, ...]:
+    def find(model: MultiHeadModel, names: Iterable[str]) -> tuple[MaskFiller, ...]:
         """The one who fills masks for these objectives, or nobody.
 
         Where a network ahead of the trunk fills them, the trunk has never seen one.
         """
-        heads = [learner.heads[name] for name in names]
-        ahead = [Filler(head.network, head.tokens) for head in heads if isinstance(head, Guessing)]
-        usual = [Filler(learner.trunk, head.tokens) for head in heads if isinstance(head, SayTokens)]
+        heads = [model.heads[name] for name in names]
+        ahead = [MaskFiller(head.network, head.lm_head) for head in heads if isinstance(head, GeneratorModule)]
+        usual = [MaskFiller(model.network, head.lm_head) for head in heads if isinstance(head, MLMHead)]
         return tuple((ahead or usual)[:1])
 
 
@@ -65,23 +65,23 @@ class _Window:
 
     begin: int
     end: int
-    asked: Ints
+    positions: Ints
 
 
-def fill_samples(
-    learner: Learner, lesson: Lesson, tokenizer: Tokenizer, rows: int = 4, top: int = 3, around: int = 24
+def sample_fills(
+    model: MultiHeadModel, step_batch: StepBatch, tokenizer: Tokenizer, rows: int = 4, top: int = 3, window: int = 24
 ) -> list[SampleLine]:
     """What the learner says in the first rows of a lesson, in a window of `around` tokens where each is first asked.
 
     Nothing comes of a lesson without a cloze, or of a learner that has no head for tokens.
     """
-    fillers = Filler.among(learner, [one.name for one in lesson.objectives])
-    for filler, instance in product(fillers, lesson.instances):
+    fillers = MaskFiller.find(model, [one.name for one in step_batch.objectives])
+    for filler, instance in product(fillers, step_batch.instances):
         for cloze in instance.targets:
             if isinstance(cloze, Cloze):
                 inputs = _first_rows(instance.inputs, rows)
-                windows = [one for one in _windows(inputs.rows, cloze.positions, around) if len(one.asked)]
-                said = _said(learner, filler, inputs, lesson.apart, windows)
+                windows = [one for one in _windows(inputs.rows, cloze.positions, window) if len(one.positions)]
+                said = _probabilities(model, filler, inputs, step_batch.isolate_documents, windows)
                 return list(_lines(windows, inputs, cloze, said, tokenizer, top))
     return []
 
@@ -102,25 +102,27 @@ def _windows(rows: Ints, positions: Ints, around: int) -> Iterator[_Window]:
         yield _Window(left, right, np.sort(asked[(asked >= left) & (asked < right)]))
 
 
-def _said(learner: Learner, filler: Filler, inputs: Inputs, apart: bool, windows: list[_Window]) -> Tensor:
+def _probabilities(
+    learner: MultiHeadModel, filler: MaskFiller, inputs: Inputs, apart: bool, windows: list[_Window]
+) -> Tensor:
     """Probabilities at every asked place, on the host."""
     device = next(learner.parameters()).device
-    asked_P = torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *(window.asked for window in windows)]))
-    with still(learner):
-        states = filler.network(collate(Instance(inputs, ()), device, apart).tokens)
-        logits_PV: Tensor = filler.tokens(states.last_TD[asked_P.to(device)])
+    asked_P = torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *(window.positions for window in windows)]))
+    with eval_mode(learner):
+        states = filler.network(collate(InputsAndTargets(inputs, ()), device, apart).tokens)
+        logits_PV: Tensor = filler.lm_head(states.last_TD[asked_P.to(device)])
     return logits_PV.float().softmax(-1).cpu()
 
 
 def _lines(
     windows: list[_Window], inputs: Inputs, cloze: Cloze, said_PV: Tensor, tokenizer: Tokenizer, top: int
 ) -> Iterator[SampleLine]:
-    truth = dict(zip(cloze.positions.tolist(), tokenizer.tokens(cloze.answers), strict=True))
-    guesses = likeliest(said_PV, tokenizer, top)
+    truth = dict(zip(cloze.positions.tolist(), tokenizer.ids_to_tokens(cloze.answers), strict=True))
+    guesses = most_probable(said_PV, tokenizer, top)
     for window in windows:
-        places = {str(place - window.begin): place for place in window.asked.tolist()}
+        places = {str(place - window.begin): place for place in window.positions.tolist()}
         yield SampleLine(
-            shown=tokenizer.tokens(inputs.ids[window.begin : window.end]),
+            shown=tokenizer.ids_to_tokens(inputs.ids[window.begin : window.end]),
             truth={name: truth[place] for name, place in places.items()},
             guesses={name: [[one.token, round(one.probability, 4)] for one in next(guesses)] for name in places},
         )

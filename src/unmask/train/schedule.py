@@ -14,76 +14,88 @@ from __future__ import annotations
 
 import math
 
-from unmask.optimising import Constant, Cosine, InverseRoot, Linear, Origin, Schedule, Slanted, Warmup, WarmupShare
+from unmask.optimising import (
+    Constant,
+    Cosine,
+    DecayFrom,
+    InverseSqrt,
+    Linear,
+    Schedule,
+    SlantedTriangular,
+    Warmup,
+    WarmupFraction,
+)
 
 
 def at_step(schedule: Schedule, step: int, total: int) -> float:
     """The multiplier of the rate in a run of `total` steps."""
     assert total > 0, "a run has at least one step"
-    return multiplier(schedule, step, step / total)
+    return lr_multiplier(schedule, step, step / total)
 
 
 def at_time(schedule: Schedule, step: int, spent: float, allowed: float) -> float:
     """The multiplier of the rate in a run that may take `allowed` seconds, of which `spent` are over."""
     assert allowed > 0, "a run has some time"
-    return multiplier(schedule, step, spent / allowed)
+    return lr_multiplier(schedule, step, spent / allowed)
 
 
-def multiplier(schedule: Schedule, step: int, share: float) -> float:
+def lr_multiplier(schedule: Schedule, step: int, progress: float) -> float:
     """The part of the full rate after `step` finished steps, when this share of the budget is used up."""
-    share = min(max(share, 0.0), 1.0)
-    if isinstance(schedule, Slanted):
-        return _slanted(schedule, share)
-    warm = _warmth(schedule.warmup, step, share)
-    return warm if warm < 1 else _after(schedule, step, share)
+    progress = min(max(progress, 0.0), 1.0)
+    if isinstance(schedule, SlantedTriangular):
+        return _slanted(schedule, progress)
+    warm = _warmup_fraction(schedule.warmup, step, progress)
+    return warm if warm < 1 else _after_warmup(schedule, step, progress)
 
 
-def _warmth(warmup: Warmup, step: int, share: float) -> float:
+def _warmup_fraction(warmup: Warmup, step: int, progress: float) -> float:
     """How much of the warm-up is over; 1 from its end on."""
-    done, whole = (share, warmup.share) if isinstance(warmup, WarmupShare) else (step, warmup.count)
+    done, whole = (progress, warmup.fraction) if isinstance(warmup, WarmupFraction) else (step, warmup.num_steps)
     return 1.0 if done >= whole else done / whole
 
 
-def _after(schedule: Linear | Cosine | InverseRoot | Constant, step: int, share: float) -> float:
+def _after_warmup(schedule: Linear | Cosine | InverseSqrt | Constant, step: int, progress: float) -> float:
     """The multiplier once the warm-up is over."""
-    peak = _peak(schedule.warmup, step, share)
+    peak = _warmup_end(schedule.warmup, step, progress)
     match schedule:
-        case Linear(end=end, origin=origin):
-            return _mix(end, 1 - (share if origin is Origin.START else _since(peak, share)))
-        case Cosine(end=end):
-            return _mix(end, (1 + math.cos(math.pi * _since(peak, share))) / 2)
-        case InverseRoot():
-            return math.sqrt(peak / share) if share > peak else 1.0
+        case Linear(end_factor=end, decay_from=origin):
+            return _interpolate(
+                end, 1 - (progress if origin is DecayFrom.START else _fraction_since_peak(peak, progress))
+            )
+        case Cosine(end_factor=end):
+            return _interpolate(end, (1 + math.cos(math.pi * _fraction_since_peak(peak, progress))) / 2)
+        case InverseSqrt():
+            return math.sqrt(peak / progress) if progress > peak else 1.0
         case Constant():
             return 1.0
 
 
-def _peak(warmup: Warmup, step: int, share: float) -> float:
+def _warmup_end(warmup: Warmup, step: int, progress: float) -> float:
     """The share of the budget that was used up when the warm-up ended.
 
     Where the warm-up is counted in steps and the budget in time, steps are taken to have lasted equally long so far.
     That needs no memory, is continuous at the end of the warm-up, and is exact for a budget in steps.
     """
-    if isinstance(warmup, WarmupShare):
-        return warmup.share
-    return share * (warmup.count / step) if step else 0.0
+    if isinstance(warmup, WarmupFraction):
+        return warmup.fraction
+    return progress * (warmup.num_steps / step) if step else 0.0
 
 
-def _since(peak: float, share: float) -> float:
+def _fraction_since_peak(peak: float, progress: float) -> float:
     """How much of the way from the peak to the end is over. After a warm-up that fills the budget there is no fall."""
-    return (share - peak) / (1 - peak) if peak < 1 else 0.0
+    return (progress - peak) / (1 - peak) if peak < 1 else 0.0
 
 
-def _mix(end: float, high: float) -> float:
+def _interpolate(end: float, high: float) -> float:
     return end + (1 - end) * high
 
 
-def _slanted(schedule: Slanted, share: float) -> float:
+def _slanted(schedule: SlantedTriangular, progress: float) -> float:
     """The triangle of ULMFiT.
 
     The paper rounds the turning point down to a whole step, which makes the last rates of short runs negative. Here it
     stays where `rise` puts it; the two agree where rise * total is whole.
     """
-    rise = schedule.rise
-    height = share / rise if share < rise else 1 - (share - rise) / (1 - rise)
+    rise = schedule.cut_frac
+    height = progress / rise if progress < rise else 1 - (progress - rise) / (1 - rise)
     return (1 + height * (schedule.ratio - 1)) / schedule.ratio

@@ -19,18 +19,18 @@ from torch.optim import Optimizer
 
 from unmask.keys import Key
 from unmask.nets.batch import Batch, collate
-from unmask.nets.carry import on_device
-from unmask.nets.even import can_even, even, room_for
-from unmask.nets.halves import with_halves
-from unmask.nets.layout import ship
-from unmask.objectives.heads import Term
-from unmask.objectives.part import Prepares, Taught
-from unmask.train.course import Lesson
-from unmask.train.learner import Learner
-from unmask.train.numbers import Numbers, sent
+from unmask.nets.carry import batch_to_device
+from unmask.nets.even import bucket_for, can_bucket, pad_to_bucket
+from unmask.nets.halves import call_with_cast_weights
+from unmask.nets.layout import to_device
+from unmask.objectives.heads import LossSum
+from unmask.objectives.part import PreparesBatch, Trainable
+from unmask.train.course import StepBatch
+from unmask.train.learner import MultiHeadModel
+from unmask.train.numbers import AsyncScalars, copy_async
 from unmask.train.optim import clip_gradients
-from unmask.train.processes import Processes
-from unmask.train.run import Run
+from unmask.train.processes import DistContext
+from unmask.train.run import RunConfig
 
 
 class NotFinite(Exception):
@@ -38,172 +38,172 @@ class NotFinite(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class DeviceBatch:
     """A lesson with its tensors on the device."""
 
-    lesson: Lesson
+    step_batch: StepBatch
     batches: tuple[Batch, ...]
 
     @property
-    def evened(self) -> bool:
+    def is_bucketed(self) -> bool:
         """Whether all batches are filled up to a round shape."""
-        return all(batch.spare for batch in self.batches)
+        return all(batch.num_padding for batch in self.batches)
 
     @staticmethod
-    def of(lesson: Lesson, device: torch.device, evened: bool = False) -> Loaded:
+    def of(step_batch: StepBatch, device: torch.device, bucket: bool = False) -> DeviceBatch:
         """Collate all micro-batches on the host, even them out if that is wished for and can be, and send them."""
-        batches = [collate(one, "cpu", lesson.apart) for one in lesson.instances]
-        for objective in (one for one in lesson.objectives if isinstance(one, Prepares)):
+        batches = [collate(one, "cpu", step_batch.isolate_documents) for one in step_batch.instances]
+        for objective in (one for one in step_batch.objectives if isinstance(one, PreparesBatch)):
             batches = [objective.prepare(batch) for batch in batches]
-        if evened and all(map(can_even, batches)):
-            room = room_for(batches, lesson.length)
-            batches = [even(batch, room) for batch in batches]
-        return Loaded(lesson, tuple(on_device(batch, device) for batch in batches))
+        if bucket and all(map(can_bucket, batches)):
+            room = bucket_for(batches, step_batch.max_length)
+            batches = [pad_to_bucket(batch, room) for batch in batches]
+        return DeviceBatch(step_batch, tuple(batch_to_device(batch, device) for batch in batches))
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class StepInputs:
     """Everything that the kernels of a step read."""
 
     batches: tuple[Batch, ...]
-    objectives: tuple[Taught, ...]
-    asked: tuple[bool, ...]
+    objectives: tuple[Trainable, ...]
+    has_targets: tuple[bool, ...]
     """Which objectives are asked anything in this step."""
-    shares_O: Tensor
+    loss_scale_O: Tensor
     """On the device: what one answer counts in the mean of each objective."""
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class Metrics:
     """Mean loss and share of right answers, for each objective that was asked anything, and of how many."""
 
     loss: Mapping[str, float]
-    right: Mapping[str, float]
+    accuracy: Mapping[str, float]
     count: Mapping[str, int]
 
-    def summed(self, objectives: Iterable[Taught]) -> float:
+    def weighted_loss(self, objectives: Iterable[Trainable]) -> float:
         """The sum of the losses under the weights of the recipe, which is what runs and trials are compared by."""
         return sum(one.weight * self.loss[one.name] for one in objectives if one.name in self.loss)
 
-    def told(self) -> dict[str, object]:
+    def to_log(self) -> dict[str, object]:
         """The score as a line of the record says it."""
         return {
             "loss": {name: round(value, 6) for name, value in self.loss.items()},
-            "right": {name: round(value, 4) for name, value in self.right.items()},
+            "right": {name: round(value, 4) for name, value in self.accuracy.items()},
             "count": dict(self.count),
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Worker:
+class StepRunner:
     """What a step is done with. `module` is the learner, or the learner as several processes share it."""
 
-    learner: Learner
-    module: Learner | DistributedDataParallel
+    model: MultiHeadModel
+    module: MultiHeadModel | DistributedDataParallel
     optimizer: Optimizer
-    run: Run
-    processes: Processes
-    clip: float
+    config: RunConfig
+    dist: DistContext
+    max_grad_norm: float
     seed: int
-    queue: int = 0
+    max_in_flight: int = 0
     """How many steps may be queued before the numbers of one are looked at; 0 for an optimiser that cannot skip."""
-    broken: Tensor = field(default_factory=lambda: torch.zeros(()))
+    non_finite_flag: Tensor = field(default_factory=lambda: torch.zeros(()))
     """On the device: 1 as soon as a queued step was not finite. From then on none moves anything."""
-    waiting: Mapping[float, Sequence[nn.Parameter]] = field(default_factory=dict)
+    frozen_until: Mapping[float, Sequence[nn.Parameter]] = field(default_factory=dict)
     """Parameters that begin to move later, by the share of the budget from which on they do."""
-    repeats: Callable[[Work], Tensor] | None = None
+    graph_cache: Callable[[StepInputs], Tensor] | None = None
     """A whole step by way of recordings, where steps are recorded."""
 
-    def thaw(self, share: float) -> None:
+    def unfreeze_due(self, progress: float) -> None:
         """Ask for gradients where parameters move by now; a function of the share, so a resume thaws the same."""
-        for since, parameters in self.waiting.items():
+        for since, parameters in self.frozen_until.items():
             for parameter in parameters:
-                parameter.requires_grad_(share >= since)
+                parameter.requires_grad_(progress >= since)
 
-    def take(self, loaded: Loaded, counts: Sequence[float], step: int) -> Numbers:
+    def run(self, device_batch: DeviceBatch, counts: Sequence[float], step: int) -> AsyncScalars:
         """A whole step: gradients and a move. Says the norm of the gradient and the sums."""
-        work = self._begin(loaded, counts, step)
+        work = self._build_inputs(device_batch, counts, step)
         # What is not evened out may read lists of the host, and is computed as it comes.
-        compute = self.repeats if self.repeats and loaded.evened else self.whole
-        return sent(compute(work))
+        compute = self.graph_cache if self.graph_cache and device_batch.is_bucketed else self.run_kernels
+        return copy_async(compute(work))
 
-    def whole(self, work: Work) -> Tensor:
+    def run_kernels(self, inputs: StepInputs) -> Tensor:
         """All kernels of a step, which is what can be recorded."""
-        return self._move(self._gradients(work))
+        return self._apply_gradients(self._gradients(inputs))
 
-    def backward(self, loaded: Loaded, counts: Sequence[float], step: int) -> Tensor:
+    def backward(self, device_batch: DeviceBatch, counts: Sequence[float], step: int) -> Tensor:
         """Gradients of a whole step; returns the sums of losses and of right answers, one column an objective."""
-        return self._gradients(self._begin(loaded, counts, step))
+        return self._gradients(self._build_inputs(device_batch, counts, step))
 
-    def move(self, sums: Tensor) -> Numbers:
+    def apply_gradients(self, sums: Tensor) -> AsyncScalars:
         """Clip and step, unless something is not finite. Says the norm of the gradient and the sums.
 
         Where steps are queued, nobody looks at the numbers here: a flag on the device keeps the optimiser from moving
         anything in this step and in all that follow, so that the state is still the one before this step when somebody
         does. Otherwise they are looked at before anything moves.
         """
-        return sent(self._move(sums))
+        return copy_async(self._apply_gradients(sums))
 
-    def _begin(self, loaded: Loaded, counts: Sequence[float], step: int) -> Work:
+    def _build_inputs(self, loaded: DeviceBatch, counts: Sequence[float], step: int) -> StepInputs:
         """What the kernels of a step read, and their draws: seeded once, whatever the step is cut into."""
-        seed_dropout(self.seed, step, self.processes.rank)
+        seed_dropout(self.seed, step, self.dist.rank)
         # Processes average their gradients, so each counts for as many as there are.
-        shares_O = torch.tensor([self.processes.world / max(count, 1) for count in counts])
+        shares_O = torch.tensor([self.dist.world_size / max(count, 1) for count in counts])
         asked = tuple(map(bool, counts))
-        return Work(loaded.batches, loaded.lesson.objectives, asked, ship(shares_O, self.run.device))
+        return StepInputs(loaded.batches, loaded.step_batch.objectives, asked, to_device(shares_O, self.config.device))
 
-    def _gradients(self, work: Work) -> Tensor:
+    def _gradients(self, work: StepInputs) -> Tensor:
         """Gradients of all micro-batches, and the sums over them."""
-        sums = torch.zeros(2, len(work.objectives), device=self.run.device)
+        sums = torch.zeros(2, len(work.objectives), device=self.config.device)
         for number in range(len(work.batches)):
-            sums += self._learn(work, number)
+            sums += self._backward_micro_batch(work, number)
         return sums
 
-    def _learn(self, work: Work, number: int) -> Tensor:
+    def _backward_micro_batch(self, work: StepInputs, number: int) -> Tensor:
         """Gradients of a micro-batch are added to those that are there; the sums of its losses and right answers."""
         last = number == len(work.batches) - 1
-        with self._alone(not last), self.run.autocast():
-            terms = self._terms(work.batches[number], work.objectives)
+        with self._no_sync(not last), self.config.autocast():
+            terms = self._loss_sums(work.batches[number], work.objectives)
             loss = self._loss(terms, work)
             if last:
-                loss = loss + self._price(work)
+                loss = loss + self._regularizer(work)
             loss.backward()  # type: ignore[no-untyped-call]
-            self.learner.aside.join()
-        return torch.stack([torch.stack([term.total.detach(), term.right.float()]) for term in terms], dim=1)
+            self.model.generator_stream.wait()
+        return torch.stack([torch.stack([term.total.detach(), term.correct.float()]) for term in terms], dim=1)
 
-    def _terms(self, batch: Batch, objectives: Sequence[Taught]) -> tuple[Term, ...]:
+    def _loss_sums(self, batch: Batch, objectives: Sequence[Trainable]) -> tuple[LossSum, ...]:
         """What the module says to a batch; where kernels of our own are taken, weights are cast all at once."""
-        terms: tuple[Term, ...]
-        if self.run.halves and self.module is self.learner:
-            terms = with_halves(self.module, torch.bfloat16, batch, objectives)
+        terms: tuple[LossSum, ...]
+        if self.config.casts_weights_once and self.module is self.model:
+            terms = call_with_cast_weights(self.module, torch.bfloat16, batch, objectives)
         else:
             terms = self.module(batch, objectives)
         return terms
 
-    def _move(self, sums: Tensor) -> Tensor:
-        norm = clip_gradients(self.learner.network_parameters(), self.clip)
+    def _apply_gradients(self, sums: Tensor) -> Tensor:
+        norm = clip_gradients(self.model.network_parameters(), self.max_grad_norm)
         said = torch.cat([norm.reshape(1), sums.flatten()])
-        if self.queue:
-            torch.maximum(self.broken, (~said.isfinite().all()).float(), out=self.broken)
-            self.processes.largest(self.broken)
+        if self.max_in_flight:
+            torch.maximum(self.non_finite_flag, (~said.isfinite().all()).float(), out=self.non_finite_flag)
+            self.dist.all_reduce_max_(self.non_finite_flag)
         elif not bool(said.isfinite().all()):
             raise NotFinite
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         return said
 
-    def _loss(self, terms: Sequence[Term], work: Work) -> Tensor:
-        weights: Sequence[float | Tensor] = self.learner.balance.weights(work.objectives)
-        weighed = zip(terms, weights, work.shares_O.unbind(), strict=True)
+    def _loss(self, terms: Sequence[LossSum], work: StepInputs) -> Tensor:
+        weights: Sequence[float | Tensor] = self.model.balance.weights(work.objectives)
+        weighed = zip(terms, weights, work.loss_scale_O.unbind(), strict=True)
         return torch.stack([term.total * (weight * share) for term, weight, share in weighed]).sum()
 
-    def _price(self, work: Work) -> float | Tensor:
+    def _regularizer(self, work: StepInputs) -> float | Tensor:
         """What the weights of this step cost: once a step, whatever it is cut into, and once for all processes."""
-        return self.learner.balance.price(
-            [one for one, asked in zip(work.objectives, work.asked, strict=True) if asked]
+        return self.model.balance.regularizer(
+            [one for one, asked in zip(work.objectives, work.has_targets, strict=True) if asked]
         )
 
-    def _alone(self, more: bool) -> AbstractContextManager[None]:
+    def _no_sync(self, more: bool) -> AbstractContextManager[None]:
         """Gradients cross to the other processes once a step, with the last micro-batch; not while there are more."""
         if more and isinstance(self.module, DistributedDataParallel):
             return self.module.no_sync()
@@ -215,10 +215,12 @@ def seed_dropout(seed: int, *address: int) -> None:
     torch.manual_seed(int(Key.of(seed, "dropout", *address).state) & 0x7FFFFFFFFFFFFFFF)
 
 
-def score(names: Sequence[str], losses: Sequence[float], rights: Sequence[float], counts: Sequence[float]) -> Score:
+def compute_metrics(
+    names: Sequence[str], losses: Sequence[float], correct: Sequence[float], counts: Sequence[float]
+) -> Metrics:
     """Sums over everything, divided by counts over everything."""
-    held = list(zip(names, losses, rights, counts, strict=True))
-    return Score(
+    held = list(zip(names, losses, correct, counts, strict=True))
+    return Metrics(
         {name: total / count for name, total, _, count in held if count},
         {name: right / count for name, _, right, count in held if count},
         {name: int(count) for name, _, _, count in held if count},
@@ -226,7 +228,7 @@ def score(names: Sequence[str], losses: Sequence[float], rights: Sequence[float]
 
 
 @contextlib.contextmanager
-def own_draws(device: torch.device) -> Iterator[None]:
+def isolated_rng(device: torch.device) -> Iterator[None]:
     """Leave the draws of whoever called us as they were."""
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         yield

@@ -15,30 +15,30 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
 
-WORD = "stopping when this step is over and saved; Ctrl-C once more stops at once"
-_TWICE = 1.0
+MESSAGE = "stopping when this step is over and saved; Ctrl-C once more stops at once"
+_REPEAT_SECONDS = 1.0
 """Seconds after which a signal is another wish: one Ctrl-C may come from the terminal and from who started us."""
 
 
 @dataclass(slots=True)
-class Stop:
+class GracefulStop:
     """Whether a user wants to stop."""
 
-    wished: bool = False
-    since: float = 0.0
+    requested: bool = False
+    requested_at: float = 0.0
 
     @staticmethod
     @contextmanager
-    def heard(aloud: bool) -> Iterator[Stop]:
+    def installed(verbose: bool) -> Iterator[GracefulStop]:
         """Listen for the time of a block, and perhaps answer. Only the main thread of a program can listen."""
-        stop, usual = Stop(), signal.getsignal(signal.SIGINT)
+        stop, usual = GracefulStop(), signal.getsignal(signal.SIGINT)
 
         def hear(number: int, frame: FrameType | None) -> None:
-            if stop.wished and time.monotonic() - stop.since > _TWICE and callable(usual):
+            if stop.requested and time.monotonic() - stop.requested_at > _REPEAT_SECONDS and callable(usual):
                 usual(number, frame)
-            if aloud and not stop.wished:
-                _say()
-            stop.wished, stop.since = True, stop.since or time.monotonic()
+            if verbose and not stop.requested:
+                _print_message()
+            stop.requested, stop.requested_at = True, stop.requested_at or time.monotonic()
 
         if threading.current_thread() is not threading.main_thread() or not callable(usual):
             yield stop  # or nobody is to be stopped here by Ctrl-C
@@ -50,7 +50,7 @@ class Stop:
             signal.signal(signal.SIGINT, usual)
 
 
-def _say() -> None:
+def _print_message() -> None:
     """To whoever looks on, if anybody does. What was interrupted may be drawing, so none of its ways is taken."""
     with suppress(OSError):
-        os.write(2, f"\n{WORD}\n".encode())
+        os.write(2, f"\n{MESSAGE}\n".encode())

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unmask.optimising import Descent
+from unmask.optimising import OptimConfig
 from unmask.train.budget import Budget
-from unmask.train.course import Course
-from unmask.train.learner import Learner
-from unmask.train.pace import Paces, full_pace
+from unmask.train.course import BatchSource
+from unmask.train.learner import MultiHeadModel
+from unmask.train.pace import ParamLRFn, full_lr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Training:
+class TrainingSpec:
     """Everything that decides what is learned."""
 
-    learner: Learner
+    model: MultiHeadModel
     """With its first weights; a resume replaces them."""
-    course: Course
-    descent: Descent
+    source: BatchSource
+    optim: OptimConfig
     budget: Budget
     seed: int
-    paces: Paces = full_pace
+    param_lr: ParamLRFn = full_lr
     """How fast each parameter moves, and from when on."""

@@ -12,31 +12,31 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from unmask.train.course import Lesson
-from unmask.train.learner import Learner
-from unmask.train.processes import Processes
-from unmask.train.run import Run
-from unmask.train.step import Loaded, Score, score
+from unmask.train.course import StepBatch
+from unmask.train.learner import MultiHeadModel
+from unmask.train.processes import DistContext
+from unmask.train.run import RunConfig
+from unmask.train.step import DeviceBatch, Metrics, compute_metrics
 
 
-def judge(learner: Learner, lessons: Sequence[Lesson], run: Run, processes: Processes) -> Score:
+def evaluate(model: MultiHeadModel, batches: Sequence[StepBatch], run: RunConfig, dist: DistContext) -> Metrics:
     """One pass over the lessons, shared by all processes."""
-    names = list(dict.fromkeys(one.name for lesson in lessons for one in lesson.objectives))
+    names = list(dict.fromkeys(one.name for lesson in batches for one in lesson.objectives))
     sums = {name: [0.0, 0.0, 0.0] for name in names}
-    with still(learner):
-        for lesson in lessons[processes.rank :: processes.world]:
-            for batch in Loaded.of(lesson, run.device).batches:
+    with eval_mode(model):
+        for lesson in batches[dist.rank :: dist.world_size]:
+            for batch in DeviceBatch.of(lesson, run.device).batches:
                 with run.autocast():
-                    terms = learner(batch, lesson.objectives)
+                    terms = model(batch, lesson.objectives)
                 for one, term in zip(lesson.objectives, terms, strict=True):
                     found = (float(term.total), float(term.right), float(term.count))
                     sums[one.name] = [old + new for old, new in zip(sums[one.name], found, strict=True)]
-    flat = processes.summed([number for name in names for number in sums[name]])
-    return score(names, flat[0::3], flat[1::3], flat[2::3])
+    flat = dist.all_reduce_sum([number for name in names for number in sums[name]])
+    return compute_metrics(names, flat[0::3], flat[1::3], flat[2::3])
 
 
 @contextmanager
-def still(module: nn.Module) -> Iterator[None]:
+def eval_mode(module: nn.Module) -> Iterator[None]:
     """A module that neither drops nor remembers, for the time of a block."""
     training = module.training
     module.eval()

@@ -12,53 +12,53 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from unmask.nets.fused import use_kernels
-from unmask.optimising import Descent
-from unmask.train.aside import Aside
-from unmask.train.learner import Learner
-from unmask.train.optim import build, can_skip, rates_on_device, skip_when
+from unmask.optimising import OptimConfig
+from unmask.train.aside import SideStream
+from unmask.train.learner import MultiHeadModel
+from unmask.train.optim import build_optimizer, lr_on_device, set_found_inf, supports_found_inf
 from unmask.train.optim_groups import group_parameters
-from unmask.train.pace import Paces, freeze, full_pace, late
-from unmask.train.processes import Processes
-from unmask.train.repeats import Repeats
-from unmask.train.run import Run
-from unmask.train.step import Worker
+from unmask.train.pace import ParamLRFn, delayed_parameters, freeze_parameters, full_lr
+from unmask.train.processes import DistContext
+from unmask.train.repeats import CudaGraphCache
+from unmask.train.run import RunConfig
+from unmask.train.step import StepRunner
 
 
-def make_worker(
-    learner: Learner,
-    descent: Descent,
-    mixed: bool,
+def build_step_runner(
+    model: MultiHeadModel,
+    optim: OptimConfig,
+    heads_vary: bool,
     seed: int,
-    run: Run,
-    processes: Processes,
-    paces: Paces = full_pace,
-) -> Worker:
+    run: RunConfig,
+    dist: DistContext,
+    param_lr: ParamLRFn = full_lr,
+) -> StepRunner:
     """Move the learner to the device, compile its blocks or take kernels as is wished for, share it among processes.
 
     `mixed`: whether lessons differ in what they ask, so that processes must not wait for the heads that rest.
     """
-    learner.to(run.device).train()
-    freeze(learner, paces)
-    waiting = late(learner, paces)
-    groups = group_parameters(learner, learner.blocks(), lambda name: paces(name).scale)
-    optimizer = build(descent.optimiser, groups)
-    use_kernels(learner, run.kernels)
-    learner.spare(run.spares)
+    model.to(run.device).train()
+    freeze_parameters(model, param_lr)
+    waiting = delayed_parameters(model, param_lr)
+    groups = group_parameters(model, model.blocks(), lambda name: param_lr(name).scale)
+    optimizer = build_optimizer(optim.optimizer, groups)
+    use_kernels(model, run.uses_kernels)
+    model.set_sparse_last_block(run.uses_sparse_last_block)
     if run.compile:
-        learner.compile_blocks()
-    module: Learner | DistributedDataParallel = learner
-    if processes.world > 1:
+        model.compile_blocks()
+    module: MultiHeadModel | DistributedDataParallel = model
+    if dist.world_size > 1:
         devices = [run.device] if run.device.type == "cuda" else None
-        module = DistributedDataParallel(learner, device_ids=devices, find_unused_parameters=mixed or bool(waiting))
-    broken, queue = torch.zeros((), device=run.device), run.queue if can_skip(optimizer) else 0
+        module = DistributedDataParallel(model, device_ids=devices, find_unused_parameters=heads_vary or bool(waiting))
+    broken, queue = torch.zeros((), device=run.device), run.max_in_flight if supports_found_inf(optimizer) else 0
     if queue:
-        skip_when(optimizer, broken)
-    run = replace(run, graphs=run.graphs and bool(queue) and not waiting and processes.world == 1)
-    worker = Worker(learner, module, optimizer, run, processes, descent.clip, seed, queue, broken, waiting)
+        set_found_inf(optimizer, broken)
+    run = replace(run, cuda_graphs=run.cuda_graphs and bool(queue) and not waiting and dist.world_size == 1)
+    worker = StepRunner(model, module, optimizer, run, dist, optim.max_grad_norm, seed, queue, broken, waiting)
     # In bfloat16 with kernels of our own: that is what tests hold to a run without it.
-    beside = run.aside and run.graphs and run.halves and run.device.type == "cuda"
-    learner.aside = Aside.on(run.device) if beside and len(list(learner.networks())) > 1 else Aside()
-    if run.graphs:
-        rates_on_device(optimizer)
-        return replace(worker, repeats=Repeats(worker.whole, run.device))
+    beside = run.generator_stream and run.cuda_graphs and run.casts_weights_once and run.device.type == "cuda"
+    model.generator_stream = SideStream.on(run.device) if beside and len(list(model.networks())) > 1 else SideStream()
+    if run.cuda_graphs:
+        lr_on_device(optimizer)
+        return replace(worker, graph_cache=CudaGraphCache(worker.run_kernels, run.device))
     return worker

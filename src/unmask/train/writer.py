@@ -16,29 +16,29 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from unmask.train.checkpoint import State, prune, save_checkpoint
+from unmask.train.checkpoint import RunState, prune_checkpoints, save_checkpoint
 
 Tensors = Mapping[str, Tensor]
 
 
 @dataclass(slots=True)
-class Writer:
+class AsyncCheckpointWriter:
     """Writes one checkpoint after another into a folder."""
 
     folder: Path
-    keep: int
-    pool: ThreadPoolExecutor
-    room: dict[str, Tensor] = field(default_factory=dict)
+    keep_checkpoints: int
+    executor: ThreadPoolExecutor
+    pinned_buffers: dict[str, Tensor] = field(default_factory=dict)
     """Pinned memory for copies from a GPU, by name."""
-    open: list[Future[None]] = field(default_factory=list)
+    pending: list[Future[None]] = field(default_factory=list)
     """What is being written; nothing or one."""
 
     @staticmethod
     @contextmanager
-    def into(folder: Path, keep: int) -> Iterator[Writer]:
+    def for_folder(folder: Path, keep_checkpoints: int) -> Iterator[AsyncCheckpointWriter]:
         """A writer for the time of a block, at whose end everything is on disk; or it says why not, however it ends."""
         with ThreadPoolExecutor(1) as pool:
-            writer = Writer(folder, keep, pool)
+            writer = AsyncCheckpointWriter(folder, keep_checkpoints, pool)
             try:
                 yield writer
             finally:
@@ -47,31 +47,31 @@ class Writer:
     @property
     def failed(self) -> bool:
         """Whether the last checkpoint could not be written."""
-        return any(one.done() and one.exception() for one in self.open)
+        return any(one.done() and one.exception() for one in self.pending)
 
-    def write(self, model: Tensors, optimiser: Tensors, state: State) -> None:
+    def write(self, model: Tensors, optimizer: Tensors, state: RunState) -> None:
         """Copy the tensors, and begin to write them; waits for the checkpoint before, and says why it failed."""
         self.wait()
-        weights, memory = self._copies("model", model), self._copies("optimiser", optimiser)
-        for device in {tensor.device for tensor in (*model.values(), *optimiser.values()) if tensor.is_cuda}:
+        weights, memory = self._copy_all("model", model), self._copy_all("optimiser", optimizer)
+        for device in {tensor.device for tensor in (*model.values(), *optimizer.values()) if tensor.is_cuda}:
             torch.cuda.synchronize(device)
-        self.open.append(self.pool.submit(self._write, weights, memory, state))
+        self.pending.append(self.executor.submit(self._write, weights, memory, state))
 
     def wait(self) -> None:
         """Until nothing is being written any more."""
-        while self.open:
-            self.open.pop().result()
+        while self.pending:
+            self.pending.pop().result()
 
-    def _copies(self, kind: str, tensors: Tensors) -> dict[str, Tensor]:
+    def _copy_all(self, kind: str, tensors: Tensors) -> dict[str, Tensor]:
         return {name: self._copy(f"{kind}/{name}", tensor.detach()) for name, tensor in tensors.items()}
 
     def _copy(self, name: str, tensor: Tensor) -> Tensor:
         if not tensor.is_cuda:
             return tensor.to("cpu", copy=True)
-        if name not in self.room:
-            self.room[name] = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
-        return self.room[name].copy_(tensor, non_blocking=True)
+        if name not in self.pinned_buffers:
+            self.pinned_buffers[name] = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+        return self.pinned_buffers[name].copy_(tensor, non_blocking=True)
 
-    def _write(self, model: Tensors, optimiser: Tensors, state: State) -> None:
+    def _write(self, model: Tensors, optimiser: Tensors, state: RunState) -> None:
         save_checkpoint(self.folder, model, optimiser, state)
-        prune(self.folder, self.keep, state.best.step)
+        prune_checkpoints(self.folder, self.keep_checkpoints, state.best.step)

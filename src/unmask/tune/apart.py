@@ -10,41 +10,41 @@ from __future__ import annotations
 from torch import Tensor
 
 from unmask.errors import InputError
-from unmask.nets.model import Model
-from unmask.train.learner import Learner
+from unmask.nets.model import EncoderWithHeads
+from unmask.train.learner import MultiHeadModel
 from unmask.tune.digest import digest_of_weights
-from unmask.tune.policy import Policy, paces_of
+from unmask.tune.policy import Method, param_lrs
 
 
-def moving(learner: Learner, policy: Policy) -> dict[str, Tensor]:
+def trained_weights(learner: MultiHeadModel, method: Method) -> dict[str, Tensor]:
     """The weights that a policy moves. These are the live tensors, not copies."""
-    paces = paces_of(policy, learner)
-    return {name: tensor for name, tensor in learner.weights().items() if paces(name).moves}
+    paces = param_lrs(method, learner)
+    return {name: tensor for name, tensor in learner.named_weights().items() if paces(name).is_trained}
 
 
-def resting(learner: Learner, policy: Policy) -> dict[str, Tensor]:
+def base_weights(learner: MultiHeadModel, method: Method) -> dict[str, Tensor]:
     """The weights that a policy leaves as they were."""
-    moved = moving(learner, policy)
-    return {name: tensor for name, tensor in learner.weights().items() if name not in moved}
+    moved = trained_weights(learner, method)
+    return {name: tensor for name, tensor in learner.named_weights().items() if name not in moved}
 
 
-def digest_at_rest(learner: Learner, policy: Policy) -> str:
+def base_digest(learner: MultiHeadModel, method: Method) -> str:
     """A fingerprint of what was not trained: what a trunk must be the same in."""
-    return digest_of_weights(resting(learner, policy))
+    return digest_of_weights(base_weights(learner, method))
 
 
-def put_on(learner: Learner, policy: Policy, model: Model, digest: str, what: str) -> None:
+def attach_delta(learner: MultiHeadModel, method: Method, model: EncoderWithHeads, digest: str, what: str) -> None:
     """Give a learner the trunk of a network, and room for what the policy trained; refuses any other trunk."""
     try:
-        learner.trunk.load_state_dict(model.trunk.state_dict())
+        learner.network.load_state_dict(model.encoder.state_dict())
     except RuntimeError as error:
-        raise _another(what) from error
-    policy.equip(learner, 0)
-    if digest_at_rest(learner, policy) != digest:
-        raise _another(what)
+        raise _wrong_base_error(what) from error
+    method.add_modules(learner, 0)
+    if base_digest(learner, method) != digest:
+        raise _wrong_base_error(what)
 
 
-def _another(what: str) -> InputError:
+def _wrong_base_error(what: str) -> InputError:
     return InputError(
         f"{what} holds only what was learned on top of a network, and that was another network than this one: the "
         "weights differ. Name the one that it was tuned from with --network, or tune again on this one."

@@ -12,23 +12,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unmask.errors import InputError
-from unmask.text.plain import whole
-from unmask.text.rows import Row
-from unmask.tune.asking_rows import find_asked, id_of, question_rows
-from unmask.tune.asking_truths import START, Piece, placed, truth_in
-from unmask.tune.fields import NO_CHOICE, Choice
-from unmask.tune.sheet import Sheet, Texts, text_of
+from unmask.text.plain import check_surrogates
+from unmask.text.rows import RawRow
+from unmask.tune.asking_rows import choose_qa_columns, id_of, question_rows
+from unmask.tune.asking_truths import START, AnswerText, gold_answers, locate_answer
+from unmask.tune.fields import NO_COLUMN_CHOICE, ColumnChoice
+from unmask.tune.sheet import ExampleSet, Texts, text_of
 
 
 @dataclass(frozen=True, slots=True)
-class PassageQuestion:
+class QAExample:
     """A question, its passage, and all answers that count as right; the first is the one to learn."""
 
     id: str
     question: str
     passage: str
-    answers: tuple[Piece, ...] = ()
-    impossible: bool = False
+    answers: tuple[AnswerText, ...] = ()
+    is_impossible: bool = False
     """Whether the passage holds no answer."""
 
     @property
@@ -37,32 +37,34 @@ class PassageQuestion:
         return (self.passage,)
 
     @property
-    def told(self) -> bool:
+    def has_target(self) -> bool:
         """Whether the truth is known."""
-        return self.impossible or bool(self.answers)
+        return self.is_impossible or bool(self.answers)
 
-    def line(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """The question, its passage, and the answers if they are known; none where there is none."""
         asked = {"id": self.id, "question": self.question, "passage": self.passage}
         answers = [{"text": piece.text, "start": piece.start} for piece in self.answers]
-        return {**asked, "answers": answers} if self.told else dict(asked)
+        return {**asked, "answers": answers} if self.has_target else dict(asked)
 
 
-def read(path: Path, choice: Choice = NO_CHOICE, truths: bool = True) -> tuple[Sheet[PassageQuestion], Choice]:
+def read_span_qa(
+    path: Path, choice: ColumnChoice = NO_COLUMN_CHOICE, truths: bool = True
+) -> tuple[ExampleSet[QAExample], ColumnChoice]:
     """The questions of a file, from the fields that were chosen or have usual names; and which fields these are."""
-    name, rows = question_rows(path, choice.numbered)
-    made = find_asked(rows, name, choice, truths)
+    name, rows = question_rows(path, choice.is_numbered)
+    made = choose_qa_columns(rows, name, choice, truths)
     questions, moved = [], 0
     for number, row in enumerate(rows, start=1):
-        question, elsewhere = _question(row, made, truths, id_of(row.fields) or str(number))
+        question, elsewhere = _example(row, made, truths, id_of(row.fields) or str(number))
         questions.append(question)
         moved += elsewhere
     where = tuple(row.where for row in rows)
-    _refuse_twins(questions, where)
-    return Sheet(name, tuple(questions), where, _notes(moved)), made
+    _check_unique_ids(questions, where)
+    return ExampleSet(name, tuple(questions), where, _notes(moved)), made
 
 
-def units(text: str) -> int:
+def count_units(text: str) -> int:
     """About how many tokens a text has: one for each Chinese character, one for each word."""
     return len(_UNIT.findall(text))
 
@@ -70,7 +72,7 @@ def units(text: str) -> int:
 _UNIT = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+|[^\w\s]")
 
 
-def _question(row: Row, choice: Choice, truths: bool, name: str) -> tuple[PassageQuestion, int]:
+def _example(row: RawRow, choice: ColumnChoice, truths: bool, name: str) -> tuple[QAExample, int]:
     """A question, and how many of its answers stand elsewhere than the file says."""
     question, passage = (_whole(row, field) for field in choice.texts)
     if not passage.strip():
@@ -78,19 +80,19 @@ def _question(row: Row, choice: Choice, truths: bool, name: str) -> tuple[Passag
             f"{row.where}: the passage is empty (field {choice.texts[1]!r}). Add it, or remove the question."
         )
     if not truths:
-        return PassageQuestion(name, question, passage), 0
-    written, impossible = truth_in(row, choice.label)
-    pieces = tuple(placed(one, passage, row.where) for one in written)
-    moved = sum(one.placed and one.start != piece.start for one, piece in zip(written, pieces, strict=True))
-    return PassageQuestion(name, question, passage, pieces, impossible), moved
+        return QAExample(name, question, passage), 0
+    written, impossible = gold_answers(row, choice.label)
+    pieces = tuple(locate_answer(one, passage, row.where) for one in written)
+    moved = sum(one.has_start and one.start != piece.start for one, piece in zip(written, pieces, strict=True))
+    return QAExample(name, question, passage, pieces, impossible), moved
 
 
-def _whole(row: Row, field: str) -> str:
+def _whole(row: RawRow, field: str) -> str:
     text = text_of(row, field)
-    return text if text.isascii() else whole(text, row.where)
+    return text if text.isascii() else check_surrogates(text, row.where)
 
 
-def _refuse_twins(questions: Sequence[PassageQuestion], where: Sequence[str]) -> None:
+def _check_unique_ids(questions: Sequence[QAExample], where: Sequence[str]) -> None:
     met: dict[str, str] = {}
     for question, place in zip(questions, where, strict=True):
         if question.id in met:

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from unmask.records import Amounts, Bools, Ints
+from unmask.records import Bools, Doubles, Ints
 
-_LOOKED_AT = 80
+_MAX_CONSIDERED = 80
 """The most spans of a window that are looked at: four times as many as are kept, since some have the same text."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredSpan:
     """A span of a passage, both ends counted in, and the sum of the scores of its ends."""
 
     score: float
@@ -32,19 +32,19 @@ class Scored:
     last: int
 
 
-def best_spans(scores: Sequence[Amounts], begin: Ints, longest: int) -> list[Scored]:
+def best_spans(scores: Sequence[Doubles], begin: Ints, max_answer_tokens: int) -> list[ScoredSpan]:
     """The best legal spans of a passage, best first; of equals, the one that stands first.
 
     `scores` holds the scores of the tokens of each window (N x 2), `begin` the token with which each window begins.
     """
-    opens_WP = most_context(begin, np.array([len(window) for window in scores]))
-    found: list[Scored] = []
+    opens_WP = is_max_context(begin, np.array([len(window) for window in scores]))
+    found: list[ScoredSpan] = []
     for scores_N2, first, opens_P in zip(scores, begin.tolist(), opens_WP, strict=True):
-        found.extend(_legal(scores_N2, opens_P[first : first + len(scores_N2)], longest, first))
+        found.extend(_valid_spans(scores_N2, opens_P[first : first + len(scores_N2)], max_answer_tokens, first))
     return sorted(found, key=lambda span: (-span.score, span.first, span.last))
 
 
-def most_context(begin: Ints, count: Ints) -> Bools:
+def is_max_context(begin: Ints, count: Ints) -> Bools:
     """Whether a window is the one in which a token has most context: as much as it has on its poorer side.
 
     Of windows with the same context the longest wins, then the first.
@@ -59,7 +59,7 @@ def most_context(begin: Ints, count: Ints) -> Bools:
     return chosen
 
 
-def _legal(scores_N2: Amounts, opens_N: Bools, longest: int, shift: int) -> Iterator[Scored]:
+def _valid_spans(scores_N2: Doubles, opens_N: Bools, longest: int, shift: int) -> Iterator[ScoredSpan]:
     """The best legal spans of a window, in no order; tokens are counted from `shift`."""
     if not len(scores_N2):
         return
@@ -67,8 +67,8 @@ def _legal(scores_N2: Amounts, opens_N: Bools, longest: int, shift: int) -> Iter
     ends_M = np.append(scores_N2[:, 1], np.full(width - 1, -np.inf))
     both_NK = np.where(opens_N, scores_N2[:, 0], -np.inf)[:, None] + sliding_window_view(ends_M, width)
     scores_M = both_NK.reshape(-1)
-    some = min(_LOOKED_AT, len(scores_M))
+    some = min(_MAX_CONSIDERED, len(scores_M))
     for flat in np.argpartition(-scores_M, some - 1)[:some].tolist():
         if np.isfinite(scores_M[flat]):
             first = shift + flat // width
-            yield Scored(float(scores_M[flat]), first, first + flat % width)
+            yield ScoredSpan(float(scores_M[flat]), first, first + flat % width)

@@ -16,10 +16,10 @@ from typing import TypeAlias, cast
 
 from unmask.errors import InputError
 from unmask.text.nested import read_nested
-from unmask.text.rows import Row
-from unmask.text.table import TABLES, Form, find_file, raw_lines, read_table
-from unmask.tune.fields import Choice
-from unmask.tune.sheet import kind_of
+from unmask.text.rows import RawRow
+from unmask.text.table import FORMATS_WITH_COLUMNS, TableFormat, byte_lines, find_file, read_table
+from unmask.tune.fields import ColumnChoice
+from unmask.tune.sheet import json_type_name
 
 QUESTIONS = ("question", "query_text", "query")
 PASSAGES = ("context", "context_text", "passage", "paragraph", "text", "document")
@@ -33,11 +33,11 @@ CHOICES = ("choices", "choice", "options", "candidates")
 _Fields: TypeAlias = Mapping[str, object]
 
 
-def question_rows(path: Path, numbered: bool = False) -> tuple[str, tuple[Row, ...]]:
+def question_rows(path: Path, numbered: bool = False) -> tuple[str, tuple[RawRow, ...]]:
     """The name of a file and its questions, each with the fields of its passage."""
-    source, form = find_file(path, (Form.JSON, *TABLES))
-    lines = raw_lines(source)
-    if form is Form.JSON:
+    source, form = find_file(path, (TableFormat.JSON, *FORMATS_WITH_COLUMNS))
+    lines = byte_lines(source)
+    if form is TableFormat.JSON:
         value = read_nested(lines, source.name)
         rows = tuple(_named(_in_list(value if isinstance(value, list) else [value], source.name, {}), source.name))
     else:
@@ -48,7 +48,7 @@ def question_rows(path: Path, numbered: bool = False) -> tuple[str, tuple[Row, .
     return source.name, rows
 
 
-def find_asked(rows: Sequence[Row], name: str, choice: Choice, truths: bool) -> Choice:
+def choose_qa_columns(rows: Sequence[RawRow], name: str, choice: ColumnChoice, truths: bool) -> ColumnChoice:
     """The fields of question, passage and answers: what was chosen, and for the rest the usual names."""
     if len(choice.texts) not in (0, 2):
         raise InputError(
@@ -62,15 +62,15 @@ def find_asked(rows: Sequence[Row], name: str, choice: Choice, truths: bool) -> 
         _usual(have, names, what, name) for what, names in (("question", QUESTIONS), ("passage", PASSAGES))
     )
     label = choice.label or (_usual(have, ANSWERS, "answer", name) if truths else "")
-    return Choice(texts, label)
+    return ColumnChoice(texts, label)
 
 
-def asks_for_spans(path: Path) -> bool:
+def is_span_qa_file(path: Path) -> bool:
     """Whether a file seems to ask for pieces of passages, by its form and the names in its first row."""
-    source, form = find_file(path, tuple(Form))
-    if form not in TABLES:
-        return form is Form.JSON
-    names = {name.lower() for name in read_table(raw_lines(source), source.name, form).columns}
+    source, form = find_file(path, tuple(TableFormat))
+    if form not in FORMATS_WITH_COLUMNS:
+        return form is TableFormat.JSON
+    names = {name.lower() for name in read_table(byte_lines(source), source.name, form).columns}
     if names & {*CHOICES}:
         return False
     return bool(names & {*PASSAGES}) and ("qas" in names or all(names & {*some} for some in (QUESTIONS, ANSWERS)))
@@ -82,20 +82,22 @@ def id_of(fields: _Fields) -> str:
     return str(found)
 
 
-def _of_row(row: Row) -> Iterable[Row]:
+def _of_row(row: RawRow) -> Iterable[RawRow]:
     """The questions of a row: it is one, or it is a passage with several."""
     return _named(_inside(row.fields, row.where, {}), row.where) if _list_in(row.fields) else (row,)
 
 
-def _named(questions: Iterable[_Fields], where: str) -> Iterator[Row]:
+def _named(questions: Iterable[_Fields], where: str) -> Iterator[RawRow]:
     for number, fields in enumerate(questions, start=1):
-        yield Row(f"{where}, question {id_of(fields) or f'number {number}'}", fields)
+        yield RawRow(f"{where}, question {id_of(fields) or f'number {number}'}", fields)
 
 
 def _in_list(nodes: Iterable[object], where: str, above: _Fields) -> Iterator[_Fields]:
     for node in nodes:
         if not isinstance(node, dict):
-            raise InputError(f"{where}: an object with a passage or a question was expected; found {kind_of(node)}.")
+            raise InputError(
+                f"{where}: an object with a passage or a question was expected; found {json_type_name(node)}."
+            )
         yield from _inside(node, where, above)
 
 

@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from unmask.errors import InputError
-from unmask.text.rows import Row
-from unmask.tune.sheet import kind_of
+from unmask.text.rows import RawRow
+from unmask.tune.sheet import json_type_name
 
 START, IMPOSSIBLE = "answer_start", "is_impossible"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class AnswerText:
     """A piece of a passage, and the character with which it begins."""
 
     text: str
@@ -32,35 +32,35 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class RawAnswer:
     """An answer as a file has it. `placed`: whether the file says where it begins."""
 
     text: str
     start: int = 0
-    placed: bool = False
+    has_start: bool = False
 
 
-def truth_in(row: Row, label: str) -> tuple[tuple[Written, ...], bool]:
+def gold_answers(row: RawRow, label: str) -> tuple[tuple[RawAnswer, ...], bool]:
     """The answers that a row gives, and whether it says that there is none; exactly one of the two is the case."""
-    written = tuple(one for one in _written(row, label) if one.text)
+    written = tuple(one for one in _raw_answers(row, label) if one.text)
     impossible = _impossible(row, label)
     if bool(written) is impossible:
         raise InputError(f"{row.where}: {_contradiction(impossible)}")
     return written, impossible
 
 
-def placed(written: Written, passage: str, where: str) -> Piece:
+def locate_answer(written: RawAnswer, passage: str, where: str) -> AnswerText:
     """The answer where it stands: as the file says, or at the nearest place where the passage has the same text."""
     text, start = written.text, written.start
     if start >= 0 and passage.startswith(text, start):
-        return Piece(text, start)
+        return AnswerText(text, start)
     found = [match.start() for match in re.finditer(f"(?={re.escape(text)})", passage)]
     if not found:
         raise InputError(
-            f"{where}: the answer {_short(text)!r} does not occur in the passage. Copy it from there to the letter, or "
+            f"{where}: the answer {_shorten(text)!r} does not occur in the passage. Copy it from there to the letter, or "
             "remove the question."
         )
-    return Piece(text, min(found, key=lambda place: abs(place - start)))
+    return AnswerText(text, min(found, key=lambda place: abs(place - start)))
 
 
 def _contradiction(impossible: bool) -> str:
@@ -72,7 +72,7 @@ def _contradiction(impossible: bool) -> str:
     )
 
 
-def _impossible(row: Row, label: str) -> bool:
+def _impossible(row: RawRow, label: str) -> bool:
     """Whether the file says that there is no answer: in a field of its own, or with lists of texts that are empty."""
     said = row.fields.get(IMPOSSIBLE)
     if isinstance(said, str):
@@ -81,39 +81,39 @@ def _impossible(row: Row, label: str) -> bool:
     return bool(said) or (said is None and isinstance(answers, dict) and answers.get("text") == [])
 
 
-def _written(row: Row, label: str) -> Iterator[Written]:
+def _raw_answers(row: RawRow, label: str) -> Iterator[RawAnswer]:
     """The answers in all forms in which they are written: a text, or texts and places in lists or objects."""
     match row.fields.get(label):
         case None:
             return
         case str(text):
-            yield _one(text, row.fields.get(START), row.where)
+            yield _raw_answer(text, row.fields.get(START), row.where)
         case {"text": list(texts), **rest}:
             starts = rest.get(START)
             given = starts if isinstance(starts, list) else [None] * len(texts)
             if len(given) != len(texts):
                 raise InputError(f"{row.where}: {len(texts)} answers, but {len(given)} places where they begin.")
-            yield from (_one(text, start, row.where) for text, start in zip(texts, given, strict=True))
+            yield from (_raw_answer(text, start, row.where) for text, start in zip(texts, given, strict=True))
         case {"text": text, **rest}:
-            yield _one(text, rest.get(START), row.where)
+            yield _raw_answer(text, rest.get(START), row.where)
         case list(several):
             for one in several:
                 fields = one if isinstance(one, dict) else {"text": one}
-                yield _one(fields.get("text"), fields.get(START), row.where)
+                yield _raw_answer(fields.get("text"), fields.get(START), row.where)
         case other:
-            raise InputError(f"{row.where}: the field {label!r} should hold answers and holds {kind_of(other)}.")
+            raise InputError(f"{row.where}: the field {label!r} should hold answers and holds {json_type_name(other)}.")
 
 
-def _one(text: object, start: object, where: str) -> Written:
+def _raw_answer(text: object, start: object, where: str) -> RawAnswer:
     if not isinstance(text, str):
-        raise InputError(f"{where}: an answer should be text and is {kind_of(text)}. Correct the answer.")
+        raise InputError(f"{where}: an answer should be text and is {json_type_name(text)}. Correct the answer.")
     if start is None or start == "":
-        return Written(text)
+        return RawAnswer(text)
     try:
-        return Written(text, int(str(start)), placed=True)
+        return RawAnswer(text, int(str(start)), has_start=True)
     except ValueError:
         raise InputError(f"{where}: {START!r} should be a whole number, found {start!r}. Correct the answer.") from None
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 40 else text[:39] + "…"

@@ -18,74 +18,74 @@ import numpy as np
 
 from unmask.ragged import offsets
 from unmask.records import Bits, Ids, Inputs, Ints, Target
-from unmask.tokenize.chunks import Tokens
+from unmask.tokenize.chunks import EncodedText
 from unmask.tokenize.encode import Encoder
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.vocab import Vocab
-from unmask.tune.asking import PassageQuestion
-from unmask.tune.encode import Encoded, Room
-from unmask.tune.exercise import UNTOLD, Exercise, RowSpans, Truth
-from unmask.tune.output import Ticker, silent
-from unmask.tune.sheet import Sheet
+from unmask.tune.asking import QAExample
+from unmask.tune.encode import EncodedRows, LengthLimits
+from unmask.tune.exercise import NO_TARGETS, EncodedDataset, SpanColumn, TargetColumn
+from unmask.tune.output import Ticker, ignore_progress
+from unmask.tune.sheet import ExampleSet
 
-QUESTION = 64
+MAX_QUESTION_TOKENS = 64
 """The most tokens that are kept of a question."""
-STRIDE = 128
+DOC_STRIDE = 128
 """A new window begins every so many tokens, or more often where rows are short."""
 _BATCH = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class WindowSizes:
     """How rows are shared out between question and passage."""
 
-    question: int
+    max_question: int
     """The most tokens of a question."""
-    text: int
+    max_window: int
     """The tokens of a row that are left for question and window together."""
     stride: int
 
     @staticmethod
-    def of(room: Room) -> Sizes:
+    def of(room: LengthLimits) -> WindowSizes:
         """A question takes at most half of a row, and windows overlap by at least a part."""
-        text = room.for_text(2)
-        return Sizes(min(QUESTION, text // 2), text, max(1, min(STRIDE, room.length // 3)))
+        text = room.text_budget(2)
+        return WindowSizes(min(MAX_QUESTION_TOKENS, text // 2), text, max(1, min(DOC_STRIDE, room.max_length // 3)))
 
-    def begins(self, tokens: int, question: int) -> list[int]:
+    def window_starts(self, tokens: int, question: int) -> list[int]:
         """Where windows over so many tokens begin, beside a question of that length."""
-        window = self.text - question
+        window = self.max_window - question
         step = min(self.stride, window)
         return list(range(0, max(tokens - window, 0) + step, step))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Windows:
+class PassageWindows:
     """Which part of which passage each row shows; and the truth about the rows, if it is told."""
 
     question: Ints
     """The question that each row belongs to; rows of one question stand together, in the order of the passage."""
-    place: Ints
+    first_token: Ints
     """Where the passage begins in each row."""
     begin: Ints
     """The token of the passage that stands there."""
     count: Ints
     """How many tokens of the passage each row shows."""
-    passages: tuple[Tokens, ...]
+    passages: tuple[EncodedText, ...]
     """The tokens of the passage of each question, with the characters that they cover."""
-    truth: Truth = UNTOLD
+    targets: TargetColumn = NO_TARGETS
 
     def at(self, rows: Ints, inputs: Inputs, items: Ints) -> tuple[Target, ...]:
         """The truth about some rows."""
-        return self.truth.at(rows, inputs, items)
+        return self.targets.at(rows, inputs, items)
 
 
-def answer_tokens(passage: Tokens, start: int, end: int) -> tuple[int, int]:
+def find_answer_tokens(passage: EncodedText, start: int, end: int) -> tuple[int, int]:
     """The first and the last token that cover some of these characters; (0, -1) if no token does."""
     found = np.flatnonzero((passage.starts < end) & (passage.ends > start))
     return (int(found[0]), int(found[-1])) if len(found) else (0, -1)
 
 
-def piece_between(text: str, passage: Tokens, first: int, last: int) -> tuple[int, str]:
+def piece_between(text: str, passage: EncodedText, first: int, last: int) -> tuple[int, str]:
     """The piece of the text from one token to another, and where it begins.
 
     Accents that a tokenizer strips belong to no token; those behind the last character stay with it.
@@ -96,61 +96,61 @@ def piece_between(text: str, passage: Tokens, first: int, last: int) -> tuple[in
     return start, text[start:end]
 
 
-def lay_out(
-    sheet: Sheet[PassageQuestion], name: str, tokenizer: Tokenizer, room: Room, tick: Ticker = silent
-) -> Exercise:
+def encode_windows(
+    sheet: ExampleSet[QAExample], name: str, tokenizer: Tokenizer, limits: LengthLimits, tick: Ticker = ignore_progress
+) -> EncodedDataset:
     """All questions as rows, with the truth if the sheet tells it for each. `name` is that of the head."""
-    sizes, encoder = Sizes.of(room), Encoder(tokenizer)
-    asked, cut = _questions(sheet, encoder, sizes.question)
+    sizes, encoder = WindowSizes.of(limits), Encoder(tokenizer)
+    asked, cut = _questions(sheet, encoder, sizes.max_question)
     passages = _passages(sheet, encoder, tick)
     windows = _windows(asked, passages, sizes)
-    rows = _framed(asked, windows, tokenizer.vocab, room.segments)
-    if not all(question.told for question in sheet.questions):
-        return Exercise(rows, windows, notes=_notes(windows, sizes, cut, 0))
+    rows = _add_special_tokens(asked, windows, tokenizer.vocab, limits.num_segments)
+    if not all(question.has_target for question in sheet.examples):
+        return EncodedDataset(rows, windows, notes=_notes(windows, sizes, cut, 0))
     spans, lost = _spans(sheet, windows, name)
-    return Exercise(rows, replace(windows, truth=spans), notes=_notes(windows, sizes, cut, lost))
+    return EncodedDataset(rows, replace(windows, targets=spans), notes=_notes(windows, sizes, cut, lost))
 
 
-def _questions(sheet: Sheet[PassageQuestion], encoder: Encoder, most: int) -> tuple[list[Ids], int]:
+def _questions(sheet: ExampleSet[QAExample], encoder: Encoder, most: int) -> tuple[list[Ids], int]:
     """The tokens of each question, and how many were cut."""
-    ids = encoder.ids([one.question for one in sheet.questions])
+    ids = encoder.encode_ids([one.question for one in sheet.examples])
     return [np.array(some[:most], dtype=np.int32) for some in ids], sum(len(some) > most for some in ids)
 
 
-def _passages(sheet: Sheet[PassageQuestion], encoder: Encoder, tick: Ticker) -> tuple[Tokens, ...]:
+def _passages(sheet: ExampleSet[QAExample], encoder: Encoder, tick: Ticker) -> tuple[EncodedText, ...]:
     """The tokens of each question's passage; passages that are asked about again are encoded once."""
-    known: dict[str, Tokens] = {}
-    found: list[Tokens] = []
-    for number, question in enumerate(sheet.questions, start=1):
+    known: dict[str, EncodedText] = {}
+    found: list[EncodedText] = []
+    for number, question in enumerate(sheet.examples, start=1):
         if question.passage not in known:
-            known[question.passage] = encoder.tokens(question.passage)
+            known[question.passage] = encoder.encode_text(question.passage)
         found.append(known[question.passage])
         if number % _BATCH == 0 or number == len(sheet):
             tick(number)
     return tuple(found)
 
 
-def _windows(asked: Sequence[Ids], passages: tuple[Tokens, ...], sizes: Sizes) -> Windows:
+def _windows(asked: Sequence[Ids], passages: tuple[EncodedText, ...], sizes: WindowSizes) -> PassageWindows:
     length = np.array([len(ids) for ids in asked], dtype=np.int64)
     tokens = np.array([len(passage.ids) for passage in passages], dtype=np.int64)
-    begins = [sizes.begins(*both) for both in zip(tokens.tolist(), length.tolist(), strict=True)]
+    begins = [sizes.window_starts(*both) for both in zip(tokens.tolist(), length.tolist(), strict=True)]
     question = np.repeat(np.arange(len(asked)), [len(some) for some in begins])
     begin = np.array([one for some in begins for one in some], dtype=np.int64)
-    count = np.minimum(tokens[question] - begin, sizes.text - length[question])
-    return Windows(question, length[question] + 2, begin, count, passages)
+    count = np.minimum(tokens[question] - begin, sizes.max_window - length[question])
+    return PassageWindows(question, length[question] + 2, begin, count, passages)
 
 
-def _framed(asked: Sequence[Ids], windows: Windows, vocab: Vocab, segments: int) -> Encoded:
+def _add_special_tokens(asked: Sequence[Ids], windows: PassageWindows, vocab: Vocab, segments: int) -> EncodedRows:
     """Place the special tokens around question and window."""
-    rows = offsets(windows.place + windows.count + 1)
+    rows = offsets(windows.first_token + windows.count + 1)
     ids = np.concatenate(list(_ids(asked, windows, vocab)))
     second: Bits = np.full(len(ids), min(1, max(segments - 1, 0)), dtype=np.uint8)
     within = np.arange(len(ids)) - np.repeat(rows[:-1], np.diff(rows))
-    second[within < np.repeat(windows.place, np.diff(rows))] = 0
-    return Encoded(ids, second, rows, cut=0)
+    second[within < np.repeat(windows.first_token, np.diff(rows))] = 0
+    return EncodedRows(ids, second, rows, num_truncated=0)
 
 
-def _ids(asked: Sequence[Ids], windows: Windows, vocab: Vocab) -> Iterator[Ids]:
+def _ids(asked: Sequence[Ids], windows: PassageWindows, vocab: Vocab) -> Iterator[Ids]:
     first, between = np.array([vocab.cls], dtype=np.int32), np.array([vocab.sep], dtype=np.int32)
     ends = windows.begin + windows.count
     for row, question in enumerate(windows.question.tolist()):
@@ -161,25 +161,25 @@ def _ids(asked: Sequence[Ids], windows: Windows, vocab: Vocab) -> Iterator[Ids]:
         yield between
 
 
-def _spans(sheet: Sheet[PassageQuestion], windows: Windows, name: str) -> tuple[RowSpans, int]:
+def _spans(sheet: ExampleSet[QAExample], windows: PassageWindows, name: str) -> tuple[SpanColumn, int]:
     """The ends of the answer in each row, and how many answers no row holds."""
-    ends = [_tokens_of(question, windows.passages[i]) for i, question in enumerate(sheet.questions)]
+    ends = [_tokens_of(question, windows.passages[i]) for i, question in enumerate(sheet.examples)]
     first, last = np.array(ends, dtype=np.int64).reshape(-1, 2)[windows.question].T
     holds = (first <= last) & (windows.begin <= first) & (last < windows.begin + windows.count)
-    shift = windows.place - windows.begin
-    wanted = sum(bool(question.answers) for question in sheet.questions)
+    shift = windows.first_token - windows.begin
+    wanted = sum(bool(question.answers) for question in sheet.examples)
     lost = wanted - len(np.unique(windows.question[holds]))
-    return RowSpans(name, np.where(holds, first + shift, 0), np.where(holds, last + shift, 0)), lost
+    return SpanColumn(name, np.where(holds, first + shift, 0), np.where(holds, last + shift, 0)), lost
 
 
-def _tokens_of(question: PassageQuestion, passage: Tokens) -> tuple[int, int]:
+def _tokens_of(question: QAExample, passage: EncodedText) -> tuple[int, int]:
     """The tokens of the answer that is learned."""
     if not question.answers:
         return 0, -1
-    return answer_tokens(passage, question.answers[0].start, question.answers[0].end)
+    return find_answer_tokens(passage, question.answers[0].start, question.answers[0].end)
 
 
-def _notes(windows: Windows, sizes: Sizes, cut: int, lost: int) -> tuple[str, ...]:
+def _notes(windows: PassageWindows, sizes: WindowSizes, cut: int, lost: int) -> tuple[str, ...]:
     """What became of long inputs, in sentences."""
     longer = int((np.bincount(windows.question) > 1).sum())
     said = []
@@ -189,7 +189,7 @@ def _notes(windows: Windows, sizes: Sizes, cut: int, lost: int) -> tuple[str, ..
             f"through windows, a new one every {sizes.stride} tokens: {len(windows.question):,} rows in all"
         )
     if cut:
-        said.append(f"{cut:,} questions were cut to {sizes.question} tokens")
+        said.append(f"{cut:,} questions were cut to {sizes.max_question} tokens")
     if lost:
         said.append(f"note: {lost:,} answers fit into no window and are not learned; a longer --length may help")
     return tuple(said)

@@ -15,107 +15,111 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.mask_out import MaskTokens
 from unmask.errors import RecipeError
 from unmask.keys import Key
-from unmask.nets.model import Model
+from unmask.nets.model import EncoderWithHeads
 from unmask.objectives.mlm import MLM
-from unmask.ragged import row_sums, within
-from unmask.records import Bools, Cloze, Example, Flag, Inputs, Instance, Spans, UnitMap
+from unmask.ragged import positions_in_rows, row_sums
+from unmask.records import Bools, Cloze, Inputs, InputsAndTargets, RowBatch, Spans, TokenUnits, UnitFlag
 from unmask.tokenize.vocab import Vocab
-from unmask.train.course import Crew, Lesson, Moment
-from unmask.train.learner import Learner
-from unmask.tune.course import Labelled
-from unmask.tune.places import Part, Place
-from unmask.tune.policy import Policy
+from unmask.train.course import RankSplit, RunPosition, StepBatch
+from unmask.train.learner import MultiHeadModel
+from unmask.tune.course import EpochBatches
+from unmask.tune.places import ParameterLocation, ParameterRole
+from unmask.tune.policy import Method
 
-USUAL_LAMBDA = 0.5
+DEFAULT_LM_WEIGHT = 0.5
 """What the loss of the language model counts, as in the paper."""
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class WithAuxiliaryLM:
     """A course with a language model beside it; implements `Course`. It is judged by the task alone."""
 
-    course: Labelled
+    batches: EpochBatches
     vocab: Vocab
-    language: MLM
-    mask: MaskOut = MaskOut()
+    lm_objective: MLM
+    masking: MaskTokens = MaskTokens()
 
     @property
-    def mixed(self) -> bool:
+    def heads_vary(self) -> bool:
         """Every lesson asks for both."""
-        return self.course.mixed
+        return self.batches.heads_vary
 
-    def lesson(self, moment: Moment, crew: Crew) -> Lesson:
+    def batch(self, position: RunPosition, split: RankSplit) -> StepBatch:
         """The questions of this step, and their texts again with masks. Twice as many rows take twice the room."""
-        crew = replace(crew, micro=max(1, crew.micro // 2))
-        lesson, draws = self.course.lesson(moment, crew), self.course.draws(moment, crew)
-        learned = self.course.learned
+        split = replace(split, microbatch_tokens=max(1, split.microbatch_tokens // 2))
+        lesson, draws = self.batches.batch(position, split), self.batches.micro_batches(position, split)
+        learned = self.batches.train
         shown = (
-            self._with_masks(instance, row_keys(key, np.diff(learned.begin)[items]))
+            self._with_masks(instance, row_keys(key, np.diff(learned.group_offsets)[items]))
             for instance, (items, key) in zip(lesson.instances, draws, strict=True)
         )
-        return replace(lesson, instances=tuple(shown), objectives=(*lesson.objectives, self.language))
+        return replace(lesson, instances=tuple(shown), objectives=(*lesson.objectives, self.lm_objective))
 
-    def stage_at(self, share: float) -> int:
+    def stage_at(self, progress: float) -> int:
         """Those of the task."""
-        return self.course.stage_at(share)
+        return self.batches.stage_at(progress)
 
-    def trial(self) -> tuple[Lesson, ...]:
+    def eval_batches(self) -> tuple[StepBatch, ...]:
         """The questions alone."""
-        return self.course.trial()
+        return self.batches.eval_batches()
 
-    def _with_masks(self, instance: Instance, key: Key) -> Instance:
-        masked = self.mask(plain(instance.inputs, self.vocab), self.vocab, key)
+    def _with_masks(self, instance: InputsAndTargets, key: Key) -> InputsAndTargets:
+        masked = self.masking(maskable_rows(instance.inputs, self.vocab), self.vocab, key)
         (cloze,) = (target for target in masked.targets if isinstance(target, Cloze))
-        inputs = behind(instance.inputs, masked.inputs)
-        return Instance(inputs, (*instance.targets, moved(cloze, len(instance.inputs.ids))))
+        inputs = concat_inputs(instance.inputs, masked.inputs)
+        return InputsAndTargets(inputs, (*instance.targets, shift_positions(cloze, len(instance.inputs.ids))))
 
 
-def check_beside(model: Model, policy: Policy) -> None:
+def check_auxiliary_lm(model: EncoderWithHeads, policy: Method) -> None:
     """Refuse a network that never learned to say tokens, and a policy that leaves the network as it is."""
-    if model.tokens is None:
+    if model.lm_head is None:
         raise RecipeError(
             "A language model beside the task needs a network with a head for tokens, and this one has none: it was "
             "saved without what it was pre-trained with. Take the pre-trained network itself, or leave --beside out."
         )
-    if not any(policy.pace(Place(part, 1), 2).moves for part in Part if not Place(part, 1).above):
+    if not any(
+        policy.param_lr(ParameterLocation(part, 1), 2).is_trained
+        for part in ParameterRole
+        if not ParameterLocation(part, 1).is_above_encoder
+    ):
         raise RecipeError(
             f"A language model beside the task moves the network, and the policy '{policy.name}' keeps it still. Take "
             "another policy, or leave --beside out."
         )
 
 
-def take_off(learner: Learner, language: MLM) -> None:
+def remove_head(learner: MultiHeadModel, language: MLM) -> None:
     """Remove the head of the language model, which only helped to learn."""
     del learner.heads[language.name]
 
 
-def plain(inputs: Inputs, vocab: Vocab) -> Example:
+def maskable_rows(inputs: Inputs, vocab: Vocab) -> RowBatch:
     """Rows in which any ordinary token may be masked; in a row without any, what ends it, so that none is left out."""
     fixed: Bools = np.isin(inputs.ids, [vocab.cls, vocab.sep, vocab.pad])
     empty = row_sums(~fixed, inputs.rows) == 0
     fixed[inputs.rows[1:][empty] - 1] = False
-    units = UnitMap(np.full(len(inputs.ids), Flag.WORD, dtype=np.uint8))
-    return Example(inputs.ids, inputs.segment, inputs.document, fixed, units, inputs.rows)
+    units = TokenUnits(np.full(len(inputs.ids), UnitFlag.WORD, dtype=np.uint8))
+    return RowBatch(inputs.ids, inputs.segment, inputs.document, fixed, units, inputs.rows)
 
 
 def row_keys(key: Key, rows: np.ndarray) -> Key:
     """A key for every row of items that have this many."""
     begin = np.append(0, np.cumsum(rows))
-    return Key(Key(np.repeat(key.state, rows)).fold("beside").fold(within(begin)).state)
+    return Key(Key(np.repeat(key.state, rows)).fold_in("beside").fold_in(positions_in_rows(begin)).state)
 
 
-def behind(first: Inputs, then: Inputs) -> Inputs:
+def concat_inputs(first: Inputs, then: Inputs) -> Inputs:
     """Two batches as one."""
-    both = {name: np.concatenate([getattr(first, name), getattr(then, name)]) for name in _PER_TOKEN}
+    both = {name: np.concatenate([getattr(first, name), getattr(then, name)]) for name in _PER_TOKEN_FIELDS}
     return Inputs(**both, rows=np.append(first.rows, first.rows[-1] + then.rows[1:]), prefix=first.prefix)
 
 
-_PER_TOKEN = ("ids", "segment", "document", "position")
+_PER_TOKEN_FIELDS = ("ids", "segment", "document", "position")
 
 
-def moved(cloze: Cloze, by: int) -> Cloze:
+def shift_positions(cloze: Cloze, by: int) -> Cloze:
     """The same questions about rows that stand further behind."""
     return Cloze(cloze.positions + by, cloze.answers, Spans(cloze.spans.start + by, cloze.spans.end + by))

@@ -18,9 +18,9 @@ from enum import StrEnum
 from pathlib import Path
 
 from unmask.errors import InputError
-from unmask.text.rows import Row
-from unmask.tune.fields import NO_CHOICE, Choice
-from unmask.tune.sheet import Sheet, Texts, kind_of, label_of, text_of
+from unmask.text.rows import RawRow
+from unmask.tune.fields import NO_COLUMN_CHOICE, ColumnChoice
+from unmask.tune.sheet import ExampleSet, Texts, json_type_name, label_of, text_of
 from unmask.tune.task_file import TaskFile, read_task_file
 
 CONTEXTS = ("context", "article", "passage", "document", "content", "story", "text", "sent1", "startphrase", "premise")
@@ -32,7 +32,7 @@ _COLUMN = re.compile(r"(ending|choice|option|candidate|answer|sol)[ _-]?(\d+|[a-
 """What columns with one choice each are called."""
 
 
-class Told(StrEnum):
+class AnswerFormat(StrEnum):
     """How a file tells which choice is right."""
 
     TEXT = "its text"
@@ -41,10 +41,10 @@ class Told(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ChoiceQuestion:
+class ChoiceExample:
     """A context, a question, or both in this order; and what can be chosen."""
 
-    given: tuple[str, ...]
+    context: tuple[str, ...]
     choices: tuple[str, ...]
     truth: str = ""
     """The text of the right choice; nothing where that is unknown."""
@@ -52,27 +52,29 @@ class ChoiceQuestion:
     @property
     def texts(self) -> Texts:
         """Questions about the same context stay together; without one, only the same questions do."""
-        return self.given[:1] if len(self.given) > 1 else (*self.given, *self.choices)
+        return self.context[:1] if len(self.context) > 1 else (*self.context, *self.choices)
 
-    def line(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """The question, its choices, and the right one if it is known."""
-        asked: dict[str, object] = {"given": list(self.given), "choices": list(self.choices)}
+        asked: dict[str, object] = {"given": list(self.context), "choices": list(self.choices)}
         return {**asked, "answer": self.truth} if self.truth else asked
 
 
-def read(path: Path, choice: Choice = NO_CHOICE, truths: bool = True) -> tuple[Sheet[ChoiceQuestion], Choice]:
+def read_choice(
+    path: Path, choice: ColumnChoice = NO_COLUMN_CHOICE, truths: bool = True
+) -> tuple[ExampleSet[ChoiceExample], ColumnChoice]:
     """The questions of a task file; and which fields hold them: those given, then those with choices."""
-    table = unfolded(read_task_file(path, choice.numbered), NESTED)
-    made = _find(table, choice, truths)
+    table = unfold_rows(read_task_file(path, choice.is_numbered), NESTED)
+    made = _choose_columns(table, choice, truths)
     given, columns = _parts(table, made.texts)
-    questions = tuple(_question(row, given, columns) for row in table.rows)
+    questions = tuple(_example(row, given, columns) for row in table.rows)
     if truths:
         cells = [row.fields.get(made.label) for row in table.rows]
-        questions = tuple(_with_truths(questions, cells, table.where, made.label))
-    return Sheet(table.name, questions, table.where), made
+        questions = tuple(_with_gold_choices(questions, cells, table.source_lines, made.label))
+    return ExampleSet(table.name, questions, table.source_lines), made
 
 
-def asks_to_choose(first: Row, choice: Choice = NO_CHOICE) -> bool:
+def is_multiple_choice(first: RawRow, choice: ColumnChoice = NO_COLUMN_CHOICE) -> bool:
     """Whether the first row of a file has choices and an answer; if fields were chosen, whether they do."""
     row = next(unfold(first, NESTED), first)
     asked = {*choice.texts, choice.label, *ANSWERS} if choice.texts else {*row.fields}
@@ -85,7 +87,7 @@ def asks_to_choose(first: Row, choice: Choice = NO_CHOICE) -> bool:
     return given and told and (listed or len(columns) > 1)
 
 
-def unfolded(table: TaskFile, nested: Sequence[str]) -> TaskFile:
+def unfold_rows(table: TaskFile, nested: Sequence[str]) -> TaskFile:
     """One row for each object of a nested list, beside the fields of the row that held it."""
     rows = tuple(one for row in table.rows for one in unfold(row, nested))
     if not rows:
@@ -93,7 +95,7 @@ def unfolded(table: TaskFile, nested: Sequence[str]) -> TaskFile:
     return replace(table, rows=rows, columns=tuple(rows[0].fields))
 
 
-def unfold(row: Row, nested: Sequence[str]) -> Iterator[Row]:
+def unfold(row: RawRow, nested: Sequence[str]) -> Iterator[RawRow]:
     """The objects of a nested list as rows of their own; a row without such a list is itself."""
     name = next((one for one in nested if _objects(row.fields.get(one))), "")
     inside = row.fields.get(name)
@@ -102,14 +104,14 @@ def unfold(row: Row, nested: Sequence[str]) -> Iterator[Row]:
         return
     outside = {other: cell for other, cell in row.fields.items() if other != name}
     for number, fields in enumerate(inside, start=1):
-        yield Row(f"{row.where} ({name} {number})", {**outside, **fields})
+        yield RawRow(f"{row.where} ({name} {number})", {**outside, **fields})
 
 
 def _objects(cell: object) -> bool:
     return isinstance(cell, list) and all(isinstance(one, dict) for one in cell)
 
 
-def _find(table: TaskFile, choice: Choice, truths: bool) -> Choice:
+def _choose_columns(table: TaskFile, choice: ColumnChoice, truths: bool) -> ColumnChoice:
     """All fields: those that were named, or those with usual names."""
     have = {name.lower(): name for name in table.columns}
     usual = (next((have[name] for name in names if name in have), "") for names in (CONTEXTS, QUESTIONS))
@@ -123,7 +125,7 @@ def _find(table: TaskFile, choice: Choice, truths: bool) -> Choice:
             f"it has {', '.join(map(repr, table.columns[:12]))}. Name them: --fields CONTEXT,QUESTION,CHOICES --label "
             "ANSWER; choices are a list, or a field for each."
         )
-    return Choice(texts, label)
+    return ColumnChoice(texts, label)
 
 
 def _parts(table: TaskFile, texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -142,30 +144,30 @@ def _choice_columns(table: TaskFile, names: Sequence[str]) -> tuple[str, ...]:
     return columns if len(columns) > 1 else ()
 
 
-def _question(row: Row, given: Sequence[str], columns: Sequence[str]) -> ChoiceQuestion:
+def _example(row: RawRow, given: Sequence[str], columns: Sequence[str]) -> ChoiceExample:
     choices = _listed(row, columns[0]) if len(columns) == 1 else tuple(text_of(row, name) for name in columns)
     if len(choices) < 2:
         raise InputError(f"{row.where}: a question needs two choices or more, found {len(choices)}. Correct the line.")
     if not all(one.strip() for one in choices):
         raise InputError(f"{row.where}: one of the {len(choices)} choices is no text. Correct the line, or remove it.")
-    return ChoiceQuestion(tuple(text_of(row, name) for name in given), choices)
+    return ChoiceExample(tuple(text_of(row, name) for name in given), choices)
 
 
-def _listed(row: Row, name: str) -> tuple[str, ...]:
+def _listed(row: RawRow, name: str) -> tuple[str, ...]:
     cell = row.fields.get(name)
     if not isinstance(cell, list):
-        raise InputError(f"{row.where}: the choices {name!r} should be a list and are {kind_of(cell)}.")
+        raise InputError(f"{row.where}: the choices {name!r} should be a list and are {json_type_name(cell)}.")
     return tuple(one if isinstance(one, str) else label_of(one) for one in cell)
 
 
-def _with_truths(
-    questions: Sequence[ChoiceQuestion], cells: Sequence[object], where: Sequence[str], label: str
-) -> Iterator[ChoiceQuestion]:
+def _with_gold_choices(
+    questions: Sequence[ChoiceExample], cells: Sequence[object], where: Sequence[str], label: str
+) -> Iterator[ChoiceExample]:
     """Every question with its right choice, told in the way that fits most; one that it does not fit is refused."""
     pairs = list(zip(questions, cells, strict=True))
-    told = max(Told, key=lambda way: sum(bool(_right(cell, one.choices, way)) for one, cell in pairs))
+    told = max(AnswerFormat, key=lambda way: sum(bool(_gold_choice(cell, one.choices, way)) for one, cell in pairs))
     for (question, cell), place in zip(pairs, where, strict=True):
-        truth = _right(cell, question.choices, told)
+        truth = _gold_choice(cell, question.choices, told)
         if not label_of(cell):
             raise InputError(f"{place}: the answer is missing (field {label!r}). Add it, or remove the line.")
         if not truth:
@@ -176,14 +178,14 @@ def _with_truths(
         yield replace(question, truth=truth)
 
 
-def _right(cell: object, choices: Sequence[str], told: Told) -> str:
+def _gold_choice(cell: object, choices: Sequence[str], told: AnswerFormat) -> str:
     """The choice that a cell means if it is read in this way; nothing if it means none."""
     word = label_of(cell)
     match told:
-        case Told.TEXT:
+        case AnswerFormat.TEXT:
             return next((one for one in choices if isinstance(cell, str) and one.strip() == word), "")
-        case Told.LETTER:
+        case AnswerFormat.LETTER:
             letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: len(choices)]
             return choices[letters.index(word.upper())] if len(word) == 1 and word.upper() in letters else ""
-        case Told.NUMBER:
+        case AnswerFormat.NUMBER:
             return choices[int(word)] if word.isdecimal() and int(word) < len(choices) else ""

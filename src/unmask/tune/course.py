@@ -10,59 +10,61 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unmask.examples.visits import EveryVisit, Visits
+from unmask.examples.visits import DynamicMasking, EpochSampler
 from unmask.keys import Key
-from unmask.objectives.part import Learnable
-from unmask.records import Instance, Ints
-from unmask.train.course import Crew, Lesson, Moment
-from unmask.tune.exercise import Exercise
+from unmask.objectives.part import TrainableObjective
+from unmask.records import InputsAndTargets, Ints
+from unmask.train.course import RankSplit, RunPosition, StepBatch
+from unmask.tune.exercise import EncodedDataset
 
-PLACE = "tune"
-JUDGED_AT_ONCE = 64
+TASK_NAME = "tune"
+EVAL_BATCH_SIZE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class EpochBatches:
     """Batches of questions, epoch after epoch; implements `Course`.
 
     Batches are always full: the last one of an epoch is filled up with the first questions of the next.
     """
 
-    learned: Exercise
-    judged: Exercise
-    objective: Learnable
-    batch: int
-    length: int
+    train: EncodedDataset
+    dev: EncodedDataset
+    objective: TrainableObjective
+    batch_size: int
+    max_length: int
     seed: int
-    place: str = PLACE
+    task_name: str = TASK_NAME
 
     @property
-    def mixed(self) -> bool:
+    def heads_vary(self) -> bool:
         """Every lesson asks the same."""
         return False
 
-    def steps(self, epochs: float) -> int:
+    def num_steps(self, epochs: float) -> int:
         """How many steps show every question this many times."""
-        return max(1, int(np.ceil(epochs * len(self.learned) / self.batch)))
+        return max(1, int(np.ceil(epochs * len(self.train) / self.batch_size)))
 
-    def lesson(self, moment: Moment, crew: Crew) -> Lesson:
+    def batch(self, position: RunPosition, split: RankSplit) -> StepBatch:
         """The questions of this step that fall to this process."""
-        return self._lesson(*(self.learned.at(items) for items, _ in self.draws(moment, crew)))
+        return self._step_batch(*(self.train.take(items) for items, _ in self.micro_batches(position, split)))
 
-    def stage_at(self, share: float) -> int:
+    def stage_at(self, progress: float) -> int:
         """There is one stage."""
         return 0
 
-    def draws(self, moment: Moment, crew: Crew) -> tuple[tuple[Ints, Key], ...]:
+    def micro_batches(self, moment: RunPosition, crew: RankSplit) -> tuple[tuple[Ints, Key], ...]:
         """The questions of this process in micro-batches, by number, and the key of each at this visit."""
-        visits = Visits(len(self.learned), EveryVisit(), Key.of(self.seed, self.place))
-        item, key = visits(moment.step * self.batch + np.arange(self.batch))
-        shares = crew.shares(np.arange(self.batch), self.length * self.learned.most)
+        visits = EpochSampler(len(self.train), DynamicMasking(), Key.of(self.seed, self.task_name))
+        item, key = visits(moment.step * self.batch_size + np.arange(self.batch_size))
+        shares = crew.micro_batches(np.arange(self.batch_size), self.max_length * self.train.max_group_rows)
         return tuple((item[some], Key(key.state[some])) for some in shares)
 
-    def trial(self) -> tuple[Lesson, ...]:
+    def eval_batches(self) -> tuple[StepBatch, ...]:
         """All questions to be judged by, those of like length together."""
-        return tuple(self._lesson(self.judged.at(some)) for some in self.judged.by_length(JUDGED_AT_ONCE))
+        return tuple(self._step_batch(self.dev.take(some)) for some in self.dev.batches_by_length(EVAL_BATCH_SIZE))
 
-    def _lesson(self, *instances: Instance) -> Lesson:
-        return Lesson(instances, (self.objective,), apart=False, place=self.place, length=self.length)
+    def _step_batch(self, *instances: InputsAndTargets) -> StepBatch:
+        return StepBatch(
+            instances, (self.objective,), isolate_documents=False, task_name=self.task_name, max_length=self.max_length
+        )

@@ -14,9 +14,9 @@ from itertools import chain
 import numpy as np
 
 from unmask.errors import InputError
-from unmask.ragged import offsets, ranges, within
+from unmask.ragged import concat_ranges, offsets, positions_in_rows
 from unmask.records import Bits, Ids, Inputs, Ints
-from unmask.text.plain import whole
+from unmask.text.plain import check_surrogates
 from unmask.tokenize.encode import Encoder
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.vocab import Vocab
@@ -25,73 +25,77 @@ _BATCH = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class LengthLimits:
     """How long a row may be, and how many segments the network tells apart."""
 
-    length: int
-    segments: int = 2
+    max_length: int
+    num_segments: int = 2
 
-    def for_text(self, texts: int) -> int:
+    def text_budget(self, texts: int) -> int:
         """The tokens that are left for text: [CLS] and a [SEP] after each text take the rest."""
-        left = self.length - 1 - texts
+        left = self.max_length - 1 - texts
         if left < texts:
-            raise InputError(f"Rows of {self.length} tokens are too short for {texts} texts; use --length 16 or more.")
+            raise InputError(
+                f"Rows of {self.max_length} tokens are too short for {texts} texts; use --length 16 or more."
+            )
         return left
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class EncodedRows:
     """Rows of tokens, one after another."""
 
     ids: Ids
     segment: Bits
-    rows: Ints
-    cut: int
+    offsets: Ints
+    num_truncated: int
     """How many rows were longer than they may be."""
     prefix: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """How many tokens of each row are a source that does not see what stands behind it; empty: rows see themselves."""
 
     def __len__(self) -> int:
-        return len(self.rows) - 1
+        return len(self.offsets) - 1
 
     @property
     def lengths(self) -> Ints:
         """The number of tokens of each row."""
-        return np.diff(self.rows)
+        return np.diff(self.offsets)
 
     def take(self, chosen: Ints) -> Inputs:
         """Some rows, as a network is shown them."""
         length = self.lengths[chosen]
-        at, rows = ranges(self.rows[chosen], length), offsets(length)
+        at, rows = concat_ranges(self.offsets[chosen], length), offsets(length)
         prefix = self.prefix[chosen] if len(self.prefix) else self.prefix
-        return Inputs(self.ids[at], self.segment[at], np.zeros(len(at), dtype=np.int32), within(rows), rows, prefix)
+        return Inputs(
+            self.ids[at], self.segment[at], np.zeros(len(at), dtype=np.int32), positions_in_rows(rows), rows, prefix
+        )
 
 
-def encode(
+def encode_texts(
     texts: Sequence[Sequence[str]],
     tokenizer: Tokenizer,
-    room: Room,
+    limits: LengthLimits,
     where: Sequence[str] = (),
     tick: Callable[[int], None] = lambda done: None,
-) -> Encoded:
+) -> EncodedRows:
     """Encode rows that all have equally many texts. `tick` hears how many rows are done."""
     assert texts, "there are rows to encode"
     pieces, lengths = _tokens(texts, tokenizer, where, tick)
     lengths = lengths.reshape(len(texts), -1)
-    kept = cut_to(lengths, room.for_text(lengths.shape[1]))
+    kept = truncate_pair(lengths, limits.text_budget(lengths.shape[1]))
     cut = int((kept < lengths).any(axis=1).sum())
-    return _framed(pieces, lengths, kept, tokenizer.vocab, cut, room.segments)
+    return _add_special_tokens(pieces, lengths, kept, tokenizer.vocab, cut, limits.num_segments)
 
 
-def cut_to(lengths_NK: Ints, room: int) -> Ints:
+def truncate_pair(lengths_NK: Ints, budget: int) -> Ints:
     """How many tokens each text of a row keeps: the longer of two gives way until both are equally long."""
     if lengths_NK.shape[1] == 1:
-        return np.minimum(lengths_NK, room)
+        return np.minimum(lengths_NK, budget)
     longer = np.where(lengths_NK[:, 0] > lengths_NK[:, 1], 0, 1)[:, None]
-    short = np.minimum(np.take_along_axis(lengths_NK, 1 - longer, axis=1), room // 2)
-    long = np.minimum(np.take_along_axis(lengths_NK, longer, axis=1), room - short)
+    short = np.minimum(np.take_along_axis(lengths_NK, 1 - longer, axis=1), budget // 2)
+    long = np.minimum(np.take_along_axis(lengths_NK, longer, axis=1), budget - short)
     kept: Ints = np.where(np.arange(2) == longer, long, short)
-    return np.where(lengths_NK.sum(axis=1, keepdims=True) > room, kept, lengths_NK)
+    return np.where(lengths_NK.sum(axis=1, keepdims=True) > budget, kept, lengths_NK)
 
 
 def _tokens(
@@ -102,9 +106,9 @@ def _tokens(
     for first in range(0, len(texts), _BATCH):
         some = list(chain.from_iterable(texts[first : first + _BATCH]))
         try:
-            ids = encoder.ids(some)
+            ids = encoder.encode_ids(some)
         except (TypeError, UnicodeEncodeError):
-            _refuse_halves(texts, where, first)
+            _raise_surrogate_error(texts, where, first)
             raise
         counts.append(np.fromiter(map(len, ids), np.int64, len(ids)))
         parts.append(np.fromiter(chain.from_iterable(ids), np.int32, int(counts[-1].sum())))
@@ -112,7 +116,7 @@ def _tokens(
     return np.concatenate(parts), np.concatenate(counts)
 
 
-def _framed(flat: Ids, lengths: Ints, kept: Ints, vocab: Vocab, cut: int, segments: int) -> Encoded:
+def _add_special_tokens(flat: Ids, lengths: Ints, kept: Ints, vocab: Vocab, cut: int, segments: int) -> EncodedRows:
     """Place the special tokens around what is kept of each text."""
     rows, texts = kept.shape
     place = np.tile(np.arange(texts), rows)
@@ -121,13 +125,13 @@ def _framed(flat: Ids, lengths: Ints, kept: Ints, vocab: Vocab, cut: int, segmen
     ids = np.full(int(begin[-1]), vocab.sep, dtype=np.int32)
     ids[begin[:-1][opens > 0]] = vocab.cls
     start = offsets(lengths.reshape(-1))[:-1]
-    ids[ranges(begin[:-1] + opens, kept.reshape(-1))] = flat[ranges(start, kept.reshape(-1))]
+    ids[concat_ranges(begin[:-1] + opens, kept.reshape(-1))] = flat[concat_ranges(start, kept.reshape(-1))]
     segment = np.minimum(place, max(segments - 1, 0)).astype(np.uint8)
-    return Encoded(ids, np.repeat(segment, np.diff(begin)), begin[::texts].copy(), cut)
+    return EncodedRows(ids, np.repeat(segment, np.diff(begin)), begin[::texts].copy(), cut)
 
 
-def _refuse_halves(texts: Sequence[Sequence[str]], where: Sequence[str], first: int) -> None:
+def _raise_surrogate_error(texts: Sequence[Sequence[str]], where: Sequence[str], first: int) -> None:
     """Find the text that is no text: one that holds half of a character."""
     for number, row in enumerate(texts[first:], start=first):
         for text in row:
-            whole(text, where[number] if where else f"row {number + 1}")
+            check_surrogates(text, where[number] if where else f"row {number + 1}")

@@ -12,33 +12,33 @@ from typing import Protocol
 
 import numpy as np
 
-from unmask.ragged import offsets, ranges
+from unmask.ragged import concat_ranges, offsets
 from unmask.records import (
-    Among,
-    Amount,
-    Amounts,
+    AnswerSpan,
     Bits,
-    Extract,
-    Fact,
+    CandidateGroups,
+    Doubles,
     Floats,
     Inputs,
-    Instance,
+    InputsAndTargets,
     Ints,
-    Labels,
-    Tags,
+    RowClass,
+    RowMultiLabel,
+    RowValue,
     Target,
+    TokenLabels,
 )
-from unmask.tune.encode import Encoded
+from unmask.tune.encode import EncodedRows
 
 
-class Truth(Protocol):
+class TargetColumn(Protocol):
     """What is true about all rows of an exercise."""
 
     def at(self, rows: Ints, inputs: Inputs, items: Ints) -> tuple[Target, ...]:
         """The truth about some rows. `inputs` are these rows as a batch; `items` are offsets of items over them."""
 
 
-class Memory(Protocol):
+class FeatureCache(Protocol):
     """What a network at rest makes of all rows of an exercise."""
 
     def at(self, rows: Ints, inputs: Inputs) -> tuple[Inputs, tuple[Floats, ...]]:
@@ -46,7 +46,7 @@ class Memory(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Untold:
+class NoTargets:
     """No truth is known: the questions are only to be answered."""
 
     def at(self, rows: Ints, inputs: Inputs, items: Ints) -> tuple[Target, ...]:
@@ -55,7 +55,7 @@ class Untold:
 
 
 @dataclass(frozen=True, slots=True)
-class Unmet:
+class NoCache:
     """Nothing is remembered: the network has to read."""
 
     def at(self, rows: Ints, inputs: Inputs) -> tuple[Inputs, tuple[Floats, ...]]:
@@ -64,7 +64,7 @@ class Unmet:
 
 
 @dataclass(frozen=True, slots=True)
-class RowFacts:
+class RowClasses:
     """A class for each row."""
 
     name: str
@@ -72,23 +72,23 @@ class RowFacts:
 
     def at(self, rows: Ints, inputs: Inputs, items: Ints) -> tuple[Target, ...]:
         """Their classes."""
-        return (Fact(self.name, self.value[rows]),)
+        return (RowClass(self.name, self.value[rows]),)
 
 
 @dataclass(frozen=True, slots=True)
-class RowAmounts:
+class RowValues:
     """A number for each row."""
 
     name: str
-    value: Amounts
+    value: Doubles
 
     def at(self, rows: Ints, inputs: Inputs, items: Ints) -> tuple[Target, ...]:
         """Their numbers."""
-        return (Amount(self.name, self.value[rows]),)
+        return (RowValue(self.name, self.value[rows]),)
 
 
 @dataclass(frozen=True, slots=True)
-class RowLabels:
+class RowMultiLabels:
     """One bit for each row and label."""
 
     name: str
@@ -96,29 +96,31 @@ class RowLabels:
 
     def at(self, rows: Ints, inputs: Inputs, items: Ints) -> tuple[Target, ...]:
         """Their bits."""
-        return (Labels(self.name, self.value[rows]),)
+        return (RowMultiLabel(self.name, self.value[rows]),)
 
 
 @dataclass(frozen=True, slots=True)
-class TokenTags:
+class TokenLabelColumn:
     """Classes of some tokens of each row."""
 
     name: str
     begin: Ints
     """Offsets: the tags of row i are `begin[i]:begin[i + 1]`."""
-    place: Ints
+    position: Ints
     """Where each tagged token stands in its row."""
     value: Ints
 
     def at(self, rows: Ints, inputs: Inputs, items: Ints) -> tuple[Target, ...]:
         """Their tags, at the places of the batch."""
         counts = np.diff(self.begin)[rows]
-        chosen = ranges(self.begin[rows], counts)
-        return (Tags(self.name, self.place[chosen] + np.repeat(inputs.rows[:-1], counts), self.value[chosen]),)
+        chosen = concat_ranges(self.begin[rows], counts)
+        return (
+            TokenLabels(self.name, self.position[chosen] + np.repeat(inputs.rows[:-1], counts), self.value[chosen]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class RowSpans:
+class SpanColumn:
     """The first and the last token of the answer in each row, counted inside the row; both 0 where there is none."""
 
     name: str
@@ -128,68 +130,68 @@ class RowSpans:
     def at(self, rows: Ints, inputs: Inputs, items: Ints) -> tuple[Target, ...]:
         """Their spans, as places of the batch."""
         begin = inputs.rows[:-1]
-        return (Extract(self.name, begin + self.start[rows], begin + self.end[rows]),)
+        return (AnswerSpan(self.name, begin + self.start[rows], begin + self.end[rows]),)
 
 
 @dataclass(frozen=True, slots=True)
-class GroupValues:
+class CandidateValues:
     """How right each row of its item is."""
 
     name: str
-    value: Amounts
+    value: Doubles
 
     def at(self, rows: Ints, inputs: Inputs, items: Ints) -> tuple[Target, ...]:
         """Their values, with the items as groups."""
-        return (Among(self.name, items, self.value[rows]),)
+        return (CandidateGroups(self.name, items, self.value[rows]),)
 
 
-UNTOLD = Untold()
-UNMET = Unmet()
+NO_TARGETS = NoTargets()
+NO_CACHE = NoCache()
 
 
 @dataclass(frozen=True, slots=True)
-class Exercise:
+class EncodedDataset:
     """Encoded rows in items, with the truth about them."""
 
-    rows: Encoded
-    truth: Truth = UNTOLD
-    items: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    rows: EncodedRows
+    targets: TargetColumn = NO_TARGETS
+    groups: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """Offsets: item i is the rows `items[i]:items[i + 1]`. Empty: every row is an item."""
-    memory: Memory = UNMET
+    feature_cache: FeatureCache = NO_CACHE
     notes: tuple[str, ...] = ()
     """What became of inputs that are longer than a row, in sentences for the user."""
 
     def __len__(self) -> int:
-        return len(self.begin) - 1
+        return len(self.group_offsets) - 1
 
     @property
-    def begin(self) -> Ints:
+    def group_offsets(self) -> Ints:
         """Offsets of the items over the rows."""
-        return self.items if len(self.items) else np.arange(len(self.rows) + 1)
+        return self.groups if len(self.groups) else np.arange(len(self.rows) + 1)
 
     @property
-    def most(self) -> int:
+    def max_group_rows(self) -> int:
         """The most rows that an item has."""
-        return int(np.diff(self.begin).max())
+        return int(np.diff(self.group_offsets).max())
 
-    def at(self, chosen: Ints) -> Instance:
+    def take(self, indices: Ints) -> InputsAndTargets:
         """Some items with their truths."""
-        counts = np.diff(self.begin)[chosen]
-        return self.of_rows(ranges(self.begin[chosen], counts), offsets(counts))
+        counts = np.diff(self.group_offsets)[indices]
+        return self.take_rows(concat_ranges(self.group_offsets[indices], counts), offsets(counts))
 
-    def of_rows(self, rows: Ints, items: Ints) -> Instance:
+    def take_rows(self, rows: Ints, items: Ints) -> InputsAndTargets:
         """Some rows with their truths, in items with these offsets."""
-        inputs, states = self.memory.at(rows, self.rows.take(rows))
-        return Instance(inputs, self.truth.at(rows, inputs, items), states)
+        inputs, states = self.feature_cache.at(rows, self.rows.take(rows))
+        return InputsAndTargets(inputs, self.targets.at(rows, inputs, items), states)
 
-    def shown(self, rows: Ints) -> Instance:
+    def without_targets(self, rows: Ints) -> InputsAndTargets:
         """Some rows without their truths."""
-        inputs, states = self.memory.at(rows, self.rows.take(rows))
-        return Instance(inputs, (), states)
+        inputs, states = self.feature_cache.at(rows, self.rows.take(rows))
+        return InputsAndTargets(inputs, (), states)
 
-    def by_length(self, most: int) -> list[Ints]:
+    def batches_by_length(self, most: int) -> list[Ints]:
         """All items, in batches of about `most` rows and of like length, where the order is of no matter."""
-        longest = np.maximum.reduceat(self.rows.lengths, self.begin[:-1])
+        longest = np.maximum.reduceat(self.rows.lengths, self.group_offsets[:-1])
         order = np.argsort(longest, kind="stable")
-        at_once = max(1, most // self.most)
+        at_once = max(1, most // self.max_group_rows)
         return [order[first : first + at_once] for first in range(0, len(order), at_once)]

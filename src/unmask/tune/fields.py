@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unmask.errors import InputError
-from unmask.text.table import Form
+from unmask.text.table import TableFormat
 from unmask.tune.task_file import TaskFile
 
 PAIRS = (
@@ -33,7 +33,7 @@ LABELS = ("label", "labels", "score", "class", "category", "sentiment", "rating"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ColumnChoice:
     """Which fields are read: those that the user named, and nothing where nothing was said; later, those that were."""
 
     texts: tuple[str, ...] = ()
@@ -46,39 +46,39 @@ class Choice:
             raise InputError(
                 f"--label {self.label} is also named by --fields. A network that reads its label is blind."
             )
-        if self.numbered and self.label and not self.label.isdecimal():
+        if self.is_numbered and self.label and not self.label.isdecimal():
             raise InputError(f"--fields gives column numbers, so --label needs one too; found {self.label!r}.")
 
     @staticmethod
-    def named(texts: str | Sequence[str], label: str) -> Choice:
+    def parse(texts: str | Sequence[str], label: str) -> ColumnChoice:
         """What a user wrote: the fields of the text with commas between them, or as a list."""
         names = texts.split(",") if isinstance(texts, str) else texts
-        return Choice(tuple(name.strip() for name in names if name.strip()), label.strip())
+        return ColumnChoice(tuple(name.strip() for name in names if name.strip()), label.strip())
 
     def __str__(self) -> str:
         return f"text from {' and '.join(map(repr, self.texts))}, label from {self.label!r}"
 
     @property
-    def numbered(self) -> bool:
+    def is_numbered(self) -> bool:
         """Whether columns are counted, because the file has no names for them."""
         return bool(self.texts) and all(name.isdecimal() for name in self.texts)
 
 
-NO_CHOICE = Choice()
+NO_COLUMN_CHOICE = ColumnChoice()
 
 
-def find_fields(table: TaskFile, choice: Choice = NO_CHOICE) -> Choice:
+def choose_columns(table: TaskFile, choice: ColumnChoice = NO_COLUMN_CHOICE) -> ColumnChoice:
     """One text or two and a label: what was chosen, and for the rest the usual names."""
     if len(choice.texts) > 2:
         raise InputError(f"--fields names one text or two different ones, found {', '.join(choice.texts)}.")
-    if choice.numbered and table.form is not Form.JSON_LINES:
+    if choice.is_numbered and table.format is not TableFormat.JSON_LINES:
         return _by_number(table, choice)
-    texts = _known(table, choice.texts) if choice.texts else _guess_texts(table, choice.label)
-    label = _known(table, (choice.label,))[0] if choice.label else _guess_label(table, texts)
-    return Choice(texts, label)
+    texts = _check_known(table, choice.texts) if choice.texts else _guess_texts(table, choice.label)
+    label = _check_known(table, (choice.label,))[0] if choice.label else _guess_label(table, texts)
+    return ColumnChoice(texts, label)
 
 
-def _by_number(table: TaskFile, choice: Choice) -> Choice:
+def _by_number(table: TaskFile, choice: ColumnChoice) -> ColumnChoice:
     """Numbered columns. A first row of usual names was meant as names, and would become a class of its own."""
     first = [str(cell).strip().lower() for cell in table.rows[0].fields.values()]
     if set(first) & set(LABELS) and set(first) & {*TEXTS, *(name for pair in PAIRS for name in pair)}:
@@ -88,10 +88,10 @@ def _by_number(table: TaskFile, choice: Choice) -> Choice:
         )
     if not choice.label:
         raise InputError(f"{table.name}: --fields gives column numbers, so --label needs one too, such as --label 2.")
-    return Choice(_known(table, choice.texts), _known(table, (choice.label,))[0])
+    return ColumnChoice(_check_known(table, choice.texts), _check_known(table, (choice.label,))[0])
 
 
-def _known(table: TaskFile, names: Sequence[str]) -> tuple[str, ...]:
+def _check_known(table: TaskFile, names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         if name not in table.columns:
             raise InputError(f"{table.rows[0].where}: there is no field {name!r}; {_there(table)}.")
@@ -120,12 +120,12 @@ def _there(table: TaskFile) -> str:
 
 
 def _advice(table: TaskFile) -> str:
-    if len(table.columns) == 1 and table.form is not Form.JSON_LINES:
+    if len(table.columns) == 1 and table.format is not TableFormat.JSON_LINES:
         other = next((sign for sign in ";\t|," if sign in table.columns[0]), "")
         if other:
             sign = "tab" if other == "\t" else f"'{other}'"
             return f"Its cells seem to be parted by {sign}; a .csv file has commas, a .tsv file tabs."
     named = "Name them: --fields TEXT (or TEXT1,TEXT2 for a pair) --label LABEL."
-    if table.form is Form.JSON_LINES:
+    if table.format is TableFormat.JSON_LINES:
         return named
     return f"{named} If the first line holds no names but a first row, give column numbers: --fields 1 --label 2."

@@ -9,22 +9,22 @@ from __future__ import annotations
 from pathlib import Path
 
 from unmask.errors import InputError
-from unmask.text.rows import Row
-from unmask.text.table import TABLES, Form, either, find_file, raw_lines, read_table
-from unmask.text.word_columns import Columns
+from unmask.text.rows import RawRow
+from unmask.text.table import FORMATS_WITH_COLUMNS, TableFormat, any_of_text, byte_lines, find_file, read_table
+from unmask.text.word_columns import ConllVariant
 
-_WORDS = tuple(form for form in Columns if form is not Columns.TABS)
+_WORDS = tuple(form for form in ConllVariant if form is not ConllVariant.TABS)
 """Files of words in columns whose ending is not that of a table."""
 
 
-def first_row(path: Path) -> Row:
+def first_row(path: Path) -> RawRow:
     """The first row of a table; a row without fields if the file holds none, or is no table."""
-    source, form = find_file(path, (*TABLES, Form.JSON, *_WORDS))
-    if form is Columns.TEXT:
+    source, form = find_file(path, (*FORMATS_WITH_COLUMNS, TableFormat.JSON, *_WORDS))
+    if form is ConllVariant.TEXT:
         raise InputError(
             f"{path}: a .txt file does not say what it holds. If it has words in columns, say so (--kind tag, or "
-            f'kind = "tag" in a file of tasks); other tasks need a file that ends with {either((*TABLES, Form.JSON))}.'
+            f'kind = "tag" in a file of tasks); other tasks need a file that ends with {any_of_text((*FORMATS_WITH_COLUMNS, TableFormat.JSON))}.'
         )
-    if not isinstance(form, Form) or form not in TABLES:
-        return Row(source.name, {})
-    return next(read_table(raw_lines(source), source.name, form).rows, Row(source.name, {}))
+    if not isinstance(form, TableFormat) or form not in FORMATS_WITH_COLUMNS:
+        return RawRow(source.name, {})
+    return next(read_table(byte_lines(source), source.name, form).rows, RawRow(source.name, {}))

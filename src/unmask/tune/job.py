@@ -13,132 +13,136 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
 
-from unmask.shards.files import digest_of
+from unmask.shards.files import digest_file
 from unmask.tune import asking, choice_rows, label_rows, rank_rows, rows, tagging_files, texts
-from unmask.tune.asking_rows import asks_for_spans
-from unmask.tune.choice_rows import asks_to_choose
-from unmask.tune.fields import Choice
+from unmask.tune.asking_rows import is_span_qa_file
+from unmask.tune.choice_rows import is_multiple_choice
+from unmask.tune.fields import ColumnChoice
 from unmask.tune.glance import first_row
-from unmask.tune.label_rows import asks_for_labels
-from unmask.tune.output import Kind, Output
-from unmask.tune.outputs.choose import Choose
-from unmask.tune.outputs.classify import Classify
-from unmask.tune.outputs.labels import Labels
-from unmask.tune.outputs.pair import PairClass
-from unmask.tune.outputs.rank import Rank
-from unmask.tune.outputs.regress import Regress
-from unmask.tune.outputs.span import Span
-from unmask.tune.outputs.tag import Tag
-from unmask.tune.outputs.write import Write
-from unmask.tune.rows import RowQuestion
-from unmask.tune.sheet import AnySheet, Sheet, set_aside
-from unmask.tune.tagging_files import holds_columns
-from unmask.tune.tagging_objects import seems_tagged
-from unmask.tune.texts import asks_to_write
-from unmask.tune.wish import NO_WISH, Wish
+from unmask.tune.label_rows import is_multilabel
+from unmask.tune.output import TaskDefinition, TaskType
+from unmask.tune.outputs.choose import MultipleChoiceTask
+from unmask.tune.outputs.classify import ClassificationTask
+from unmask.tune.outputs.labels import MultiLabelTask
+from unmask.tune.outputs.pair import SANPairTask
+from unmask.tune.outputs.rank import RankingTask
+from unmask.tune.outputs.regress import RegressionTask
+from unmask.tune.outputs.span import SpanQATask
+from unmask.tune.outputs.tag import TaggingTask
+from unmask.tune.outputs.write import GenerationTask
+from unmask.tune.rows import TextExample
+from unmask.tune.sheet import AnyExampleSet, ExampleSet, split_dev
+from unmask.tune.tagging_files import has_conll_suffix
+from unmask.tune.tagging_objects import is_tagged
+from unmask.tune.texts import is_seq2seq
+from unmask.tune.wish import DEFAULT_TASK_OPTIONS, TaskOptions
 
-Reader: TypeAlias = Callable[[Path, Choice, bool], tuple[AnySheet, Choice]]
+ExampleReader: TypeAlias = Callable[[Path, ColumnChoice, bool], tuple[AnyExampleSet, ColumnChoice]]
 """From a path and the fields that the user named to questions (without truths on wish) and the fields that it read."""
 
-Learn: TypeAlias = Callable[[AnySheet, Wish], Output]
+TaskBuilder: TypeAlias = Callable[[AnyExampleSet, TaskOptions], TaskDefinition]
 """From the questions of a training file to what is asked."""
 
-_KINDS: Mapping[Kind, tuple[Reader, Learn]] = MappingProxyType(
+_TASK_TYPES: Mapping[TaskType, tuple[ExampleReader, TaskBuilder]] = MappingProxyType(
     {
-        Kind.CLASSIFY: (rows.read, Classify.learn),
-        Kind.LABELS: (label_rows.read, Labels.learn),
-        Kind.REGRESS: (rows.read, Regress.learn),
-        Kind.TAG: (tagging_files.read, Tag.learn),
-        Kind.SPAN: (asking.read, Span.learn),
-        Kind.CHOOSE: (choice_rows.read, Choose.learn),
-        Kind.RANK: (rank_rows.read, Rank.learn),
-        Kind.PAIR: (rows.read, PairClass.learn),
-        Kind.WRITE: (texts.read, Write.learn),
+        TaskType.CLASSIFY: (rows.read_classification, ClassificationTask.from_examples),
+        TaskType.LABELS: (label_rows.read_multilabel, MultiLabelTask.from_examples),
+        TaskType.REGRESS: (rows.read_classification, RegressionTask.from_examples),
+        TaskType.TAG: (tagging_files.read_tagging, TaggingTask.from_examples),
+        TaskType.SPAN: (asking.read_span_qa, SpanQATask.from_examples),
+        TaskType.CHOOSE: (choice_rows.read_choice, MultipleChoiceTask.from_examples),
+        TaskType.RANK: (rank_rows.read_ranking, RankingTask.from_examples),
+        TaskType.PAIR: (rows.read_classification, SANPairTask.from_examples),
+        TaskType.WRITE: (texts.read_seq2seq, GenerationTask.from_examples),
     }
 )
-ASIDE = 0.1
+DEV_FRACTION = 0.1
 """The share of the texts that is judged by where no second file is given."""
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class TaskData:
     """What is learned from, what is judged by, and what is asked."""
 
-    output: Output
-    learned: AnySheet
-    judged: AnySheet
-    choice: Choice
+    task: TaskDefinition
+    train: AnyExampleSet
+    dev: AnyExampleSet
+    columns: ColumnChoice
     """Which fields were read."""
     files: tuple[tuple[str, str], ...]
     """Name and digest of every file."""
-    asked: tuple[str, ...] = ()
+    task_notes: tuple[str, ...] = ()
     """What is asked, in sentences."""
 
     @property
-    def told(self) -> Iterator[str]:
+    def notes(self) -> Iterator[str]:
         """What was read, in sentences."""
-        yield f"{self.learned.name}: {len(self.learned):,} rows to learn from; {self.choice}"
-        yield from self.asked
-        yield from self.learned.notes
+        yield f"{self.train.name}: {len(self.train):,} rows to learn from; {self.columns}"
+        yield from self.task_notes
+        yield from self.train.notes
         if len(self.files) == 1:
-            yield f"{len(self.judged):,} of its rows (1 text in {1 / ASIDE:.0f}) were set aside to judge by"
+            yield f"{len(self.dev):,} of its rows (1 text in {1 / DEV_FRACTION:.0f}) were set aside to judge by"
         else:
-            yield f"{self.judged.name}: {len(self.judged):,} rows to judge by"
-            yield from self.judged.notes
-        both = self.judged.shared_with(self.learned)
+            yield f"{self.dev.name}: {len(self.dev):,} rows to judge by"
+            yield from self.dev.notes
+        both = self.dev.overlap(self.train)
         if both:
             yield f"note: {both:,} of the rows to judge by have a text that is also learned from"
 
 
-def read_job(train: Path, dev: Path | None, wish: Wish = NO_WISH, seed: int = 0) -> Job:
+def load_task_data(
+    train: Path, dev: Path | None, options: TaskOptions = DEFAULT_TASK_OPTIONS, seed: int = 0
+) -> TaskData:
     """Read a task. Without a file to judge by, one text in ten is set aside; without a kind, the file decides."""
-    whole, choice, output = _learn(train, wish)
-    learned, judged = set_aside(whole, ASIDE, seed) if dev is None else (whole, read(dev, output.kind, choice))
+    whole, choice, output = _load_training_file(train, options)
+    learned, judged = (
+        split_dev(whole, DEV_FRACTION, seed) if dev is None else (whole, read_examples(dev, output.task_type, choice))
+    )
     output.check(judged)  # an unknown label is refused now, before anything is opened or made
-    files = tuple((path.name, digest_of(path)) for path in (train, dev) if path is not None)
-    return Job(output, _practice(output, learned), judged, choice, files, tuple(output.told(learned)))
+    files = tuple((path.name, digest_file(path)) for path in (train, dev) if path is not None)
+    return TaskData(output, _training_examples(output, learned), judged, choice, files, tuple(output.notes(learned)))
 
 
-def _practice(output: Output, sheet: AnySheet) -> AnySheet:
+def _training_examples(output: TaskDefinition, sheet: AnyExampleSet) -> AnyExampleSet:
     """What is learned from: groups of candidates only where they tell some apart, and none too large for a batch."""
-    return output.practice(sheet) if isinstance(output, Rank) else sheet
+    return output.training_examples(sheet) if isinstance(output, RankingTask) else sheet
 
 
-def read(path: Path, kind: Kind, choice: Choice, truths: bool = True) -> AnySheet:
+def read_examples(path: Path, task_type: TaskType, choice: ColumnChoice, truths: bool = True) -> AnyExampleSet:
     """The questions of another file of the same task; `truths`: whether it must tell them."""
-    return _KINDS[kind][0](path, choice, truths)[0]
+    return _TASK_TYPES[task_type][0](path, choice, truths)[0]
 
 
-def _learn(path: Path, wish: Wish) -> tuple[AnySheet, Choice, Output]:
+def _load_training_file(path: Path, wish: TaskOptions) -> tuple[AnyExampleSet, ColumnChoice, TaskDefinition]:
     """Questions, the fields they stand in, and what is asked."""
-    kind = wish.kind or guess_kind(path, wish.choice)
-    sheet, choice = _KINDS[kind][0](path, wish.choice, True)
-    if wish.kind is None and kind is Kind.CLASSIFY and are_amounts(sheet):
-        kind = Kind.REGRESS
-    return sheet, choice, _KINDS[kind][1](sheet, wish)
+    kind = wish.task_type or infer_task_type(path, wish.columns)
+    sheet, choice = _TASK_TYPES[kind][0](path, wish.columns, True)
+    if wish.task_type is None and kind is TaskType.CLASSIFY and labels_are_numbers(sheet):
+        kind = TaskType.REGRESS
+    return sheet, choice, _TASK_TYPES[kind][1](sheet, wish)
 
 
-def guess_kind(path: Path, choice: Choice) -> Kind:
+def infer_task_type(path: Path, choice: ColumnChoice) -> TaskType:
     """What a file seems to ask, from its form and the names of its fields."""
-    if holds_columns(path):
-        return Kind.TAG
-    if choice.numbered:
-        return Kind.CLASSIFY  # no names to go by
+    if has_conll_suffix(path):
+        return TaskType.TAG
+    if choice.is_numbered:
+        return TaskType.CLASSIFY  # no names to go by
     first = first_row(path)
-    if seems_tagged(first):
-        return Kind.TAG
-    if asks_to_choose(first, choice):
-        return Kind.CHOOSE
-    if asks_for_labels(first, choice):
-        return Kind.LABELS
-    if asks_to_write(first):
-        return Kind.WRITE
-    return Kind.SPAN if asks_for_spans(path) else Kind.CLASSIFY
+    if is_tagged(first):
+        return TaskType.TAG
+    if is_multiple_choice(first, choice):
+        return TaskType.CHOOSE
+    if is_multilabel(first, choice):
+        return TaskType.LABELS
+    if is_seq2seq(first):
+        return TaskType.WRITE
+    return TaskType.SPAN if is_span_qa_file(path) else TaskType.CLASSIFY
 
 
-def are_amounts(sheet: Sheet[RowQuestion]) -> bool:
+def labels_are_numbers(sheet: ExampleSet[TextExample]) -> bool:
     """Whether the truths are numbers and some are not whole. A few that are no numbers are mistakes, not classes."""
-    numbers = [number for question in sheet.questions for number in _as_number(question.truth)]
+    numbers = [number for question in sheet.examples for number in _as_number(question.truth)]
     return 2 * len(numbers) > len(sheet) and not all(number.is_integer() for number in numbers)
 
 

@@ -9,141 +9,143 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from unmask.nets.reading import ReadOut
-from unmask.objectives.part import Question
-from unmask.records import Among, Amount, Fact, Instance, Labels, Target
-from unmask.views import Layout
+from unmask.nets.reading import Pooling
+from unmask.objectives.part import PredictionSites
+from unmask.records import CandidateGroups, InputsAndTargets, RowClass, RowMultiLabel, RowValue, Target
+from unmask.views import RowCoordinates
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.nets.trunk import Trunk
+    from unmask.nets.trunk import TransformerConfig
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class Classification:
     """Says which of some classes a row belongs to: a read-out, dropout and a linear layer (Devlin et al., 2018)."""
 
-    classes: int
+    num_classes: int
     name: str = "judge"
     weight: float = 1.0
-    read: ReadOut = ReadOut.FIRST
-    reads: ClassVar[type[Target]] = Fact
+    pooling: Pooling = Pooling.FIRST
+    target_type: ClassVar[type[Target]] = RowClass
 
     @property
     def first_only(self) -> bool:
         """Whether it looks at the first token of a row only."""
-        return self.read.first_only
+        return self.pooling.is_first_only
 
     @property
     def facts(self) -> frozenset[str]:
         """The fact about a row that it is told."""
         return frozenset({self.name})
 
-    def asks(self, sample: Layout) -> Question:
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """No token is asked for."""
-        return Question()
+        return PredictionSites()
 
-    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
         """As much is dropped out before the classes as anywhere in the trunk."""
-        from unmask.objectives.heads import SayFact
+        from unmask.objectives.heads import RowClassHead
 
-        return SayFact(trunk, self.name, self.classes, trunk.dropout, self.read)
+        return RowClassHead(config, self.name, self.num_classes, config.dropout, self.pooling)
 
-    def asked(self, instance: Instance) -> int:
+    def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each row that the fact is told about."""
-        return sum(len(one.value) for one in instance.targets if isinstance(one, Fact) and one.name == self.name)
+        return sum(len(one.value) for one in instance.targets if isinstance(one, RowClass) and one.name == self.name)
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class Regression:
     """Says a number about a row: the same head with one output, and squared error."""
 
     name: str = "rate"
     weight: float = 1.0
-    read: ReadOut = ReadOut.FIRST
-    reads: ClassVar[type[Target]] = Amount
+    pooling: Pooling = Pooling.FIRST
+    target_type: ClassVar[type[Target]] = RowValue
     facts: ClassVar[frozenset[str]] = frozenset()
 
     @property
     def first_only(self) -> bool:
         """Whether it looks at the first token of a row only."""
-        return self.read.first_only
+        return self.pooling.is_first_only
 
-    def asks(self, sample: Layout) -> Question:
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """No token is asked for."""
-        return Question()
+        return PredictionSites()
 
-    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
         """As much is dropped out before the number as anywhere in the trunk."""
-        from unmask.objectives.heads import SayAmount
+        from unmask.objectives.heads import RowRegressionHead
 
-        return SayAmount(trunk, self.name, trunk.dropout, self.read)
+        return RowRegressionHead(config, self.name, config.dropout, self.pooling)
 
-    def asked(self, instance: Instance) -> int:
+    def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each row that a number is told about."""
-        return sum(len(one.value) for one in instance.targets if isinstance(one, Amount) and one.name == self.name)
+        return sum(len(one.value) for one in instance.targets if isinstance(one, RowValue) and one.name == self.name)
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class MultiLabel:
     """Says which of some labels a row has: the same head with an output for each, and binary cross-entropy."""
 
-    labels: int
+    num_labels: int
     name: str = "labels"
     weight: float = 1.0
-    read: ReadOut = ReadOut.FIRST
-    reads: ClassVar[type[Target]] = Labels
+    pooling: Pooling = Pooling.FIRST
+    target_type: ClassVar[type[Target]] = RowMultiLabel
     facts: ClassVar[frozenset[str]] = frozenset()
 
     @property
     def first_only(self) -> bool:
         """Whether it looks at the first token of a row only."""
-        return self.read.first_only
+        return self.pooling.is_first_only
 
-    def asks(self, sample: Layout) -> Question:
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """No token is asked for."""
-        return Question()
+        return PredictionSites()
 
-    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
         """As much is dropped out before the labels as anywhere in the trunk."""
-        from unmask.objectives.labels import SayLabels
+        from unmask.objectives.labels import MultiLabelHead
 
-        return SayLabels(trunk, self.name, self.labels, trunk.dropout, self.read)
+        return MultiLabelHead(config, self.name, self.num_labels, config.dropout, self.pooling)
 
-    def asked(self, instance: Instance) -> int:
+    def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer, its whole set of labels, for each row."""
-        return sum(len(one.value) for one in instance.targets if isinstance(one, Labels) and one.name == self.name)
+        return sum(
+            len(one.value) for one in instance.targets if isinstance(one, RowMultiLabel) and one.name == self.name
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
+class Ranking:
     """Says which rows of a group are right: the same head with one output, and a softmax against the wrong rows."""
 
     name: str = "pick"
     weight: float = 1.0
-    read: ReadOut = ReadOut.FIRST
+    pooling: Pooling = Pooling.FIRST
     bounded: bool = False
     """Whether a score goes through a sigmoid before the softmax, as MT-DNN's paper writes it."""
-    reads: ClassVar[type[Target]] = Among
+    target_type: ClassVar[type[Target]] = CandidateGroups
     facts: ClassVar[frozenset[str]] = frozenset()
 
     @property
     def first_only(self) -> bool:
         """Whether it looks at the first token of a row only."""
-        return self.read.first_only
+        return self.pooling.is_first_only
 
-    def asks(self, sample: Layout) -> Question:
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """No token is asked for."""
-        return Question()
+        return PredictionSites()
 
-    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
         """As much is dropped out before the score as anywhere in the trunk."""
-        from unmask.objectives.among import SayAmong
+        from unmask.objectives.among import RankingHead
 
-        return SayAmong(trunk, self.name, trunk.dropout, self.read, self.bounded)
+        return RankingHead(config, self.name, config.dropout, self.pooling, self.bounded)
 
-    def asked(self, instance: Instance) -> int:
+    def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each row that is right."""
-        told = (one for one in instance.targets if isinstance(one, Among) and one.name == self.name)
+        told = (one for one in instance.targets if isinstance(one, CandidateGroups) and one.name == self.name)
         return sum(int((one.value > 0).sum()) for one in told)

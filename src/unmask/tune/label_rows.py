@@ -14,47 +14,49 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unmask.errors import InputError
-from unmask.text.rows import Row
-from unmask.tune.fields import LABELS, NO_CHOICE, Choice, find_fields
-from unmask.tune.sheet import Sheet, Texts, kind_of, label_of, text_of
+from unmask.text.rows import RawRow
+from unmask.tune.fields import LABELS, NO_COLUMN_CHOICE, ColumnChoice, choose_columns
+from unmask.tune.sheet import ExampleSet, Texts, json_type_name, label_of, text_of
 from unmask.tune.task_file import TaskFile, read_task_file
 
-SETS = ("labels", "topics", "categories", "classes", "genres", "emotions", *LABELS)
+LABEL_SET_COLUMNS = ("labels", "topics", "categories", "classes", "genres", "emotions", *LABELS)
 """Usual names of a field with several labels, the most telling first."""
 _SEPARATORS = (";", "|", ",")
 
 
 @dataclass(frozen=True, slots=True)
-class LabelQuestion:
+class MultiLabelExample:
     """One text or two, and their labels as written."""
 
     texts: Texts
     truth: tuple[str, ...] = ()
-    known: bool = False
+    is_known: bool = False
     """Whether the labels are known; else there are none because nobody told them."""
 
-    def line(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """One text as text, two as a list."""
         text = self.texts[0] if len(self.texts) == 1 else list(self.texts)
-        return {"text": text, "labels": list(self.truth)} if self.known else {"text": text}
+        return {"text": text, "labels": list(self.truth)} if self.is_known else {"text": text}
 
 
-def read(path: Path, choice: Choice = NO_CHOICE, truths: bool = True) -> tuple[Sheet[LabelQuestion], Choice]:
+def read_multilabel(
+    path: Path, choice: ColumnChoice = NO_COLUMN_CHOICE, truths: bool = True
+) -> tuple[ExampleSet[MultiLabelExample], ColumnChoice]:
     """The rows of a task file with their labels; and which fields these are."""
-    table = read_task_file(path, choice.numbered)
-    made = find_fields(table, Choice(choice.texts, choice.label or label_field(table))) if truths else choice
+    table = read_task_file(path, choice.is_numbered)
+    made = choose_columns(table, ColumnChoice(choice.texts, choice.label or label_field(table))) if truths else choice
     separator = _separator(table, made.label)
-    questions = tuple(_question(row, made, separator, truths) for row in table.rows)
-    return Sheet(table.name, questions, table.where), made
+    questions = tuple(_example(row, made, separator, truths) for row in table.rows)
+    return ExampleSet(table.name, questions, table.source_lines), made
 
 
-def asks_for_labels(first: Row, choice: Choice = NO_CHOICE) -> bool:
+def is_multilabel(first: RawRow, choice: ColumnChoice = NO_COLUMN_CHOICE) -> bool:
     """Whether the first row of a file has a list where labels were said to stand, or where they usually stand."""
     if choice.label:
         return isinstance(first.fields.get(choice.label), list)
     names = {name.lower(): cell for name, cell in first.fields.items()}
     words = not names.keys().isdisjoint(("tokens", "words", "chars"))  # then a list has a tag for each of them
-    found = [names[name] for name in SETS if name in names]
+    found = [names[name] for name in LABEL_SET_COLUMNS if name in names]
     joined = any(isinstance(cell, str) and (";" in cell or "|" in cell) for cell in found[:1])
     return not words and bool(found) and (joined or all(isinstance(cell, list) for cell in found))
 
@@ -62,7 +64,7 @@ def asks_for_labels(first: Row, choice: Choice = NO_CHOICE) -> bool:
 def label_field(table: TaskFile) -> str:
     """The field that holds labels, by its name; else the only one whose first cell is a list; else nothing."""
     have = {name.lower(): name for name in table.columns}
-    named = next((have[name] for name in SETS if name in have), "")
+    named = next((have[name] for name in LABEL_SET_COLUMNS if name in have), "")
     lists = [name for name in table.columns if isinstance(table.rows[0].fields[name], list)]
     return named or (lists[0] if len(lists) == 1 else "")
 
@@ -73,12 +75,12 @@ def _separator(table: TaskFile, label: str) -> str:
     return next((mark for mark in _SEPARATORS if any(mark in cell for cell in cells)), "")
 
 
-def _question(row: Row, choice: Choice, separator: str, truths: bool) -> LabelQuestion:
+def _example(row: RawRow, choice: ColumnChoice, separator: str, truths: bool) -> MultiLabelExample:
     texts = tuple(text_of(row, name) for name in choice.texts)
-    return LabelQuestion(texts, _labels(row, choice.label, separator), True) if truths else LabelQuestion(texts)
+    return MultiLabelExample(texts, _labels(row, choice.label, separator), True) if truths else MultiLabelExample(texts)
 
 
-def _labels(row: Row, name: str, separator: str) -> tuple[str, ...]:
+def _labels(row: RawRow, name: str, separator: str) -> tuple[str, ...]:
     """The labels of a row, each once, in the order in which they are written."""
     cell = row.fields.get(name)
     if cell is None:
@@ -90,6 +92,6 @@ def _labels(row: Row, name: str, separator: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
     written = [label_of(one) for one in cell] if isinstance(cell, list) else [label_of(cell)]
     if not all(written):
-        found = kind_of(cell[written.index("")]) if isinstance(cell, list) else kind_of(cell)
+        found = json_type_name(cell[written.index("")]) if isinstance(cell, list) else json_type_name(cell)
         raise InputError(f"{row.where}: each label in {name!r} should be a word or a number; one is {found}.")
     return tuple(dict.fromkeys(written))

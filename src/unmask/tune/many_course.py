@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unmask.keys import Key, permute
-from unmask.objectives.part import Learnable, Prepares, Question
-from unmask.records import Instance, Ints, Target
-from unmask.train.course import Crew, Lesson, Moment
-from unmask.tune.course import Labelled
-from unmask.views import Layout
+from unmask.keys import Key, permuted_index
+from unmask.objectives.part import PredictionSites, PreparesBatch, TrainableObjective
+from unmask.records import InputsAndTargets, Ints, Target
+from unmask.train.course import RankSplit, RunPosition, StepBatch
+from unmask.tune.course import EpochBatches
+from unmask.views import RowCoordinates
 
 if TYPE_CHECKING:
     from torch import nn
 
     from unmask.nets.batch import Batch
-    from unmask.nets.trunk import Trunk
+    from unmask.nets.trunk import TransformerConfig
 
 
-class Order(StrEnum):
+class TaskOrder(StrEnum):
     """In which order the batches of an epoch come."""
 
     MIXED = "mixed"
@@ -37,103 +37,103 @@ class Order(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class WeightedObjective:
     """An objective whose losses count more or less than they did."""
 
-    of: Learnable
+    objective: TrainableObjective
     weight: float
 
     @property
     def name(self) -> str:
         """That of the objective."""
-        return self.of.name
+        return self.objective.name
 
     @property
-    def reads(self) -> type[Target]:
+    def target_type(self) -> type[Target]:
         """What the objective reads."""
-        return self.of.reads
+        return self.objective.target_type
 
     @property
     def facts(self) -> frozenset[str]:
         """What the objective must be told."""
-        return self.of.facts
+        return self.objective.facts
 
-    def asks(self, sample: Layout) -> Question:
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """What the objective asks."""
-        return self.of.asks(sample)
+        return self.objective.prediction_sites(sample)
 
-    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
         """The head of the objective."""
-        return self.of.head(trunk, token)
+        return self.objective.build_head(config, token)
 
     def prepare(self, batch: Batch) -> Batch:
         """What the objective makes of a batch, if it does that."""
-        return self.of.prepare(batch) if isinstance(self.of, Prepares) else batch
+        return self.objective.prepare(batch) if isinstance(self.objective, PreparesBatch) else batch
 
-    def asked(self, instance: Instance) -> int:
+    def num_predictions(self, instance: InputsAndTargets) -> int:
         """How many answers the objective is judged on."""
-        return self.of.asked(instance)
+        return self.objective.num_predictions(instance)
 
 
 @dataclass(frozen=True, slots=True)
-class Many:
+class MultiTaskBatches:
     """Batches of several tasks, epoch after epoch; implements `Course`.
 
     Every task has exactly the batches that it would have alone in as many epochs.
     """
 
-    parts: tuple[Labelled, ...]
+    parts: tuple[EpochBatches, ...]
     epochs: float
-    order: Order
+    order: TaskOrder
     seed: int
 
     @property
-    def mixed(self) -> bool:
+    def heads_vary(self) -> bool:
         """Whether lessons differ in what they ask."""
         return len(self.parts) > 1
 
     @property
-    def objectives(self) -> tuple[Learnable, ...]:
+    def objectives(self) -> tuple[TrainableObjective, ...]:
         """What is learned, one for each task."""
         return tuple(part.objective for part in self.parts)
 
     @property
-    def steps(self) -> int:
+    def num_steps(self) -> int:
         """The batches of all tasks in all epochs."""
-        return int(self._begun()[-1].sum())
+        return int(self._batches_before()[-1].sum())
 
-    def at(self, step: int) -> tuple[int, int]:
+    def locate_step(self, step: int) -> tuple[int, int]:
         """The task of a step, and which of its own batches it is."""
-        begun_EN = self._begun()
+        begun_EN = self._batches_before()
         before_E = begun_EN.sum(axis=1)
         step %= int(before_E[-1])  # the loop fetches one lesson more than it needs
         epoch = int(np.searchsorted(before_E, step, side="right")) - 1
         ends_N = np.cumsum(begun_EN[epoch + 1] - begun_EN[epoch])
         place = np.array([step - before_E[epoch]])
-        if self.order is Order.MIXED:
-            place = permute(place, int(ends_N[-1]), Key.of(self.seed, "mix", epoch))
+        if self.order is TaskOrder.MIXED:
+            place = permuted_index(place, int(ends_N[-1]), Key.of(self.seed, "mix", epoch))
         task = int(np.searchsorted(ends_N, place[0], side="right"))
         # Counted from the end of the task's batches: where those before it end is of no matter then.
         return task, int(begun_EN[epoch + 1, task] - (ends_N[task] - place[0]))
 
-    def lesson(self, moment: Moment, crew: Crew) -> Lesson:
+    def batch(self, position: RunPosition, split: RankSplit) -> StepBatch:
         """A batch of one task."""
-        task, number = self.at(moment.step)
-        return self.parts[task].lesson(Moment(number, moment.share), crew)
+        task, number = self.locate_step(position.step)
+        return self.parts[task].batch(RunPosition(number, position.progress), split)
 
-    def stage_at(self, share: float) -> int:
+    def stage_at(self, progress: float) -> int:
         """There is one stage."""
         return 0
 
-    def trial(self) -> tuple[Lesson, ...]:
+    def eval_batches(self) -> tuple[StepBatch, ...]:
         """The questions of all tasks to be judged by."""
-        return tuple(lesson for part in self.parts for lesson in part.trial())
+        return tuple(lesson for part in self.parts for lesson in part.eval_batches())
 
-    def _begun(self) -> Ints:
+    def _batches_before(self) -> Ints:
         """How many batches of each task have come before each epoch; in the last row, before the end.
 
         A batch that an epoch begins and the next one fills up belongs to the first of the two.
         """
         edges_E = np.append(np.arange(np.ceil(self.epochs)), self.epochs)
-        begun_EN: Ints = np.array([[part.steps(edge) if edge else 0 for part in self.parts] for edge in edges_E])
+        begun_EN: Ints = np.array([[part.num_steps(edge) if edge else 0 for part in self.parts] for edge in edges_E])
         return begun_EN

@@ -25,33 +25,33 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from unmask.codec import override, override_all
+from unmask.codec import override, override_many
 from unmask.errors import InputError, RecipeError
-from unmask.tune.fields import Choice
-from unmask.tune.job import Job, read_job
-from unmask.tune.wish import Wish, kind_named
+from unmask.tune.fields import ColumnChoice
+from unmask.tune.job import TaskData, load_task_data
+from unmask.tune.wish import TaskOptions, parse_task_type
 
 OPTIONS = ("read", "most", "bounded", "crf", "legal")
 """Wishes about some kinds of tasks."""
 KEYS = ("train", "dev", "kind", "fields", "label", "weight", "metric", *OPTIONS)
-TAKEN = frozenset({"trunk", "each", "checkpoints"})
+RESERVED_NAMES = frozenset({"trunk", "each", "checkpoints"})
 """What else lies in the folder of a run, beside a folder for each task."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _EXAMPLE = 'such as: [tasks.rte] and below it train = "rte.jsonl"'
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class TaskEntry:
     """One of several tasks: its name, which is that of its head and its folder; its files; what its losses count."""
 
     name: str
-    job: Job
+    data: TaskData
     weight: float = 1.0
     metric: str = ""
     """The score to compare by; nothing means the first that the task has."""
 
 
-def read_tasks(path: Path, seed: int = 0) -> tuple[Task, ...]:
+def read_tasks(path: Path, seed: int = 0) -> tuple[TaskEntry, ...]:
     """Read all tasks, in the order of the file. The seed decides what is set aside where there is no `dev`."""
     declared = _declared(path)
     for name in declared:
@@ -80,10 +80,10 @@ def _declared(path: Path) -> Mapping[str, Any]:
 
 def _check_name(path: Path, name: str, declared: Mapping[str, Any]) -> None:
     """A name becomes a folder, so it must be able to be one, and no other task's."""
-    if not _NAME.fullmatch(name) or name in TAKEN:
+    if not _NAME.fullmatch(name) or name in RESERVED_NAMES:
         raise InputError(
             f"{path}: a task cannot be called {name!r}. Names have letters a to z, digits, - and _, begin with a "
-            f"letter or a digit, and are not {', '.join(sorted(TAKEN))}."
+            f"letter or a digit, and are not {', '.join(sorted(RESERVED_NAMES))}."
         )
     if not isinstance(declared[name], dict):
         raise InputError(f"{path}: {name!r} should be a table of its own, {_EXAMPLE}")
@@ -92,7 +92,7 @@ def _check_name(path: Path, name: str, declared: Mapping[str, Any]) -> None:
         raise InputError(f"{path}: the tasks {' and '.join(alike)} have the same name. Rename one of them.")
 
 
-def _task(path: Path, name: str, said: Mapping[str, Any], seed: int) -> Task:
+def _task(path: Path, name: str, said: Mapping[str, Any], seed: int) -> TaskEntry:
     """One task; whatever is wrong with it is told with its name."""
     try:
         for key in said:
@@ -100,23 +100,25 @@ def _task(path: Path, name: str, said: Mapping[str, Any], seed: int) -> Task:
                 raise InputError(f"there is no key {key!r}; known are {', '.join(KEYS)}")
         if "train" not in said:
             raise InputError('the file to learn from is missing. Add it: train = "train.jsonl"')
-        wish = _wish(said)
+        wish = _task_options(said)
         dev = path.parent / _text(said, "dev") if "dev" in said else None
-        job = read_job(path.parent / _text(said, "train"), dev, wish, seed)
-        return Task(name, _named(job, name), _weight(said), _text(said, "metric"))
+        job = load_task_data(path.parent / _text(said, "train"), dev, wish, seed)
+        return TaskEntry(name, _named(job, name), _weight(said), _text(said, "metric"))
     except (InputError, RecipeError) as error:
         raise InputError(f"{path}, task {name!r}: {error}") from error
 
 
-def _wish(said: Mapping[str, Any]) -> Wish:
+def _task_options(said: Mapping[str, Any]) -> TaskOptions:
     """What is said about a task beyond its files."""
-    wish = Wish(kind=kind_named(_text(said, "kind")), choice=Choice.named(_fields(said), _text(said, "label")))
-    return override_all(wish, [(key, str(said[key])) for key in OPTIONS if key in said])
+    wish = TaskOptions(
+        task_type=parse_task_type(_text(said, "kind")), columns=ColumnChoice.parse(_fields(said), _text(said, "label"))
+    )
+    return override_many(wish, [(key, str(said[key])) for key in OPTIONS if key in said])
 
 
-def _named(job: Job, name: str) -> Job:
+def _named(job: TaskData, name: str) -> TaskData:
     """The same job with an output, and so a head, of this name."""
-    return replace(job, output=override(job.output, "name", name))
+    return replace(job, task=override(job.task, "name", name))
 
 
 def _fields(said: Mapping[str, Any]) -> str | list[str]:

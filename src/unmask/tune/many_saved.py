@@ -18,89 +18,95 @@ from safetensors.torch import load_file, save
 from unmask import __version__
 from unmask.codec import decode, encode
 from unmask.errors import InputError, RecipeError, UserError
-from unmask.nets.model import Model
-from unmask.nets.trunk import Trunk
+from unmask.nets.model import EncoderWithHeads
+from unmask.nets.trunk import TransformerConfig
 from unmask.optimising import Schedule
-from unmask.shards.files import digest_of as digest_of_file
-from unmask.shards.files import new_file, read_json, write_json, write_text
+from unmask.shards.files import atomic_file, read_json, write_json, write_text
+from unmask.shards.files import digest_file as digest_of_file
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.train.learner import Learner, take_weights
-from unmask.train.pace import Pace
-from unmask.tune.places import Part, Place
-from unmask.tune.policy import USUAL_SCHEDULE, Full, Recall
-from unmask.tune.saved import MODEL, TOKENIZER, Root, Tuned, save_tuned
-from unmask.tune.tuning import digest_of
+from unmask.train.learner import MultiHeadModel, load_weights
+from unmask.train.pace import ParamLR
+from unmask.tune.places import ParameterLocation, ParameterRole
+from unmask.tune.policy import DEFAULT_SCHEDULE, CachedLayers, FullFineTuning
+from unmask.tune.saved import MODEL_FILE, TOKENIZER_FILE, BaseModelRef, FineTunedModel, save_finetuned
+from unmask.tune.tuning import model_digest
 
-TRUNK, ABOUT = "trunk", "trunk.json"
+ENCODER_FOLDER, ENCODER_FILE = "trunk", "trunk.json"
 """The folder of a trunk, and what is said about it there."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedEncoder:
     """The trunk has learned with several heads, so it is saved once, and each head apart from it."""
 
     name: ClassVar[str] = "shared"
-    usual_rate: ClassVar[float] = Full.usual_rate
-    schedule: ClassVar[Schedule] = USUAL_SCHEDULE
-    remembers: ClassVar[Recall] = Recall.NOTHING
-    apart: ClassVar[bool] = True
+    default_lr: ClassVar[float] = FullFineTuning.default_lr
+    schedule: ClassVar[Schedule] = DEFAULT_SCHEDULE
+    caches: ClassVar[CachedLayers] = CachedLayers.NOTHING
+    saves_delta_only: ClassVar[bool] = True
 
-    def check(self, trunk: Trunk) -> None:
+    def check(self, trunk: TransformerConfig) -> None:
         """Any will do."""
 
-    def equip(self, learner: Learner, seed: int) -> None:
+    def add_modules(self, learner: MultiHeadModel, seed: int) -> None:
         """Nothing is added."""
 
-    def pace(self, place: Place, top: int) -> Pace:
+    def param_lr(self, location: ParameterLocation, top_level: int) -> ParamLR:
         """Of what one task has, only the head is its own."""
-        return Pace(1.0 if place.part is Part.HEAD else 0.0)
+        return ParamLR(1.0 if location.role is ParameterRole.HEAD else 0.0)
 
 
-def save_head(tuned: Tuned, folder: Path, trunk: Model, facts: Mapping[str, object]) -> None:
+def save_head(tuned: FineTunedModel, folder: Path, encoder: EncoderWithHeads, facts: Mapping[str, object]) -> None:
     """Write one task's head into its folder; the trunk lies beside that folder."""
-    root = Root(TRUNK, f"../{TRUNK}", digest_of(trunk))
+    root = BaseModelRef(ENCODER_FOLDER, f"../{ENCODER_FOLDER}", model_digest(encoder))
     folder.mkdir(exist_ok=True)
-    save_tuned(replace(tuned, policy=Shared()), folder, root, facts)
+    save_finetuned(replace(tuned, method=SharedEncoder()), folder, root, facts)
 
 
-def save_trunk(trunk: Model, tokenizer: Tokenizer, folder: Path, facts: Mapping[str, object]) -> None:
+def save_encoder(encoder: EncoderWithHeads, tokenizer: Tokenizer, folder: Path, facts: Mapping[str, object]) -> None:
     """Write a trunk with its tokenizer; last of all what is known about it."""
-    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in trunk.named_parameters()}
+    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in encoder.named_parameters()}
     broken = [name for name, tensor in weights.items() if not tensor.isfinite().all()]
     if broken:
         raise UserError(f"The network holds numbers that are not finite, first in {broken[0]}. Take a lower --rate.")
     folder.mkdir(exist_ok=True)
-    with new_file(folder / MODEL) as file:
+    with atomic_file(folder / MODEL_FILE) as file:
         file.write(save(weights, metadata={"format": "pt"}))
-    write_text(folder / TOKENIZER, tokenizer.pipeline.to_str(pretty=True))
+    write_text(folder / TOKENIZER_FILE, tokenizer.pipeline.to_str(pretty=True))
     said = {
         "unmask": __version__,
-        "trunk": encode(trunk.shape),
-        "vocabulary": trunk.vocabulary,
-        "positions": trunk.positions,
-        "files": {MODEL: digest_of_file(folder / MODEL)},
+        "trunk": encode(encoder.config),
+        "vocabulary": encoder.vocab_size,
+        "positions": encoder.max_positions,
+        "files": {MODEL_FILE: digest_of_file(folder / MODEL_FILE)},
     }
-    write_json(folder / ABOUT, said | dict(facts))
+    write_json(folder / ENCODER_FILE, said | dict(facts))
 
 
-def is_trunk(folder: Path) -> bool:
+def is_encoder_folder(folder: Path) -> bool:
     """Whether a folder holds a trunk that was saved alone."""
-    return (folder / ABOUT).is_file()
+    return (folder / ENCODER_FILE).is_file()
 
 
-def load_trunk(folder: Path) -> tuple[Model, Tokenizer]:
+def load_encoder(folder: Path) -> tuple[EncoderWithHeads, Tokenizer]:
     """Read a trunk back: in float32, on the CPU, at rest."""
-    said = read_json(folder / ABOUT, "Make the folder again.", InputError)
+    said = read_json(folder / ENCODER_FILE, "Make the folder again.", InputError)
     try:
-        shape = decode(said["trunk"], Trunk)
-        model = Model(shape, int(said["vocabulary"]), int(said["positions"]), tokens=False, row=False)
-        digest = said["files"][MODEL]
+        shape = decode(said["trunk"], TransformerConfig)
+        model = EncoderWithHeads(
+            shape, int(said["vocabulary"]), int(said["positions"]), has_lm_head=False, has_row_head=False
+        )
+        digest = said["files"][MODEL_FILE]
     except (KeyError, TypeError, ValueError, RecipeError) as error:
-        raise InputError(f"{folder / ABOUT} does not describe a trunk ({error!r}). Make the folder again.") from error
+        raise InputError(
+            f"{folder / ENCODER_FILE} does not describe a trunk ({error!r}). Make the folder again."
+        ) from error
     try:
-        if digest_of_file(folder / MODEL) != digest:
-            raise InputError(f"{folder / MODEL} is not what was written: its digest differs. Make the folder again.")
-        take_weights(model, load_file(folder / MODEL))
+        if digest_of_file(folder / MODEL_FILE) != digest:
+            raise InputError(
+                f"{folder / MODEL_FILE} is not what was written: its digest differs. Make the folder again."
+            )
+        load_weights(model, load_file(folder / MODEL_FILE))
     except (OSError, SafetensorError) as error:
-        raise InputError(f"{folder / MODEL} cannot be read ({error}). Make the folder again.") from error
-    return model.eval(), Tokenizer.load(folder / TOKENIZER)
+        raise InputError(f"{folder / MODEL_FILE} cannot be read ({error}). Make the folder again.") from error
+    return model.eval(), Tokenizer.load(folder / TOKENIZER_FILE)

@@ -20,30 +20,30 @@ from torch import Tensor, nn
 from unmask import __version__
 from unmask.codec import encode
 from unmask.errors import InputError
-from unmask.nets.model import Model
-from unmask.optimising import Adamax, Descent
+from unmask.nets.model import EncoderWithHeads
+from unmask.optimising import Adamax, OptimConfig
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.train.budget import Steps
-from unmask.train.learner import Learner
+from unmask.train.budget import StepBudget
+from unmask.train.learner import MultiHeadModel
 from unmask.train.loop import train
-from unmask.train.processes import Processes
+from unmask.train.processes import DistContext
 from unmask.train.record import Listener
-from unmask.train.run import Run
-from unmask.train.training import Training
-from unmask.tune.course import Labelled
-from unmask.tune.encode import Room
-from unmask.tune.exercise import Exercise
-from unmask.tune.many_course import Many, Order, Weighed
-from unmask.tune.many_file import Task
-from unmask.tune.output import Output
-from unmask.tune.policy import Full
-from unmask.tune.saved import Tuned
-from unmask.tune.sheet import AnySheet
-from unmask.tune.start import Origin, new_learner
-from unmask.tune.tuning import Settings, digest_of
+from unmask.train.run import RunConfig
+from unmask.train.training import TrainingSpec
+from unmask.tune.course import EpochBatches
+from unmask.tune.encode import LengthLimits
+from unmask.tune.exercise import EncodedDataset
+from unmask.tune.many_course import MultiTaskBatches, TaskOrder, WeightedObjective
+from unmask.tune.many_file import TaskEntry
+from unmask.tune.output import TaskDefinition
+from unmask.tune.policy import FullFineTuning
+from unmask.tune.saved import FineTunedModel
+from unmask.tune.sheet import AnyExampleSet
+from unmask.tune.start import StartFrom, build_model
+from unmask.tune.tuning import FineTuneSettings, model_digest
 
 
-class Mover(StrEnum):
+class OptimizerName(StrEnum):
     """What moves the weights."""
 
     ADAMW = "adamw"
@@ -53,17 +53,17 @@ class Mover(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Together:
+class MultiTaskFineTune:
     """Tune a network for several tasks at once."""
 
-    tasks: tuple[Task, ...]
-    model: Model
+    tasks: tuple[TaskEntry, ...]
+    model: EncoderWithHeads
     tokenizer: Tokenizer
-    settings: Settings
+    settings: FineTuneSettings
     source: str
     """What the network is called where it comes from."""
-    order: Order = Order.MIXED
-    mover: Mover = Mover.ADAMW
+    task_order: TaskOrder = TaskOrder.MIXED
+    optimizer: OptimizerName = OptimizerName.ADAMW
     heads: Mapping[str, Tensor] = field(default_factory=dict)
     """Weights of heads that have learned before, by name; other heads are drawn."""
 
@@ -74,92 +74,101 @@ class Together:
 
     def describe(self) -> dict[str, Any]:
         """Everything that decides what is learned: two calls that differ in it are two runs."""
-        source = {"name": self.source, "weights": digest_of(self.model), "tokenizer": self.tokenizer.digest}
+        source = {"name": self.source, "weights": model_digest(self.model), "tokenizer": self.tokenizer.digest}
         return {
             "unmask": __version__,
             "kind": "multitask",
             "source": source | {"heads": _digest(self.heads)},
-            "tasks": {task.name: _described(task) for task in self.tasks},
-            "order": self.order.value,
-            "optimiser": self.mover.value,
+            "tasks": {task.name: _describe_task(task) for task in self.tasks},
+            "order": self.task_order.value,
+            "optimiser": self.optimizer.value,
             "settings": asdict(self.settings),
         }
 
-    def lay_out(self, tick: Callable[[int], None] = lambda done: None) -> Many:
+    def encode(self, tick: Callable[[int], None] = lambda done: None) -> MultiTaskBatches:
         """Encode all questions of all tasks. `tick` hears of questions done."""
-        return Many(tuple(self._parts(tick)), self.settings.epochs, self.order, self.settings.seed)
+        return MultiTaskBatches(tuple(self._parts(tick)), self.settings.epochs, self.task_order, self.settings.seed)
 
-    def _parts(self, tick: Callable[[int], None]) -> Iterator[Labelled]:
+    def _parts(self, tick: Callable[[int], None]) -> Iterator[EpochBatches]:
         how, done = self.settings, 0
         for task in self.tasks:
-            job = task.job
-            learned = self._side(job.output, job.learned, done, tick)
-            judged = self._side(job.output, job.judged, done + len(job.learned), tick)
-            done += len(job.learned) + len(job.judged)
-            objective = Weighed(job.output.objective, task.weight)
-            yield Labelled(learned, judged, objective, how.batch, how.length, how.seed, task.name)
+            job = task.data
+            learned = self._encode_examples(job.task, job.train, done, tick)
+            judged = self._encode_examples(job.task, job.dev, done + len(job.train), tick)
+            done += len(job.train) + len(job.dev)
+            objective = WeightedObjective(job.task.objective, task.weight)
+            yield EpochBatches(learned, judged, objective, how.batch_size, how.max_length, how.seed, task.name)
 
-    def _side(self, output: Output, sheet: AnySheet, before: int, tick: Callable[[int], None]) -> Exercise:
-        room = Room(self.settings.length, self.model.shape.segments)
-        return output.lay_out(sheet, self.tokenizer, room, lambda done: tick(before + done))
+    def _encode_examples(
+        self, output: TaskDefinition, sheet: AnyExampleSet, before: int, tick: Callable[[int], None]
+    ) -> EncodedDataset:
+        room = LengthLimits(self.settings.max_length, self.model.config.num_segments)
+        return output.encode(sheet, self.tokenizer, room, lambda done: tick(before + done))
 
     def train(
-        self, course: Many, run: Run, processes: Processes, folder: Path, listeners: Sequence[Listener] = ()
-    ) -> Learner:
+        self,
+        course: MultiTaskBatches,
+        run: RunConfig,
+        processes: DistContext,
+        folder: Path,
+        listeners: Sequence[Listener] = (),
+    ) -> MultiHeadModel:
         """Train, going on from the last checkpoint in the folder if there is one."""
-        training = Training(
-            learner=self._learner(course),
-            course=course,
-            descent=self.descent,
-            budget=Steps(course.steps),
+        training = TrainingSpec(
+            model=self._build_model(course),
+            source=course,
+            optim=self.optim_config,
+            budget=StepBudget(course.num_steps),
             seed=self.settings.seed,
         )
         train(training, run, processes, folder, listeners)
-        return training.learner.eval()
+        return training.model.eval()
 
     @property
-    def descent(self) -> Descent:
+    def optim_config(self) -> OptimConfig:
         """As for one task; only the optimiser may be another."""
-        usual = self.settings.descent(Full())
-        return usual if self.mover is Mover.ADAMW else replace(usual, optimiser=Adamax(self.settings.rate))
+        usual = self.settings.optim_config(FullFineTuning())
+        return usual if self.optimizer is OptimizerName.ADAMW else replace(usual, optimizer=Adamax(self.settings.lr))
 
     @torch.no_grad()
-    def _learner(self, course: Many) -> Learner:
+    def _build_model(self, course: MultiTaskBatches) -> MultiHeadModel:
         """A learner with a head for each task; heads that have learned before go on from there."""
-        learner = new_learner(self.model, course.objectives, self.settings.seed, self.settings.start)
+        learner = build_model(self.model, course.objectives, self.settings.seed, self.settings.start)
         for name, parameter in learner.named_parameters():
             if name in self.heads:
                 parameter.copy_(self.heads[name])
         return learner
 
-    def tuned(self, learner: Learner, task: Task) -> Tuned:
+    def finetuned_task(self, learner: MultiHeadModel, task: TaskEntry) -> FineTunedModel:
         """One task's share of a learner: the trunk, and its own head."""
-        output, trunk = task.job.output, learner.trunk
+        output, trunk = task.data.task, learner.network
         with torch.device("meta"):  # only the frame is needed, all weights are there already
-            alone = Learner(trunk.trunk, (output.objective,), learner.vocabulary, learner.positions)
-        alone.trunk, alone.heads = trunk, nn.ModuleDict({task.name: learner.heads[task.name]})
-        return Tuned(output, task.job.choice, self.settings.length, alone.eval(), self.tokenizer)
+            alone = MultiHeadModel(trunk.config, (output.objective,), learner.vocab_size, learner.max_positions)
+        alone.network, alone.heads = trunk, nn.ModuleDict({task.name: learner.heads[task.name]})
+        return FineTunedModel(output, task.data.columns, self.settings.max_length, alone.eval(), self.tokenizer)
 
-    def then(self, task: Task, tuned: Tuned, epochs: float) -> Together:
+    def continue_with(self, task: TaskEntry, tuned: FineTunedModel, epochs: float) -> MultiTaskFineTune:
         """Go on with one task alone, from the trunk and the head that have learned with the others."""
         learner = tuned.learner
-        heads = {name: tensor for name, tensor in learner.weights().items() if name.startswith("heads.")}
-        how = replace(self.settings, epochs=epochs, start=Origin.PRETRAINED)
-        return replace(self, tasks=(task,), model=trunk_of(learner), settings=how, heads=heads)
+        heads = {name: tensor for name, tensor in learner.named_weights().items() if name.startswith("heads.")}
+        how = replace(self.settings, epochs=epochs, start=StartFrom.PRETRAINED)
+        return replace(self, tasks=(task,), model=encoder_only(learner), settings=how, heads=heads)
 
 
-def trunk_of(learner: Learner) -> Model:
+def encoder_only(learner: MultiHeadModel) -> EncoderWithHeads:
     """The trunk of a learner as a network without heads; the weights are shared, not copied."""
     with torch.device("meta"):
-        model = Model(learner.trunk.trunk, learner.vocabulary, learner.positions, tokens=False, row=False)
-    model.trunk = learner.trunk
+        model = EncoderWithHeads(
+            learner.network.config, learner.vocab_size, learner.max_positions, has_lm_head=False, has_row_head=False
+        )
+    model.encoder = learner.network
     return model
 
 
-def _described(task: Task) -> dict[str, object]:
-    job = task.job
+def _describe_task(task: TaskEntry) -> dict[str, object]:
+    job = task.data
     files = [list(file) for file in job.files]
-    return {"weight": task.weight, "output": encode(job.output), "fields": asdict(job.choice), "files": files}
+    return {"weight": task.weight, "output": encode(job.task), "fields": asdict(job.columns), "files": files}
 
 
 def _digest(weights: Mapping[str, Tensor]) -> str:

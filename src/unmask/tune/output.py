@@ -10,24 +10,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
-from unmask.objectives.part import Learnable
+from unmask.objectives.part import TrainableObjective
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tune.encode import Room
-from unmask.tune.exercise import Exercise
-from unmask.tune.sheet import AnySheet
+from unmask.tune.encode import LengthLimits
+from unmask.tune.exercise import EncodedDataset
+from unmask.tune.sheet import AnyExampleSet
 
 if TYPE_CHECKING:
-    from unmask.train.learner import Learner
+    from unmask.train.learner import MultiHeadModel
 
 Ticker: TypeAlias = Callable[[int], None]
 """Hears how many questions are done."""
 
 
-def silent(done: int) -> None:
+def ignore_progress(done: int) -> None:
     """Nobody listens."""
 
 
-class Kind(StrEnum):
+class TaskType(StrEnum):
     """What is said about a question."""
 
     CLASSIFY = "classify"
@@ -50,35 +50,37 @@ class Kind(StrEnum):
     """A new text."""
 
 
-def usual_length(kind: Kind) -> int:
+def default_max_length(task_type: TaskType) -> int:
     """The longest row, unless something else is said: passages that are asked about are long."""
-    return 384 if kind is Kind.SPAN else 128
+    return 384 if task_type is TaskType.SPAN else 128
 
 
-class Answer(Protocol):
+class Prediction(Protocol):
     """What a tuned network says to one question."""
 
-    def line(self) -> Mapping[str, object]:
+    def to_json(self) -> Mapping[str, object]:
         """The answer as a line of `predictions.jsonl`, beside the question and its truth."""
 
 
-class Output(Protocol):
+class TaskDefinition(Protocol):
     """What is asked, with everything that the training file decided (labels, scale): a frozen value, kept as JSON."""
 
-    kind: ClassVar[Kind]
+    task_type: ClassVar[TaskType]
 
     @property
-    def objective(self) -> Learnable:
+    def objective(self) -> TrainableObjective:
         """What a network learns to say."""
 
-    def told(self, sheet: AnySheet) -> Iterator[str]:
+    def notes(self, sheet: AnyExampleSet) -> Iterator[str]:
         """What is asked, in sentences."""
 
-    def check(self, sheet: AnySheet) -> None:
+    def check(self, sheet: AnyExampleSet) -> None:
         """Refuse a question whose truth training has never seen, with its line."""
 
-    def lay_out(self, sheet: AnySheet, tokenizer: Tokenizer, room: Room, tick: Ticker = silent) -> Exercise:
+    def encode(
+        self, sheet: AnyExampleSet, tokenizer: Tokenizer, limits: LengthLimits, tick: Ticker = ignore_progress
+    ) -> EncodedDataset:
         """All questions as rows of tokens, with their truths if the sheet tells them."""
 
-    def answer(self, learner: Learner, sheet: AnySheet, exercise: Exercise) -> Sequence[Answer]:
+    def predict(self, learner: MultiHeadModel, sheet: AnyExampleSet, dataset: EncodedDataset) -> Sequence[Prediction]:
         """What a network at rest says to each question, in the order of the sheet."""

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from torch import nn
 
     from unmask.nets.block import Block
-    from unmask.train.learner import Learner
+    from unmask.train.learner import MultiHeadModel
 
 
-class Part(StrEnum):
+class ParameterRole(StrEnum):
     """The parts of a learner, from the bottom up."""
 
     EMBED = "embeddings"
@@ -34,72 +34,72 @@ class Part(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ParameterLocation:
     """Where a parameter stands."""
 
-    part: Part
+    role: ParameterRole
     level: int
     """How high: 0 for the embeddings, then the blocks from 1 on; heads and mixes stand one above the last block."""
 
     @property
-    def above(self) -> bool:
+    def is_above_encoder(self) -> bool:
         """Whether it stands on the trunk and not in it."""
-        return self.part in (Part.MIX, Part.HEAD)
+        return self.role in (ParameterRole.MIX, ParameterRole.HEAD)
 
 
-Found: TypeAlias = "tuple[Place, Iterable[nn.Parameter]]"
+LocatedParameters: TypeAlias = "tuple[ParameterLocation, Iterable[nn.Parameter]]"
 
 
-def places(learner: Learner) -> Mapping[str, Place]:
+def locate_parameters(learner: MultiHeadModel) -> Mapping[str, ParameterLocation]:
     """The place of every parameter, by the name under which the learner lists it.
 
     What several blocks share (ALBERT) stands in the highest of them; a token embedding that a head reads, too, stands
     in the embeddings.
     """
-    found: dict[nn.Parameter, Place] = {}
+    found: dict[nn.Parameter, ParameterLocation] = {}
     for place, parameters in _walk(learner):
         for parameter in parameters:
             found.setdefault(parameter, place)
     return {name: found[parameter] for name, parameter in learner.named_parameters()}
 
 
-def top_of(learner: Learner) -> int:
+def top_level(learner: MultiHeadModel) -> int:
     """The level of the heads."""
-    return len(learner.trunk.blocks()) + 1
+    return len(learner.network.blocks()) + 1
 
 
-def _walk(learner: Learner) -> Iterator[Found]:
+def _walk(learner: MultiHeadModel) -> Iterator[LocatedParameters]:
     """Every part with its place; what stands inside another part comes before it."""
-    trunk, top = learner.trunk, top_of(learner)
+    trunk, top = learner.network, top_level(learner)
     yield from _norms(trunk.embed, 0)
-    yield Place(Part.EMBED, 0), trunk.embed.parameters()
+    yield ParameterLocation(ParameterRole.EMBED, 0), trunk.embed.parameters()
     for level, block in reversed(list(enumerate(trunk.blocks(), start=1))):
-        yield from ((Place(Part.ADDED, level), added) for added in _added(block))
+        yield from ((ParameterLocation(ParameterRole.ADDED, level), added) for added in _added_modules(block))
         yield from _norms(block, level)
-        yield Place(Part.BLOCK, level), block.parameters()
-    yield Place(Part.NORM, top - 1), trunk.parameters()  # only the last norm is left
-    yield Place(Part.MIX, top), learner.mix.parameters()
-    yield Place(Part.HEAD, top), learner.heads.parameters()
+        yield ParameterLocation(ParameterRole.BLOCK, level), block.parameters()
+    yield ParameterLocation(ParameterRole.NORM, top - 1), trunk.parameters()  # only the last norm is left
+    yield ParameterLocation(ParameterRole.MIX, top), learner.layer_mix.parameters()
+    yield ParameterLocation(ParameterRole.HEAD, top), learner.heads.parameters()
 
 
-def _added(block: Block) -> Iterator[Iterable[nn.Parameter]]:
+def _added_modules(block: Block) -> Iterator[Iterable[nn.Parameter]]:
     """What a policy put into a block: what stands in the place for adapters, and what was wrapped around a layer."""
     from torch import nn
 
-    from unmask.nets.block import Branch
+    from unmask.nets.block import ResidualBranch
 
     for part in block.modules():
-        if isinstance(part, Branch):
-            yield part.adapt.parameters()
+        if isinstance(part, ResidualBranch):
+            yield part.adapter.parameters()
         wrapped = getattr(part, "base_layer", None)  # what peft calls the layer that an update stands beside
         if isinstance(wrapped, nn.Module):
             own = set(wrapped.parameters())
             yield [parameter for parameter in part.parameters() if parameter not in own]
 
 
-def _norms(module: nn.Module, level: int) -> Iterator[Found]:
+def _norms(module: nn.Module, level: int) -> Iterator[LocatedParameters]:
     from torch import nn
 
     for part in module.modules():
         if isinstance(part, nn.LayerNorm):
-            yield Place(Part.NORM, level), part.parameters()
+            yield ParameterLocation(ParameterRole.NORM, level), part.parameters()

@@ -9,36 +9,36 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from unmask.objectives.part import Question
-from unmask.records import Extract, Instance, Target
-from unmask.views import Layout
+from unmask.objectives.part import PredictionSites
+from unmask.records import AnswerSpan, InputsAndTargets, Target
+from unmask.views import RowCoordinates
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.nets.trunk import Trunk
+    from unmask.nets.trunk import TransformerConfig
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SpanExtraction:
     """Points at the first and the last token of the answer; at [CLS] where a row holds none (Devlin et al., 2018)."""
 
     name: str = "span"
     weight: float = 1.0
-    reads: ClassVar[type[Target]] = Extract
+    target_type: ClassVar[type[Target]] = AnswerSpan
     first_only: ClassVar[bool] = False
     facts: ClassVar[frozenset[str]] = frozenset()
 
-    def asks(self, sample: Layout) -> Question:
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """No token is asked for."""
-        return Question()
+        return PredictionSites()
 
-    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
         """One linear layer over every token, and nothing before it."""
-        from unmask.objectives.span import SaySpan
+        from unmask.objectives.span import SpanHead
 
-        return SaySpan(trunk, self.name)
+        return SpanHead(config, self.name)
 
-    def asked(self, instance: Instance) -> int:
+    def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each row that a span is told about."""
-        return sum(len(one.start) for one in instance.targets if isinstance(one, Extract) and one.name == self.name)
+        return sum(len(one.start) for one in instance.targets if isinstance(one, AnswerSpan) and one.name == self.name)

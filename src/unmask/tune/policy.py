@@ -12,16 +12,16 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from unmask.errors import RecipeError
-from unmask.optimising import Linear, Schedule, WarmupShare
-from unmask.train.pace import Pace, Paces
-from unmask.tune.places import Place, places, top_of
+from unmask.optimising import Linear, Schedule, WarmupFraction
+from unmask.train.pace import ParamLR, ParamLRFn
+from unmask.tune.places import ParameterLocation, locate_parameters, top_level
 
 if TYPE_CHECKING:
-    from unmask.nets.trunk import Trunk
-    from unmask.train.learner import Learner
+    from unmask.nets.trunk import TransformerConfig
+    from unmask.train.learner import MultiHeadModel
 
 
-class Recall(StrEnum):
+class CachedLayers(StrEnum):
     """What is computed once and kept, because the trunk never moves."""
 
     NOTHING = "nothing"
@@ -29,13 +29,13 @@ class Recall(StrEnum):
     ALL = "all layers"
 
 
-class Policy(Protocol):
+class Method(Protocol):
     """What may move: a frozen value, kept as JSON."""
 
     name: ClassVar[str]
 
     @property
-    def usual_rate(self) -> float:
+    def default_lr(self) -> float:
         """The highest rate, unless the user wishes for another."""
 
     @property
@@ -43,76 +43,76 @@ class Policy(Protocol):
         """How the rate goes over the run."""
 
     @property
-    def remembers(self) -> Recall:
+    def caches(self) -> CachedLayers:
         """Which states of a trunk that never moves are computed once and kept."""
 
     @property
-    def apart(self) -> bool:
+    def saves_delta_only(self) -> bool:
         """Whether only what moved is saved: the tuned folder then needs the network that it came from."""
 
-    def check(self, trunk: Trunk) -> None:
+    def check(self, trunk: TransformerConfig) -> None:
         """Refuse a network that cannot be tuned so, before anything is made or written."""
 
-    def equip(self, learner: Learner, seed: int) -> None:
+    def add_modules(self, learner: MultiHeadModel, seed: int) -> None:
         """Put into the learner what is learned beside the trunk, newly drawn from the seed."""
 
-    def pace(self, place: Place, top: int) -> Pace:
+    def param_lr(self, location: ParameterLocation, top_level: int) -> ParamLR:
         """How fast a parameter at this place moves. `top` is the level of the heads."""
 
 
-USUAL_SCHEDULE = Linear(WarmupShare(0.1))
+DEFAULT_SCHEDULE = Linear(WarmupFraction(0.1))
 """A tenth of the steps to warm up, then a straight fall (Devlin et al., 2018)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Full:
+class FullFineTuning:
     """Every weight moves, as in BERT's paper; with a decay, lower layers more slowly (Sun et al., 2019; ELECTRA)."""
 
-    decay: float = 1.0
+    layer_lr_decay: float = 1.0
     """The rate of a layer as a part of the rate of the layer above it; 1 for all alike."""
     name: ClassVar[str] = "full"
-    usual_rate: ClassVar[float] = 5e-5
-    schedule: ClassVar[Schedule] = USUAL_SCHEDULE
-    remembers: ClassVar[Recall] = Recall.NOTHING
-    apart: ClassVar[bool] = False
+    default_lr: ClassVar[float] = 5e-5
+    schedule: ClassVar[Schedule] = DEFAULT_SCHEDULE
+    caches: ClassVar[CachedLayers] = CachedLayers.NOTHING
+    saves_delta_only: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.decay <= 1:
-            raise RecipeError(f"A layer-wise decay lies above 0 and is at most 1, found {self.decay}.")
+        if not 0 < self.layer_lr_decay <= 1:
+            raise RecipeError(f"A layer-wise decay lies above 0 and is at most 1, found {self.layer_lr_decay}.")
 
-    def check(self, trunk: Trunk) -> None:
+    def check(self, trunk: TransformerConfig) -> None:
         """Any will do."""
 
-    def equip(self, learner: Learner, seed: int) -> None:
+    def add_modules(self, learner: MultiHeadModel, seed: int) -> None:
         """Nothing is added."""
 
-    def pace(self, place: Place, top: int) -> Pace:
+    def param_lr(self, location: ParameterLocation, top_level: int) -> ParamLR:
         """The full rate at the top, and a part of it for each layer below."""
-        return Pace(self.decay ** (top - place.level))
+        return ParamLR(self.layer_lr_decay ** (top_level - location.level))
 
 
-def paces_of(policy: Policy, learner: Learner) -> Paces:
+def param_lrs(method: Method, learner: MultiHeadModel) -> ParamLRFn:
     """The pace of every parameter of an equipped learner, by name."""
-    top = top_of(learner)
-    found = {name: policy.pace(place, top) for name, place in places(learner).items()}
+    top = top_level(learner)
+    found = {name: method.param_lr(place, top) for name, place in locate_parameters(learner).items()}
     return found.__getitem__
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
+class ParameterCounts:
     """How many parameters a policy trains, and of how many; shared ones are counted once."""
 
-    moving: int
-    all: int
+    num_trained: int
+    num_total: int
 
     @property
-    def share(self) -> float:
+    def trained_fraction(self) -> float:
         """Which part of the network it is."""
-        return self.moving / self.all
+        return self.num_trained / self.num_total
 
 
-def trained(learner: Learner, policy: Policy) -> Trained:
+def count_trained(learner: MultiHeadModel, method: Method) -> ParameterCounts:
     """Count the parameters of an equipped learner: those that ever move, and all."""
-    paces = paces_of(policy, learner)
+    paces = param_lrs(method, learner)
     sizes = {name: parameter.numel() for name, parameter in learner.named_parameters()}
-    return Trained(sum(size for name, size in sizes.items() if paces(name).moves), sum(sizes.values()))
+    return ParameterCounts(sum(size for name, size in sizes.items() if paces(name).is_trained), sum(sizes.values()))

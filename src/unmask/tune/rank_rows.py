@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unmask.errors import InputError
-from unmask.text.rows import Row
-from unmask.tune.choice_rows import unfold, unfolded
-from unmask.tune.fields import NO_CHOICE, Choice, find_fields
-from unmask.tune.sheet import Sheet, Texts, text_of, truth_of
+from unmask.text.rows import RawRow
+from unmask.tune.choice_rows import unfold, unfold_rows
+from unmask.tune.fields import NO_COLUMN_CHOICE, ColumnChoice, choose_columns
+from unmask.tune.sheet import ExampleSet, Texts, text_of, truth_of
 from unmask.tune.task_file import TaskFile, read_task_file
 
 NESTED = ("candidates", "documents", "passages", "answers")
@@ -28,7 +28,7 @@ _WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
-class RankQuestion:
+class RankingExample:
     """A query and its candidates."""
 
     query: str
@@ -41,34 +41,36 @@ class RankQuestion:
         """The candidates of a query stay together."""
         return (self.query,)
 
-    def line(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """The query, its candidates, and how relevant each is if that is known."""
         asked: dict[str, object] = {"query": self.query, "candidates": list(self.candidates)}
         return {**asked, "labels": list(self.truth)} if self.truth else asked
 
 
-def read(path: Path, choice: Choice = NO_CHOICE, truths: bool = True) -> tuple[Sheet[RankQuestion], Choice]:
+def read_ranking(
+    path: Path, choice: ColumnChoice = NO_COLUMN_CHOICE, truths: bool = True
+) -> tuple[ExampleSet[RankingExample], ColumnChoice]:
     """The queries of a task file with their candidates; and which fields hold them."""
-    lines = read_task_file(path, choice.numbered)
-    table = unfolded(lines, NESTED)
-    made = _find(table, choice) if truths else choice
-    groups: dict[tuple[str, str], list[Row]] = {}
+    lines = read_task_file(path, choice.is_numbered)
+    table = unfold_rows(lines, NESTED)
+    made = _choose_columns(table, choice) if truths else choice
+    groups: dict[tuple[str, str], list[RawRow]] = {}
     for line in lines.rows:
         for row in unfold(line, NESTED):
             alone = "" if row is line else line.where
             groups.setdefault((text_of(row, made.texts[0]), alone), []).append(row)
-    questions = tuple(_question(query, rows, made, truths) for (query, _), rows in groups.items())
-    return Sheet(table.name, questions, tuple(rows[0].where for rows in groups.values())), made
+    questions = tuple(_example(query, rows, made, truths) for (query, _), rows in groups.items())
+    return ExampleSet(table.name, questions, tuple(rows[0].where for rows in groups.values())), made
 
 
-def _find(table: TaskFile, choice: Choice) -> Choice:
+def _choose_columns(table: TaskFile, choice: ColumnChoice) -> ColumnChoice:
     """Two texts and a label: those that were named, or those with usual names."""
     have = {name.lower(): name for name in table.columns}
     query = next((have[name] for name in QUERIES if name in have), "")
     candidate = next((have[name] for name in CANDIDATES if name in have and have[name] != query), "")
     relevance = next((have[name] for name in ("relevance", "relevant") if name in have), "")
     pair = (query, candidate) if query and candidate else ()
-    made = find_fields(table, Choice(choice.texts or pair, choice.label or relevance))
+    made = choose_columns(table, ColumnChoice(choice.texts or pair, choice.label or relevance))
     if len(made.texts) != 2:
         raise InputError(
             f"{table.name}: ranking needs a query and a candidate in each row, found only "
@@ -77,12 +79,12 @@ def _find(table: TaskFile, choice: Choice) -> Choice:
     return made
 
 
-def _question(query: str, rows: list[Row], choice: Choice, truths: bool) -> RankQuestion:
+def _example(query: str, rows: list[RawRow], choice: ColumnChoice, truths: bool) -> RankingExample:
     candidates = tuple(text_of(row, choice.texts[1]) for row in rows)
-    return RankQuestion(query, candidates, tuple(_relevance(row, choice.label) for row in rows) if truths else ())
+    return RankingExample(query, candidates, tuple(_relevance(row, choice.label) for row in rows) if truths else ())
 
 
-def _relevance(row: Row, name: str) -> float:
+def _relevance(row: RawRow, name: str) -> float:
     written = truth_of(row, name)
     try:
         value = _WORDS[written.lower()] if written.lower() in _WORDS else float(written)

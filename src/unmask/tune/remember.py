@@ -20,23 +20,23 @@ import numpy as np
 import torch
 
 from unmask.nets.batch import Batch, collate
-from unmask.ragged import offsets, ranges
+from unmask.ragged import concat_ranges, offsets
 from unmask.records import Floats, Inputs, Ints
-from unmask.shards.files import disk_space, part_of
-from unmask.train.learner import Learner
-from unmask.train.run import Run
-from unmask.train.trial import still
-from unmask.tune.course import JUDGED_AT_ONCE, Labelled
-from unmask.tune.exercise import Exercise
-from unmask.tune.output import Ticker, silent
-from unmask.tune.policy import Recall
+from unmask.shards.files import disk_errors, temp_path
+from unmask.train.learner import MultiHeadModel
+from unmask.train.run import RunConfig
+from unmask.train.trial import eval_mode
+from unmask.tune.course import EVAL_BATCH_SIZE, EpochBatches
+from unmask.tune.exercise import EncodedDataset
+from unmask.tune.output import Ticker, ignore_progress
+from unmask.tune.policy import CachedLayers
 
-IN_MEMORY = 1 << 30
+MAX_BYTES_IN_MEMORY = 1 << 30
 """The most bytes of one exercise that are kept in main memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Remembered:
+class CachedFeatures:
     """The states of all rows; implements `Memory`."""
 
     begin: Ints
@@ -47,74 +47,79 @@ class Remembered:
 
     def at(self, rows: Ints, inputs: Inputs) -> tuple[Inputs, tuple[Floats, ...]]:
         """The states of some rows, layer by layer, and the tokens that they belong to."""
-        found_TLD = self.states_TLD[ranges(self.begin[rows], np.diff(self.begin)[rows])]
+        found_TLD = self.states_TLD[concat_ranges(self.begin[rows], np.diff(self.begin)[rows])]
         layers = tuple(found_TLD[:, layer] for layer in range(found_TLD.shape[1]))
         return (_first_tokens(inputs) if self.first_only else inputs), layers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reader:
+class FeatureExtractor:
     """A trunk at rest that reads rows, to remember what it makes of them."""
 
-    learner: Learner
-    recall: Recall
+    learner: MultiHeadModel
+    cached_layers: CachedLayers
     first_only: bool
-    run: Run
+    run: RunConfig
 
-    def __call__(self, exercise: Exercise, path: Path, tick: Ticker = silent) -> Exercise:
+    def __call__(self, exercise: EncodedDataset, path: Path, tick: Ticker = ignore_progress) -> EncodedDataset:
         """The exercise with its memory. `path` is used if that is large; `tick` hears how many rows are read."""
-        begin = np.arange(len(exercise.rows) + 1) if self.first_only else exercise.rows.rows
-        shape = (int(begin[-1]), self._layers, self.learner.trunk.trunk.width)
+        begin = np.arange(len(exercise.rows) + 1) if self.first_only else exercise.rows.offsets
+        shape = (int(begin[-1]), self._layers, self.learner.network.config.width)
         return replace(
-            exercise, memory=Remembered(begin, _kept(self._read(exercise, tick), shape, path), self.first_only)
+            exercise, feature_cache=CachedFeatures(begin, _store(self._read(exercise, tick), shape, path), self.first_only)
         )
 
     @property
     def _layers(self) -> int:
-        return len(self.learner.trunk.blocks()) + 1 if self.recall is Recall.ALL else 1
+        return len(self.learner.network.blocks()) + 1 if self.cached_layers is CachedLayers.ALL else 1
 
-    def _read(self, exercise: Exercise, tick: Ticker) -> Iterator[Floats]:
+    def _read(self, exercise: EncodedDataset, tick: Ticker) -> Iterator[Floats]:
         """The states of all rows, in their order."""
-        at_once = max(1, JUDGED_AT_ONCE // exercise.most)
+        at_once = max(1, EVAL_BATCH_SIZE // exercise.max_group_rows)
         for first in range(0, len(exercise), at_once):
             items = np.arange(first, min(first + at_once, len(exercise)))
             # With their truths, because some kinds of truth decide who sees whom.
-            yield self._states(collate(exercise.at(items), self.run.device))
-            tick(int(exercise.begin[items[-1] + 1]))
+            yield self._states(collate(exercise.take(items), self.run.device))
+            tick(int(exercise.group_offsets[items[-1] + 1]))
 
     def _states(self, batch: Batch) -> Floats:
-        with still(self.learner), self.run.autocast():
-            layers = self.learner.trunk(batch.tokens).layers[-self._layers :]
-        read = [layer[batch.first_B] if self.first_only else layer for layer in layers]
+        with eval_mode(self.learner), self.run.autocast():
+            layers = self.learner.network(batch.tokens).layers[-self._layers :]
+        read = [layer[batch.row_starts_B] if self.first_only else layer for layer in layers]
         found_TLD: Floats = torch.stack(read, dim=1).float().cpu().numpy()
         return found_TLD
 
 
 @contextmanager
-def remembered(
-    course: Labelled, learner: Learner, recall: Recall, run: Run, folder: Path, tick: Ticker = silent
-) -> Iterator[Labelled]:
+def with_feature_cache(
+    batches: EpochBatches,
+    learner: MultiHeadModel,
+    cached_layers: CachedLayers,
+    run: RunConfig,
+    folder: Path,
+    tick: Ticker = ignore_progress,
+) -> Iterator[EpochBatches]:
     """The course with the states of all its rows, for the time of a block; as it is, if nothing is to be kept."""
-    if recall is Recall.NOTHING:
-        yield course
+    if cached_layers is CachedLayers.NOTHING:
+        yield batches
         return
     learner.to(run.device)
-    read = Reader(learner, recall, getattr(course.objective, "first_only", False), run)
-    paths = [part_of(folder / f"{name}.states") for name in ("learned", "judged")]
+    read = FeatureExtractor(learner, cached_layers, getattr(batches.objective, "first_only", False), run)
+    paths = [temp_path(folder / f"{name}.states") for name in ("learned", "judged")]
     try:
-        learned = read(course.learned, paths[0], tick)
-        before = len(course.learned.rows)
-        judged = read(course.judged, paths[1], lambda done: tick(before + done))
-        yield replace(course, learned=learned, judged=judged)
+        learned = read(batches.train, paths[0], tick)
+        before = len(batches.train.rows)
+        judged = read(batches.dev, paths[1], lambda done: tick(before + done))
+        yield replace(batches, train=learned, dev=judged)
     finally:
         for path in paths:
             path.unlink(missing_ok=True)
 
 
-def _kept(parts: Iterator[Floats], shape: tuple[int, ...], path: Path) -> Floats:
+def _store(parts: Iterator[Floats], shape: tuple[int, ...], path: Path) -> Floats:
     """All parts as one array: in main memory, or in a file that is read where it is needed."""
-    if 4 * math.prod(shape) > IN_MEMORY:
-        with disk_space(path.parent), path.open("wb") as file:
+    if 4 * math.prod(shape) > MAX_BYTES_IN_MEMORY:
+        with disk_errors(path.parent), path.open("wb") as file:
             for part in parts:
                 file.write(part.tobytes())
         return np.memmap(path, np.float32, "r", shape=shape)

@@ -9,32 +9,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from unmask.text.rows import Row
-from unmask.tune.fields import NO_CHOICE, Choice, find_fields
-from unmask.tune.sheet import Sheet, Texts, text_of, truth_of
+from unmask.text.rows import RawRow
+from unmask.tune.fields import NO_COLUMN_CHOICE, ColumnChoice, choose_columns
+from unmask.tune.sheet import ExampleSet, Texts, text_of, truth_of
 from unmask.tune.task_file import read_task_file
 
 
 @dataclass(frozen=True, slots=True)
-class RowQuestion:
+class TextExample:
     """One text or two, and what is true about them, as written; nothing where that is unknown."""
 
     texts: Texts
     truth: str = ""
 
-    def line(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """One text as text, two as a list; the label if it is known."""
         text = self.texts[0] if len(self.texts) == 1 else list(self.texts)
         return {"text": text, "label": self.truth} if self.truth else {"text": text}
 
 
-def read(path: Path, choice: Choice = NO_CHOICE, truths: bool = True) -> tuple[Sheet[RowQuestion], Choice]:
+def read_classification(
+    path: Path, choice: ColumnChoice = NO_COLUMN_CHOICE, truths: bool = True
+) -> tuple[ExampleSet[TextExample], ColumnChoice]:
     """The rows of a task file, from the fields that were chosen or have usual names; and which fields these are."""
-    table = read_task_file(path, choice.numbered)
-    made = find_fields(table, choice) if truths else choice
-    return Sheet(table.name, tuple(_question(row, made, truths) for row in table.rows), table.where), made
+    table = read_task_file(path, choice.is_numbered)
+    made = choose_columns(table, choice) if truths else choice
+    return ExampleSet(table.name, tuple(_example(row, made, truths) for row in table.rows), table.source_lines), made
 
 
-def _question(row: Row, choice: Choice, truths: bool) -> RowQuestion:
+def _example(row: RawRow, choice: ColumnChoice, truths: bool) -> TextExample:
     texts = tuple(text_of(row, name) for name in choice.texts)
-    return RowQuestion(texts, truth_of(row, choice.label) if truths else "")
+    return TextExample(texts, truth_of(row, choice.label) if truths else "")

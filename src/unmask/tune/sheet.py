@@ -14,76 +14,80 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from unmask.errors import InputError
-from unmask.keys import Key, permute
+from unmask.keys import Key, permuted_index
 from unmask.records import Bools
-from unmask.text.rows import Row
+from unmask.text.rows import RawRow
 
 Texts: TypeAlias = tuple[str, ...]
 
 
-class Question(Protocol):
+class TaskExample(Protocol):
     """What one row of a task file asks, with the truth about it: a frozen value."""
 
     @property
     def texts(self) -> Texts:
         """What is read. Questions about the same texts never stand on both sides."""
 
-    def line(self) -> Mapping[str, object]:
+    def to_json(self) -> Mapping[str, object]:
         """The question with its truth, as a line of `predictions.jsonl`."""
 
 
-Q = TypeVar("Q", bound=Question, covariant=True)
+Q = TypeVar("Q", bound=TaskExample, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet(Generic[Q]):
+class ExampleSet(Generic[Q]):
     """Questions in the order of their file, and where each of them stood."""
 
     name: str
-    questions: tuple[Q, ...]
-    where: tuple[str, ...]
+    examples: tuple[Q, ...]
+    source_lines: tuple[str, ...]
     notes: tuple[str, ...] = ()
     """What the user should know about the file, in sentences."""
 
     def __len__(self) -> int:
-        return len(self.questions)
+        return len(self.examples)
 
-    def only(self, chosen: Bools) -> Sheet[Q]:
+    def select(self, mask: Bools) -> ExampleSet[Q]:
         """Some of the questions."""
-        at = np.flatnonzero(chosen).tolist()
-        return replace(self, questions=tuple(self.questions[i] for i in at), where=tuple(self.where[i] for i in at))
+        at = np.flatnonzero(mask).tolist()
+        return replace(
+            self, examples=tuple(self.examples[i] for i in at), source_lines=tuple(self.source_lines[i] for i in at)
+        )
 
-    def shared_with(self, other: AnySheet) -> int:
+    def overlap(self, other: AnyExampleSet) -> int:
         """How many questions have texts that the other sheet has, too."""
-        theirs = {question.texts for question in other.questions}
-        return sum(question.texts in theirs for question in self.questions)
+        theirs = {question.texts for question in other.examples}
+        return sum(question.texts in theirs for question in self.examples)
 
 
-AnySheet: TypeAlias = Sheet[Any]
+AnyExampleSet: TypeAlias = ExampleSet[Any]
 
 
-def set_aside(sheet: Sheet[Q], share: float, seed: int) -> tuple[Sheet[Q], Sheet[Q]]:
+def split_dev(sheet: ExampleSet[Q], fraction: float, seed: int) -> tuple[ExampleSet[Q], ExampleSet[Q]]:
     """The sheet without some of its texts, and those. A text that stands there twice is never on both sides."""
     numbers: dict[Texts, int] = {}
-    group = np.array([numbers.setdefault(one.texts, len(numbers)) for one in sheet.questions], dtype=np.int64)
+    group = np.array([numbers.setdefault(one.texts, len(numbers)) for one in sheet.examples], dtype=np.int64)
     if len(numbers) < 2:
         raise InputError(f"{sheet.name} holds one text only; some must be set aside to judge by. Give more, or --dev.")
-    aside = max(1, round(share * len(numbers)))
-    chosen: Bools = permute(group, len(numbers), Key.of(seed, "set aside")) < aside
-    return sheet.only(~chosen), sheet.only(chosen)
+    aside = max(1, round(fraction * len(numbers)))
+    chosen: Bools = permuted_index(group, len(numbers), Key.of(seed, "set aside")) < aside
+    return sheet.select(~chosen), sheet.select(chosen)
 
 
-def text_of(row: Row, name: str) -> str:
+def text_of(row: RawRow, name: str) -> str:
     """A cell that holds text."""
     cell = row.fields.get(name)
     if isinstance(cell, str):
         return cell
     if name not in row.fields:
         raise InputError(f"{row.where}: there is no field {name!r}, which holds the text. Add it, or remove the line.")
-    raise InputError(f"{row.where}: the field {name!r} should hold text and holds {kind_of(cell)}. Correct the line.")
+    raise InputError(
+        f"{row.where}: the field {name!r} should hold text and holds {json_type_name(cell)}. Correct the line."
+    )
 
 
-def truth_of(row: Row, name: str) -> str:
+def truth_of(row: RawRow, name: str) -> str:
     """A cell that holds a label, as written. Whole numbers have no point, so that 1 and 1.0 are one label."""
     cell = row.fields.get(name)
     written = label_of(cell)
@@ -94,7 +98,7 @@ def truth_of(row: Row, name: str) -> str:
             f"{row.where}: the label is missing (field {name!r}). Add it, or remove the line. If rows may have several "
             "labels or none, use --kind labels."
         )
-    raise InputError(f"{row.where}: the label {name!r} should be a word or a number and is {kind_of(cell)}.")
+    raise InputError(f"{row.where}: the label {name!r} should be a word or a number and is {json_type_name(cell)}.")
 
 
 def label_of(cell: object) -> str:
@@ -108,7 +112,7 @@ def label_of(cell: object) -> str:
     return cell.strip() if isinstance(cell, str) else ""
 
 
-def kind_of(cell: object) -> str:
+def json_type_name(cell: object) -> str:
     """What JSON can hold, in words."""
     words = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list", dict: "an object"}
     return words.get(type(cell), "nothing")

@@ -12,13 +12,13 @@ from enum import StrEnum
 
 from torch import nn
 
-from unmask.nets.heads import RowHead, TokenHead
-from unmask.nets.model import Model
-from unmask.objectives.part import Learnable
-from unmask.train.learner import Learner, take_weights
+from unmask.nets.heads import LMHead, PoolerClassifier
+from unmask.nets.model import EncoderWithHeads
+from unmask.objectives.part import TrainableObjective
+from unmask.train.learner import MultiHeadModel, load_weights
 
 
-class Origin(StrEnum):
+class StartFrom(StrEnum):
     """What the trunk knows at the first step."""
 
     PRETRAINED = "pre-trained"
@@ -27,29 +27,31 @@ class Origin(StrEnum):
     """Nothing: all weights are drawn. What pre-training is worth is the difference between the two."""
 
 
-def with_dropout(model: Model, dropout: float) -> Model:
+def with_dropout(model: EncoderWithHeads, dropout: float) -> EncoderWithHeads:
     """The same weights in a network that drops out this much while it learns: a short pre-training does without."""
-    shape = replace(model.shape, dropout=dropout, attention_dropout=dropout)
-    other = model.like(shape, model.vocabulary)
-    take_weights(other, dict(model.named_parameters()))
+    shape = replace(model.config, dropout=dropout, attention_dropout=dropout)
+    other = model.with_config(shape, model.vocab_size)
+    load_weights(other, dict(model.named_parameters()))
     return other.eval()
 
 
-def new_learner(model: Model, objectives: Sequence[Learnable], seed: int, start: Origin) -> Learner:
+def build_model(
+    model: EncoderWithHeads, objectives: Sequence[TrainableObjective], seed: int, start: StartFrom
+) -> MultiHeadModel:
     """A learner in the shape of a network. New heads are the same for the same seed, whatever the start."""
-    learner = Learner(model.shape, objectives, model.vocabulary, model.positions)
-    learner.draw(seed)
-    if start is Origin.PRETRAINED:
-        learner.trunk.load_state_dict(model.trunk.state_dict())
+    learner = MultiHeadModel(model.config, objectives, model.vocab_size, model.max_positions)
+    learner.init_weights(seed)
+    if start is StartFrom.PRETRAINED:
+        learner.network.load_state_dict(model.encoder.state_dict())
         for part in learner.heads.modules():
-            _take_over(part, model)
+            _load_part(part, model)
     return learner
 
 
-def _take_over(part: nn.Module, model: Model) -> None:
+def _load_part(part: nn.Module, model: EncoderWithHeads) -> None:
     """Give a part of a head what the network has learned for it."""
     match part:
-        case RowHead() if model.row is not None:
-            part.pool.load_state_dict(model.row.pool.state_dict())
-        case TokenHead() if model.tokens is not None:
-            part.load_state_dict(model.tokens.state_dict())
+        case PoolerClassifier() if model.row_head is not None:
+            part.pool.load_state_dict(model.row_head.pool.state_dict())
+        case LMHead() if model.lm_head is not None:
+            part.load_state_dict(model.lm_head.state_dict())

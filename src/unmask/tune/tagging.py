@@ -12,22 +12,22 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 from unicodedata import east_asian_width
 
-from unmask.objectives.part import Question
-from unmask.records import Instance, Tags, Target
+from unmask.objectives.part import PredictionSites
+from unmask.records import InputsAndTargets, Target, TokenLabels
 from unmask.tune.sheet import Texts
-from unmask.tune.tagging_scheme import Scheme, legal
-from unmask.views import Layout
+from unmask.tune.tagging_scheme import TagScheme, allowed_transitions
+from unmask.views import RowCoordinates
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.nets.answers import Answers
+    from unmask.nets.answers import TargetTensors
     from unmask.nets.batch import Batch
-    from unmask.nets.trunk import Trunk
+    from unmask.nets.trunk import TransformerConfig
 
 
 @dataclass(frozen=True, slots=True)
-class TagQuestion:
+class TaggedSentence:
     """The words of a sentence, and a tag for each of them; no tags where they are unknown."""
 
     words: Texts
@@ -40,13 +40,13 @@ class TagQuestion:
         """What is read."""
         return self.words
 
-    def line(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """The words, their tags if they are known, and where they begin if they stood in a text."""
         known = {"tags": self.truth, "begin": self.begin}
         return {"words": self.words, **{name: value for name, value in known.items() if value}}
 
     @property
-    def spaced(self) -> tuple[bool, ...]:
+    def has_space_before(self) -> tuple[bool, ...]:
         """Whether a space stands before each word: as in the text, or as scripts usually do."""
         if self.begin:
             ends = (0, *(place + len(word) for place, word in zip(self.begin, self.words, strict=True)))
@@ -57,10 +57,10 @@ class TagQuestion:
 
     def text(self, start: int, end: int) -> str:
         """Some of the words as running text."""
-        gaps = self.spaced
+        gaps = self.has_space_before
         return "".join(f" {self.words[n]}" if gaps[n] and n > start else self.words[n] for n in range(start, end))
 
-    def place(self, start: int, end: int) -> tuple[int, int]:
+    def source_span(self, start: int, end: int) -> tuple[int, int]:
         """Where some words stand in the file: in characters if it gave a running text, else counted in words."""
         return (self.begin[start], self.begin[end - 1] + len(self.words[end - 1])) if self.begin else (start, end)
 
@@ -71,42 +71,44 @@ def _is_wide(character: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class SayTags:
+class Tagging:
     """Says the tag of each word from its first piece: dropout and a linear layer (Devlin et al., 2018).
 
     With a CRF, the tags of a row are scored together (Lafferty et al., 2001; Lample et al., 2016).
     """
 
     labels: tuple[str, ...]
-    scheme: Scheme
+    scheme: TagScheme
     crf: bool = False
     name: str = "tag"
     weight: float = 1.0
-    reads: ClassVar[type[Target]] = Tags
+    target_type: ClassVar[type[Target]] = TokenLabels
     first_only: ClassVar[bool] = False
     facts: ClassVar[frozenset[str]] = frozenset()
 
-    def asks(self, sample: Layout) -> Question:
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """No token is asked for."""
-        return Question()
+        return PredictionSites()
 
-    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
         """As much is dropped out before the tags as anywhere in the trunk."""
-        from unmask.objectives.tagging import TagHead, TagsTogether
+        from unmask.objectives.tagging import CRFHead, TokenClassificationHead
 
         if self.crf:
-            return TagsTogether(trunk, self.name, *legal(self.labels, self.scheme))
-        return TagHead(trunk, self.name, len(self.labels))
+            return CRFHead(config, self.name, *allowed_transitions(self.labels, self.scheme))
+        return TokenClassificationHead(config, self.name, len(self.labels))
 
     def prepare(self, batch: Batch) -> Batch:
         """Where every tag is said for itself, how many a row has is nobody's matter."""
-        from unmask.nets.answers import TagAnswers
+        from unmask.nets.answers import TokenLabelTargets
 
-        def alone(one: Answers) -> Answers:
-            return replace(one, lengths=()) if isinstance(one, TagAnswers) and one.name == self.name else one
+        def alone(one: TargetTensors) -> TargetTensors:
+            return replace(one, lengths=()) if isinstance(one, TokenLabelTargets) and one.name == self.name else one
 
-        return batch if self.crf else replace(batch, answers=tuple(map(alone, batch.answers)))
+        return batch if self.crf else replace(batch, targets=tuple(map(alone, batch.targets)))
 
-    def asked(self, instance: Instance) -> int:
+    def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each tagged word."""
-        return sum(len(one.positions) for one in instance.targets if isinstance(one, Tags) and one.name == self.name)
+        return sum(
+            len(one.positions) for one in instance.targets if isinstance(one, TokenLabels) and one.name == self.name
+        )

@@ -12,31 +12,31 @@ import numpy as np
 import torch
 from torch import nn
 
-from unmask.objectives.chain import Chains, Steps, best_paths
-from unmask.objectives.tagging import TagsTogether
-from unmask.ragged import ranges
+from unmask.objectives.chain import Emissions, Transitions, viterbi
+from unmask.objectives.tagging import CRFHead
+from unmask.ragged import concat_ranges
 from unmask.records import Floats, Ints
-from unmask.tune.tagging_scheme import Legal
+from unmask.tune.tagging_scheme import AllowedTransitions
 
-_AT_ONCE = 64
+_BATCH_SIZE = 64
 
 
 @torch.no_grad()
-def legal_steps(head: nn.Module, allowed: Legal) -> Steps:
+def constrained_transitions(head: nn.Module, allowed: AllowedTransitions) -> Transitions:
     """Scores of the steps that a scheme allows: what a head has learned about them, or all the same."""
-    if isinstance(head, TagsTogether):
-        return Steps(*(score.cpu() for score in head.legal_steps.parts))
-    return Steps.free(len(allowed.start)).only(*map(torch.from_numpy, allowed))
+    if isinstance(head, CRFHead):
+        return Transitions(*(score.cpu() for score in head.allowed_transitions.tensors))
+    return Transitions.zeros(len(allowed.start)).masked(*map(torch.from_numpy, allowed))
 
 
-def best_together(scores_WC: Floats, begin: Ints, steps: Steps) -> Ints:
+def viterbi_tags(scores_WC: Floats, begin: Ints, steps: Transitions) -> Ints:
     """The tags of the best path through each sentence, which are `begin[i]:begin[i + 1]`."""
     lengths = np.diff(begin)
     order = np.argsort(lengths, kind="stable")  # sentences of like length together
     said_W = np.zeros(len(scores_WC), dtype=np.int64)
-    for first in range(0, len(order), _AT_ONCE):
-        some = order[first : first + _AT_ONCE]
-        words = ranges(begin[some], lengths[some])
-        chains = Chains.of(torch.from_numpy(scores_WC[words]), tuple(lengths[some].tolist()))
-        said_W[words] = best_paths(chains, steps).numpy()
+    for first in range(0, len(order), _BATCH_SIZE):
+        some = order[first : first + _BATCH_SIZE]
+        words = concat_ranges(begin[some], lengths[some])
+        chains = Emissions.from_flat(torch.from_numpy(scores_WC[words]), tuple(lengths[some].tolist()))
+        said_W[words] = viterbi(chains, steps).numpy()
     return said_W

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from unmask.errors import InputError
-from unmask.text.rows import Row
-from unmask.tune.fields import Choice
-from unmask.tune.sheet import Texts, kind_of, label_of
-from unmask.tune.tagging import TagQuestion
-from unmask.tune.tagging_text import cut_for_tags, cut_text, tags_from_entities
+from unmask.text.rows import RawRow
+from unmask.tune.fields import ColumnChoice
+from unmask.tune.sheet import Texts, json_type_name, label_of
+from unmask.tune.tagging import TaggedSentence
+from unmask.tune.tagging_text import split_for_tags, split_words, tags_from_entities
 
 WORDS = ("tokens", "words", "characters", "chars")
 TEXTS = ("text", "sentence", "content")
@@ -23,14 +23,14 @@ ENTITIES = ("entities", "spans")
 """Usual names of fields, the most telling first."""
 
 
-class Read(NamedTuple):
+class ParsedRow(NamedTuple):
     """The question of a row, and how many of its entities were widened to whole words."""
 
-    question: TagQuestion
+    sentence: TaggedSentence
     widened: int = 0
 
 
-def choose_fields(row: Row, choice: Choice, truths: bool) -> Choice:
+def choose_tag_columns(row: RawRow, choice: ColumnChoice, truths: bool) -> ColumnChoice:
     """Which fields hold words and tags: what was chosen, and for the rest the usual names, by the first row.
 
     Without truths a new file may call its words, or its running text, otherwise than the training file did.
@@ -42,11 +42,11 @@ def choose_fields(row: Row, choice: Choice, truths: bool) -> Choice:
             raise InputError(f"{row.where}: there is no field {name!r}; {_there(row)}.")
     words = next((name for name in choice.texts if name in row.fields), "") or _usual(row, (*WORDS, *TEXTS), "words")
     if not truths:
-        return Choice((words,), choice.label)
-    return Choice((words,), choice.label or _usual(row, (*TAGS, *ENTITIES), "tags"))
+        return ColumnChoice((words,), choice.label)
+    return ColumnChoice((words,), choice.label or _usual(row, (*TAGS, *ENTITIES), "tags"))
 
 
-def seems_tagged(row: Row) -> bool:
+def is_tagged(row: RawRow) -> bool:
     """Whether a row has a list of words and a list of tags, or a text with entities.
 
     A text with a list of tags may as well be one that has several labels, so it does not count.
@@ -56,65 +56,67 @@ def seems_tagged(row: Row) -> bool:
     return bool(lists & {*WORDS} and lists & {*TAGS}) or bool(texts & {*TEXTS} and lists & {*ENTITIES})
 
 
-def question_of(row: Row, choice: Choice, truths: bool) -> Read:
+def parse_tagged_row(row: RawRow, choice: ColumnChoice, truths: bool) -> ParsedRow:
     """The words of a row and, if wanted, their tags."""
     (name,) = choice.texts
     cell = row.fields.get(name)
     found = _of_text(row, cell, choice.label, truths) if isinstance(cell, str) else _of_words(row, name, choice, truths)
-    if not found.question.words:
+    if not found.sentence.words:
         raise InputError(f"{row.where}: there is no word in {name!r}. Correct the line, or remove it.")
     return found
 
 
-def _of_words(row: Row, name: str, choice: Choice, truths: bool) -> Read:
+def _of_words(row: RawRow, name: str, choice: ColumnChoice, truths: bool) -> ParsedRow:
     words = _list(row, name)
     for number, word in enumerate(words, start=1):
         if not isinstance(word, str) or not word:
-            found = "an empty word" if word == "" else kind_of(word)
+            found = "an empty word" if word == "" else json_type_name(word)
             raise InputError(f"{row.where}: word {number} of {name!r} should be text and is {found}. Correct the line.")
     texts = tuple(map(str, words))
     if not truths:
-        return Read(TagQuestion(texts))
+        return ParsedRow(TaggedSentence(texts))
     tags = _tags(row, choice.label)
     if len(tags) != len(texts):
         raise InputError(
             f"{row.where}: words in {name!r}: {len(texts):,}, tags in {choice.label!r}: {len(tags):,}. Each word needs "
             "one tag; correct the line, or remove it."
         )
-    return Read(TagQuestion(texts, tags))
+    return ParsedRow(TaggedSentence(texts, tags))
 
 
-def _of_text(row: Row, text: str, label: str, truths: bool) -> Read:
+def _of_text(row: RawRow, text: str, label: str, truths: bool) -> ParsedRow:
     """A running text, with entities as characters of it or with a tag for each piece."""
     told = _list(row, label) if truths else []
     if told and not isinstance(told[0], Mapping):
         tags = _tags(row, label)
-        words, begin = cut_for_tags(text, len(tags), row.where)
-        return Read(TagQuestion(words, tags, begin))
-    cut = cut_text(text, row.where)
+        words, begin = split_for_tags(text, len(tags), row.where)
+        return ParsedRow(TaggedSentence(words, tags, begin))
+    cut = split_words(text, row.where)
     if not truths:
-        return Read(TagQuestion(cut.words, (), cut.begin))
+        return ParsedRow(TaggedSentence(cut.words, (), cut.begin))
     tags, widened = tags_from_entities(text, cut, told, row.where)
-    return Read(TagQuestion(cut.words, tags, cut.begin), widened)
+    return ParsedRow(TaggedSentence(cut.words, tags, cut.begin), widened)
 
 
-def _tags(row: Row, name: str) -> Texts:
+def _tags(row: RawRow, name: str) -> Texts:
     tags = tuple(map(label_of, _list(row, name)))
     if not all(tags):
         raise InputError(f"{row.where}: tag {tags.index('') + 1} of {name!r} is missing. Correct the line.")
     return tags
 
 
-def _list(row: Row, name: str) -> Sequence[object]:
+def _list(row: RawRow, name: str) -> Sequence[object]:
     cell = row.fields.get(name)
     if isinstance(cell, list):
         return cell
     if name in row.fields:
-        raise InputError(f"{row.where}: {name!r} should hold a list and holds {kind_of(cell)}. Correct the line.")
+        raise InputError(
+            f"{row.where}: {name!r} should hold a list and holds {json_type_name(cell)}. Correct the line."
+        )
     raise InputError(f"{row.where}: there is no field {name!r}. Add it, or remove the line.")
 
 
-def _usual(row: Row, names: Iterable[str], what: str) -> str:
+def _usual(row: RawRow, names: Iterable[str], what: str) -> str:
     have = {name.lower(): name for name in row.fields}
     found = next((have[name] for name in names if name in have), "")
     if not found:
@@ -124,5 +126,5 @@ def _usual(row: Row, names: Iterable[str], what: str) -> str:
     return found
 
 
-def _there(row: Row) -> str:
+def _there(row: RawRow) -> str:
     return f"it has {', '.join(map(repr, list(row.fields)[:12]))}"

@@ -34,7 +34,7 @@ _MIXED = 0.2
 """Above this share of entities that begin as in another scheme, a file is no slip of a hand but two files in one."""
 
 
-class Scheme(StrEnum):
+class TagScheme(StrEnum):
     """How a file spells its tags."""
 
     BIO = "BIO"
@@ -44,14 +44,14 @@ class Scheme(StrEnum):
     """Parts of speech and the like: any tag may follow any other."""
 
 
-class Mark(NamedTuple):
+class ParsedTag(NamedTuple):
     """A tag, taken apart: its letter as BIOES would write it, and its type."""
 
     letter: str
     type: str
 
 
-class Stretch(NamedTuple):
+class EntitySpan(NamedTuple):
     """An entity: its type and its words, the last one not counted in."""
 
     type: str
@@ -59,7 +59,7 @@ class Stretch(NamedTuple):
     end: int
 
 
-class Legal(NamedTuple):
+class AllowedTransitions(NamedTuple):
     """Which tags may stand first, which may follow which (left, right), and which may stand last."""
 
     start: Bools
@@ -67,32 +67,32 @@ class Legal(NamedTuple):
     end: Bools
 
 
-_NOTHING = Mark(OUTSIDE, "")
+_NOTHING = ParsedTag(OUTSIDE, "")
 _UNTYPED = "_"
 
 
 @lru_cache(maxsize=4096)
-def mark_of(tag: str) -> Mark:
+def parse_tag(tag: str) -> ParsedTag:
     """A tag of a scheme, taken apart. Tags without a type, as in word segmentation, all have the same one."""
     found = _TAG.fullmatch(tag)
-    return Mark(_OTHER_LETTERS.get(found[1], found[1]), found[2] or _UNTYPED) if found else _NOTHING
+    return ParsedTag(_OTHER_LETTERS.get(found[1], found[1]), found[2] or _UNTYPED) if found else _NOTHING
 
 
-def recognise(rows: TagRows, where: Sequence[str]) -> Scheme:
+def detect_scheme(rows: TagRows, where: Sequence[str]) -> TagScheme:
     """The scheme of a training file; refuses tags of several schemes, with the first line that does not fit."""
     tags = {tag for row in rows for tag in row} - {OUTSIDE}
     spelled = {tag for tag in tags if _TAG.fullmatch(tag)}
     typed = {tag for tag in spelled if "-" in tag}
     if not tags or (spelled != tags and not typed):
-        return Scheme.FREE
+        return TagScheme.FREE
     odd = tags - (typed or spelled)
     if odd:
-        _refuse(rows, where, lambda _, tag: tag in odd, f"while others are like {min(typed)!r}")
+        _raise_mixed_schemes(rows, where, lambda _, tag: tag in odd, f"while others are like {min(typed)!r}")
     family = _family(tags)
     if not family:
         letters = ", ".join(sorted({tag[0] for tag in tags}))
-        _refuse(rows, where, lambda _, tag: tag[0] in "EMLU", f"and the tags begin with {letters}")
-    return _by_beginnings(rows, where) if family == "BI" else Scheme.BIOES
+        _raise_mixed_schemes(rows, where, lambda _, tag: tag[0] in "EMLU", f"and the tags begin with {letters}")
+    return _by_beginnings(rows, where) if family == "BI" else TagScheme.BIOES
 
 
 def _family(tags: set[str]) -> str:
@@ -103,16 +103,16 @@ def _family(tags: set[str]) -> str:
 
 def _begins(before: str, tag: str) -> bool:
     """Whether an entity begins that does not stand right after another of its type."""
-    return tag != OUTSIDE and mark_of(before).type != mark_of(tag).type
+    return tag != OUTSIDE and parse_tag(before).type != parse_tag(tag).type
 
 
-def _by_beginnings(rows: TagRows, where: Sequence[str]) -> Scheme:
+def _by_beginnings(rows: TagRows, where: Sequence[str]) -> TagScheme:
     letters = Counter(tag[0] for row in rows for before, tag in _pairs(row) if _begins(before, tag))
     rare = min("BI", key=lambda letter: letters[letter])
     if letters[rare] > _MIXED * letters.total():
         said = f"and begins an entity, as do {letters[rare]:,} of {letters.total():,}; the others begin otherwise"
-        _refuse(rows, where, lambda before, tag: tag[0] == rare and _begins(before, tag), said)
-    return Scheme.IOB1 if rare == "B" else Scheme.BIO
+        _raise_mixed_schemes(rows, where, lambda before, tag: tag[0] == rare and _begins(before, tag), said)
+    return TagScheme.IOB1 if rare == "B" else TagScheme.BIO
 
 
 def _pairs(row: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -120,7 +120,7 @@ def _pairs(row: Sequence[str]) -> Iterator[tuple[str, str]]:
     return zip((OUTSIDE, *row), row, strict=False)
 
 
-def _refuse(rows: TagRows, where: Sequence[str], odd: Callable[[str, str], bool], said: str) -> NoReturn:
+def _raise_mixed_schemes(rows: TagRows, where: Sequence[str], odd: Callable[[str, str], bool], said: str) -> NoReturn:
     pairs = ((place, word, *pair) for place, row in zip(where, rows, strict=True) for word, pair in _numbered(row))
     place, word, tag = next((place, word, tag) for place, word, before, tag in pairs if odd(before, tag))
     raise InputError(
@@ -133,9 +133,9 @@ def _numbered(row: Sequence[str]) -> Iterator[tuple[int, tuple[str, str]]]:
     return enumerate(_pairs(row), start=1)
 
 
-def complete(tags: set[str], scheme: Scheme) -> tuple[str, ...]:
+def all_tags(tags: set[str], scheme: TagScheme) -> tuple[str, ...]:
     """All tags that the types of a training file can have, in order: a file may lack the I- of a type by chance."""
-    if scheme is Scheme.FREE:
+    if scheme is TagScheme.FREE:
         return tuple(sorted(tags))
     inside = tags - {OUTSIDE}
     types = sorted({tag[1:] for tag in inside})
@@ -143,35 +143,35 @@ def complete(tags: set[str], scheme: Scheme) -> tuple[str, ...]:
     return ((OUTSIDE,) if OUTSIDE in tags or types != [""] else ()) + spelled
 
 
-def legal(labels: Sequence[str], scheme: Scheme) -> Legal:
+def allowed_transitions(labels: Sequence[str], scheme: TagScheme) -> AllowedTransitions:
     """What the rules of a scheme allow."""
-    marks = [mark_of(label) for label in labels]
+    marks = [parse_tag(label) for label in labels]
     step = np.array([[_follows(left, right, scheme) for right in marks] for left in marks], dtype=np.bool_)
     start = np.array([_follows(_NOTHING, mark, scheme) for mark in marks], dtype=np.bool_)
     end = np.array([_follows(mark, _NOTHING, scheme) for mark in marks], dtype=np.bool_)
-    return Legal(start, step, end)
+    return AllowedTransitions(start, step, end)
 
 
-def _follows(left: Mark, right: Mark, scheme: Scheme) -> bool:
+def _follows(left: ParsedTag, right: ParsedTag, scheme: TagScheme) -> bool:
     same = left.type == right.type and _NOTHING not in (left, right)
     match scheme:
-        case Scheme.BIO:
+        case TagScheme.BIO:
             return right.letter != "I" or same
-        case Scheme.IOB1:
+        case TagScheme.IOB1:
             return right.letter != "B" or same
-        case Scheme.BIOES:
+        case TagScheme.BIOES:
             return right.letter in "IE" and same if left.letter in "BI" else right.letter not in "IE"
-        case Scheme.FREE:
+        case TagScheme.FREE:
             return True
 
 
-def stretches(tags: Sequence[str]) -> list[Stretch]:
+def entities(tags: Sequence[str]) -> list[EntitySpan]:
     """The entities of a row as the CoNLL script reads them: an I- that continues nothing begins an entity, too."""
-    marks = [_NOTHING, *map(mark_of, tags), _NOTHING]
-    borders = [place for place, (a, b) in enumerate(pairwise(marks)) if _border(a, b)]
-    return [Stretch(marks[a + 1].type, a, b) for a, b in pairwise(borders) if marks[a + 1] != _NOTHING]
+    marks = [_NOTHING, *map(parse_tag, tags), _NOTHING]
+    borders = [place for place, (a, b) in enumerate(pairwise(marks)) if _is_boundary(a, b)]
+    return [EntitySpan(marks[a + 1].type, a, b) for a, b in pairwise(borders) if marks[a + 1] != _NOTHING]
 
 
-def _border(left: Mark, right: Mark) -> bool:
+def _is_boundary(left: ParsedTag, right: ParsedTag) -> bool:
     """Whether an entity cannot go on from one tag to the next."""
     return left.type != right.type or left.letter in "ES" or right.letter in "BS"

@@ -17,40 +17,40 @@ from typing import NamedTuple
 import numpy as np
 
 from unmask.errors import InputError
-from unmask.text.characters import Kind, codes_of, joined, kinds_of
-from unmask.text.plain import whole
-from unmask.tune.sheet import Texts, kind_of, label_of
+from unmask.text.characters import CharClass, char_classes, code_points, joins_previous
+from unmask.text.plain import check_surrogates
+from unmask.tune.sheet import Texts, json_type_name, label_of
 from unmask.tune.tagging_scheme import OUTSIDE
 
 START, END, TYPE, TEXT = ("start", "begin", "start_offset"), ("end", "end_offset"), ("label", "type", "entity"), "text"
 """The usual names of the parts of an entity. Its end is one beyond its last character."""
 
 
-class Words(NamedTuple):
+class TextWords(NamedTuple):
     """Words of a text, and where they begin in it, in characters."""
 
     words: Texts
     begin: tuple[int, ...]
 
 
-class Told(NamedTuple):
+class ConvertedTags(NamedTuple):
     """The tags of some words, and how many entities had to be widened to whole words."""
 
     tags: Texts
-    widened: int
+    num_widened: int
 
 
-def cut_text(text: str, where: str) -> Words:
+def split_words(text: str, where: str) -> TextWords:
     """The words of a running text; what is no more than space is none."""
-    codes = codes_of(whole(text, where))
-    kinds = kinds_of(codes)
-    begins, seen = ~joined(codes, kinds), kinds != Kind.SPACE
+    codes = code_points(check_surrogates(text, where))
+    kinds = char_classes(codes)
+    begins, seen = ~joins_previous(codes, kinds), kinds != CharClass.SPACE
     starts = np.flatnonzero(begins & seen)
     ends = np.flatnonzero(np.append(begins[1:], True) & seen) + 1 if len(codes) else starts
     return _words(text, list(zip(starts.tolist(), ends.tolist(), strict=True)))
 
 
-def cut_for_tags(text: str, tags: int, where: str) -> Words:
+def split_for_tags(text: str, tags: int, where: str) -> TextWords:
     """The pieces of a text that has so many tags: its characters, or what stands between its spaces."""
     if tags == len(text):
         return _words(text, [(place, place + 1) for place in range(len(text))])
@@ -63,11 +63,11 @@ def cut_for_tags(text: str, tags: int, where: str) -> Words:
     return _words(text, pieces)
 
 
-def _words(text: str, spans: Sequence[tuple[int, int]]) -> Words:
-    return Words(tuple(text[start:end] for start, end in spans), tuple(start for start, _ in spans))
+def _words(text: str, spans: Sequence[tuple[int, int]]) -> TextWords:
+    return TextWords(tuple(text[start:end] for start, end in spans), tuple(start for start, _ in spans))
 
 
-def tags_from_entities(text: str, cut: Words, entities: Sequence[object], where: str) -> Told:
+def tags_from_entities(text: str, cut: TextWords, entities: Sequence[object], where: str) -> ConvertedTags:
     """BIO tags for words, from entities in characters."""
     begin = np.array(cut.begin, dtype=np.int64)
     ends = begin + np.array([len(word) for word in cut.words], dtype=np.int64)
@@ -85,13 +85,15 @@ def tags_from_entities(text: str, cut: Words, entities: Sequence[object], where:
         widened += bool(begin[touched[0]] < start or ends[touched[-1]] > end)
         for word in touched:
             tags[word] = f"{'B' if word == touched[0] else 'I'}-{kind}"
-    return Told(tuple(tags), widened)
+    return ConvertedTags(tuple(tags), widened)
 
 
 def _entity(entity: object, text: str, where: str) -> tuple[int, int, str]:
     """Start, end and type of an entity that stands in the text."""
     if not isinstance(entity, Mapping):
-        raise InputError(f"{where}: an entity should be an object with start, end and label, found {kind_of(entity)}.")
+        raise InputError(
+            f"{where}: an entity should be an object with start, end and label, found {json_type_name(entity)}."
+        )
     start, end, kind = (next((entity[name] for name in names if name in entity), "") for names in (START, END, TYPE))
     label = label_of(kind)
     if not (type(start) is int and type(end) is int and label):

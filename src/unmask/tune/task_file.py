@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unmask.errors import InputError
-from unmask.text.rows import Row
-from unmask.text.table import TABLES, Form, find_file, raw_lines, read_table
+from unmask.text.rows import RawRow
+from unmask.text.table import FORMATS_WITH_COLUMNS, TableFormat, byte_lines, find_file, read_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,21 +20,21 @@ class TaskFile:
     """The rows of a task file. Row `i` knows where it stood: `file:line`."""
 
     name: str
-    form: Form
+    format: TableFormat
     columns: tuple[str, ...]
     """What the first row, or the line of names above it, says; numbers from 1 where a file has no names."""
-    rows: tuple[Row, ...]
+    rows: tuple[RawRow, ...]
 
     @property
-    def where(self) -> tuple[str, ...]:
+    def source_lines(self) -> tuple[str, ...]:
         """Where each row stood."""
         return tuple(row.where for row in self.rows)
 
 
 def read_task_file(path: Path, numbered: bool = False) -> TaskFile:
     """Read a task file. `numbered` says that its first line is a row already, and columns are counted from 1."""
-    source, form = find_file(path, TABLES)
-    table = read_table(raw_lines(source), source.name, form, numbered)
+    source, form = find_file(path, FORMATS_WITH_COLUMNS)
+    table = read_table(byte_lines(source), source.name, form, numbered)
     rows = tuple(table.rows)
     if not rows:
         raise InputError(

@@ -13,20 +13,20 @@ from itertools import chain
 import numpy as np
 
 from unmask.errors import InputError
-from unmask.ragged import offsets, ranges, within
-from unmask.records import Continue, Ids, Inputs, Ints, Rewrite, Target
+from unmask.ragged import concat_ranges, offsets, positions_in_rows
+from unmask.records import ContinuationTarget, DecoderTarget, Ids, Inputs, Ints, Target
 from unmask.tokenize.encode import Encoder
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tune.encode import Encoded, Room
-from unmask.tune.exercise import Exercise
-from unmask.tune.output import Ticker, silent
-from unmask.tune.texts import TextQuestion
+from unmask.tune.encode import EncodedRows, LengthLimits
+from unmask.tune.exercise import EncodedDataset
+from unmask.tune.output import Ticker, ignore_progress
+from unmask.tune.texts import Seq2SeqExample
 
 _BATCH = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class TargetTexts:
     """The text of each row as tokens, with its end; none where texts are unknown.
 
     Beside them the sources alone, for when a text is to be written, and what spells it.
@@ -35,8 +35,8 @@ class Texts:
     ids: Ids
     begin: Ints
     """Offsets: the text of row i is `begin[i]:begin[i + 1]`."""
-    sources: Encoded
-    behind: bool
+    sources: EncodedRows
+    after_source: bool
     """Whether the texts stand behind their sources in the rows, all but their ends."""
     tokenizer: Tokenizer = field(repr=False)
 
@@ -45,53 +45,59 @@ class Texts:
         if not len(self.ids):
             return ()
         length = np.diff(self.begin)[rows]
-        ids, begin = self.ids[ranges(self.begin[rows], length)], offsets(length)
-        if self.behind:  # the first token is said where the source ends, each other where the one before it stands
-            return (Continue(ranges(inputs.rows[1:] - length, length), ids),)
-        return (Rewrite(ids, begin, within(begin)),)
+        ids, begin = self.ids[concat_ranges(self.begin[rows], length)], offsets(length)
+        if (
+            self.after_source
+        ):  # the first token is said where the source ends, each other where the one before it stands
+            return (ContinuationTarget(concat_ranges(inputs.rows[1:] - length, length), ids),)
+        return (DecoderTarget(ids, begin, positions_in_rows(begin)),)
 
 
-def encode_texts(
-    questions: Sequence[TextQuestion],
+def encode_seq2seq(
+    questions: Sequence[Seq2SeqExample],
     tokenizer: Tokenizer,
-    room: Room,
-    most: int,
-    behind: bool,
-    tick: Ticker = silent,
-) -> Exercise:
+    limits: LengthLimits,
+    max_target_tokens: int,
+    after_source: bool,
+    tick: Ticker = ignore_progress,
+) -> EncodedDataset:
     """All rows as tokens. `behind`: each text, of at most `most` tokens with its end, shares the row of its source."""
     vocab, told = tokenizer.vocab, all(question.target for question in questions)
-    left = room.for_text(1) - (most - 1 if behind else 0)
+    left = limits.text_budget(1) - (max_target_tokens - 1 if after_source else 0)
     if left < 1:
         raise InputError(
-            f"Rows of {room.length} tokens leave no room for a source before a text of {most}. Take a longer --length, "
+            f"Rows of {limits.max_length} tokens leave no room for a source before a text of {max_target_tokens}. Take a longer --length, "
             "or write less."
         )
     found = _tokens(questions, tokenizer, tick)
-    cut = sum(len(source) > left or len(text) >= most for source, text in found)
+    cut = sum(len(source) > left or len(text) >= max_target_tokens for source, text in found)
     heads = [[vocab.cls, *source[:left], vocab.sep] for source, _ in found]
-    texts = [text[: most - 1] for _, text in found] if told else [[] for _ in found]
-    sources = _rows(heads, [[] for _ in heads], room, cut)
+    texts = [text[: max_target_tokens - 1] for _, text in found] if told else [[] for _ in found]
+    sources = _rows(heads, [[] for _ in heads], limits, cut)
     ends = [[*text, vocab.sep] for text in texts] if told else texts
-    truth = Texts(_flat(ends), _begin(ends), sources, behind, tokenizer)
-    return Exercise(_rows(heads, texts, room, cut) if behind else sources, truth)
+    truth = TargetTexts(_flat(ends), _begin(ends), sources, after_source, tokenizer)
+    return EncodedDataset(_rows(heads, texts, limits, cut) if after_source else sources, truth)
 
 
-def _rows(heads: Sequence[Sequence[int]], texts: Sequence[Sequence[int]], room: Room, cut: int) -> Encoded:
+def _rows(heads: Sequence[Sequence[int]], texts: Sequence[Sequence[int]], room: LengthLimits, cut: int) -> EncodedRows:
     """Sources with their texts behind them: another segment, which the source does not see."""
     rows = [[*head, *text] for head, text in zip(heads, texts, strict=True)]
     prefix, begin = np.array([len(head) for head in heads], dtype=np.int64), _begin(rows)
-    second = within(begin) >= np.repeat(prefix, np.diff(begin))
+    second = positions_in_rows(begin) >= np.repeat(prefix, np.diff(begin))
     seen = prefix if second.any() else np.zeros(0, dtype=np.int64)
-    return Encoded(_flat(rows), (second & (room.segments > 1)).astype(np.uint8), begin, cut, seen)
+    return EncodedRows(_flat(rows), (second & (room.num_segments > 1)).astype(np.uint8), begin, cut, seen)
 
 
-def _tokens(questions: Sequence[TextQuestion], tokenizer: Tokenizer, tick: Ticker) -> list[tuple[list[int], list[int]]]:
+def _tokens(
+    questions: Sequence[Seq2SeqExample], tokenizer: Tokenizer, tick: Ticker
+) -> list[tuple[list[int], list[int]]]:
     """The tokens of every source and of every text."""
     encoder, found = Encoder(tokenizer), []
     for first in range(0, len(questions), _BATCH):
         some = questions[first : first + _BATCH]
-        sources, texts = (encoder.ids(part) for part in zip(*((one.source, one.target) for one in some), strict=True))
+        sources, texts = (
+            encoder.encode_ids(part) for part in zip(*((one.source, one.target) for one in some), strict=True)
+        )
         found += list(zip(sources, texts, strict=True))
         tick(len(found))
     return found

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unmask.errors import InputError
-from unmask.text.plain import whole
-from unmask.text.rows import Row
-from unmask.tune.fields import NO_CHOICE, Choice
-from unmask.tune.sheet import Sheet, text_of
+from unmask.text.plain import check_surrogates
+from unmask.text.rows import RawRow
+from unmask.tune.fields import NO_COLUMN_CHOICE, ColumnChoice
+from unmask.tune.sheet import ExampleSet, text_of
 from unmask.tune.task_file import TaskFile, read_task_file
 
 PAIRS = (
@@ -40,7 +40,7 @@ PAIRS = (
 
 
 @dataclass(frozen=True, slots=True)
-class TextQuestion:
+class Seq2SeqExample:
     """A source, and the text to be written for it; nothing where that is unknown."""
 
     source: str
@@ -51,25 +51,27 @@ class TextQuestion:
         """What is read."""
         return (self.source,)
 
-    def line(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """Both as written; the text only if it is known."""
         return {"source": self.source, "target": self.target} if self.target else {"source": self.source}
 
 
-def read(path: Path, choice: Choice = NO_CHOICE, truths: bool = True) -> tuple[Sheet[TextQuestion], Choice]:
+def read_seq2seq(
+    path: Path, choice: ColumnChoice = NO_COLUMN_CHOICE, truths: bool = True
+) -> tuple[ExampleSet[Seq2SeqExample], ColumnChoice]:
     """The rows of a task file, from the fields that were chosen or have usual names; and which fields these are."""
-    table = read_task_file(path, choice.numbered)
-    made = find_pair(table, choice) if truths else choice
-    return Sheet(table.name, tuple(_question(row, made, truths) for row in table.rows), table.where), made
+    table = read_task_file(path, choice.is_numbered)
+    made = choose_source_and_target(table, choice) if truths else choice
+    return ExampleSet(table.name, tuple(_example(row, made, truths) for row in table.rows), table.source_lines), made
 
 
-def asks_to_write(first: Row) -> bool:
+def is_seq2seq(first: RawRow) -> bool:
     """Whether the first row of a file names a source and its target, and nothing that looks like a label."""
     names = {name.lower() for name in first.fields}
     return any(names >= set(pair) for pair in PAIRS[:3]) and "label" not in names
 
 
-def find_pair(table: TaskFile, choice: Choice = NO_CHOICE) -> Choice:
+def choose_source_and_target(table: TaskFile, choice: ColumnChoice = NO_COLUMN_CHOICE) -> ColumnChoice:
     """The field of the source and that of the text: what was chosen, and for the rest the usual names."""
     if len(choice.texts) > 1:
         raise InputError(f"--fields names one source, found {', '.join(choice.texts)}; --label names its text.")
@@ -81,21 +83,21 @@ def find_pair(table: TaskFile, choice: Choice = NO_CHOICE) -> Choice:
     for one, other in ((source.lower(), target.lower()), *PAIRS):
         fits = source.lower() in ("", one) and target.lower() in ("", other)
         if fits and one in have and other in have:
-            return Choice((have[one],), have[other])
+            return ColumnChoice((have[one],), have[other])
     raise InputError(
         f"{table.name}: no two fields have usual names for a source and the text to be written for it; it has "
         f"{_some(table)}. Name them: --fields SOURCE --label TEXT."
     )
 
 
-def _question(row: Row, choice: Choice, truths: bool) -> TextQuestion:
-    source = whole(text_of(row, choice.texts[0]), row.where)
-    target = whole(text_of(row, choice.label), row.where) if truths else ""
+def _example(row: RawRow, choice: ColumnChoice, truths: bool) -> Seq2SeqExample:
+    source = check_surrogates(text_of(row, choice.texts[0]), row.where)
+    target = check_surrogates(text_of(row, choice.label), row.where) if truths else ""
     if truths and not target.strip():
         raise InputError(
             f"{row.where}: the text to be written ({choice.label!r}) is empty. Add it, or remove the line."
         )
-    return TextQuestion(source, target)
+    return Seq2SeqExample(source, target)
 
 
 def _some(table: TaskFile) -> str:

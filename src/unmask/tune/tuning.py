@@ -15,149 +15,149 @@ from typing import Any
 from unmask import __version__
 from unmask.codec import encode
 from unmask.errors import InputError
-from unmask.nets.model import Model
+from unmask.nets.model import EncoderWithHeads
 from unmask.objectives.mlm import MLM
-from unmask.optimising import AdamW, Descent
+from unmask.optimising import AdamW, OptimConfig
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.train.budget import Steps
-from unmask.train.learner import Learner
+from unmask.train.budget import StepBudget
+from unmask.train.learner import MultiHeadModel
 from unmask.train.loop import train
-from unmask.train.processes import Processes
+from unmask.train.processes import DistContext
 from unmask.train.record import Listener
-from unmask.train.run import Run
-from unmask.train.training import Training
-from unmask.tune.beside import Beside, check_beside, take_off
-from unmask.tune.course import Labelled
+from unmask.train.run import RunConfig
+from unmask.train.training import TrainingSpec
+from unmask.tune.beside import WithAuxiliaryLM, check_auxiliary_lm, remove_head
+from unmask.tune.course import EpochBatches
 from unmask.tune.digest import digest_of_weights
-from unmask.tune.encode import Room
-from unmask.tune.job import Job
-from unmask.tune.output import Ticker, silent
-from unmask.tune.policy import Full, Policy, paces_of
-from unmask.tune.remember import remembered
-from unmask.tune.saved import Tuned
-from unmask.tune.start import Origin, new_learner
+from unmask.tune.encode import LengthLimits
+from unmask.tune.job import TaskData
+from unmask.tune.output import Ticker, ignore_progress
+from unmask.tune.policy import FullFineTuning, Method, param_lrs
+from unmask.tune.remember import with_feature_cache
+from unmask.tune.saved import FineTunedModel
+from unmask.tune.start import StartFrom, build_model
 
-LENGTH = 128
+DEFAULT_MAX_LENGTH = 128
 """The longest row, unless something else is said or the network has room for less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class FineTuneSettings:
     """How a network is tuned. The defaults lie in the ranges that BERT's paper searched (Devlin et al., 2018, A.3)."""
 
     epochs: float = 3.0
-    rate: float = Full.usual_rate
-    batch: int = 32
-    length: int = LENGTH
+    lr: float = FullFineTuning.default_lr
+    batch_size: int = 32
+    max_length: int = DEFAULT_MAX_LENGTH
     seed: int = 0
-    start: Origin = Origin.PRETRAINED
-    beside: float = 0.0
+    start: StartFrom = StartFrom.PRETRAINED
+    lm_weight: float = 0.0
     """What the loss of a language model on the texts of the task counts beside that of the task; 0 for none."""
 
     def __post_init__(self) -> None:
-        numbers = {"--epochs": self.epochs, "--rate": self.rate, "--batch": self.batch, "--length": self.length}
+        numbers = {"--epochs": self.epochs, "--rate": self.lr, "--batch": self.batch_size, "--length": self.max_length}
         for name, number in numbers.items():
             if not 0 < number < math.inf:
                 raise InputError(f"Tuning needs a positive number for {name}, found {number}.")
-        if not 0 <= self.beside < math.inf:
-            raise InputError(f"Tuning needs a number of at least 0 for --beside, found {self.beside}.")
+        if not 0 <= self.lm_weight < math.inf:
+            raise InputError(f"Tuning needs a number of at least 0 for --beside, found {self.lm_weight}.")
 
-    def descent(self, policy: Policy) -> Descent:
+    def optim_config(self, policy: Method) -> OptimConfig:
         """AdamW with bias correction, gradients of at most 1, and the schedule of the policy.
 
         BERT's code leaves the bias correction out. On small tasks that makes some runs fail (Zhang et al., 2021;
         Mosbach et al., 2021), so it is in here.
         """
-        return Descent(AdamW(self.rate, correct_bias=True), policy.schedule, clip=1.0)
+        return OptimConfig(AdamW(self.lr, bias_correction=True), policy.schedule, max_grad_norm=1.0)
 
     @property
-    def language(self) -> tuple[MLM, ...]:
+    def auxiliary_objectives(self) -> tuple[MLM, ...]:
         """What is learned beside the task."""
-        return (MLM(self.beside),) if self.beside else ()
+        return (MLM(self.lm_weight),) if self.lm_weight else ()
 
 
-def fitting_length(model: Model, wish: int | None, usual: int = LENGTH) -> int:
+def choose_max_length(model: EncoderWithHeads, requested: int | None, default: int = DEFAULT_MAX_LENGTH) -> int:
     """The longest row: what was wished for, or what is usual, or as many positions as the network has."""
-    most = model.positions or (wish or usual)
-    if wish is not None and wish > most:
-        raise InputError(f"--length {wish}: the network has {most} positions only. Use --length {most} or less.")
-    return min(wish or usual, most)
+    most = model.max_positions or (requested or default)
+    if requested is not None and requested > most:
+        raise InputError(f"--length {requested}: the network has {most} positions only. Use --length {most} or less.")
+    return min(requested or default, most)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tuning:
+class FineTune:
     """Tune a network for a task."""
 
-    job: Job
-    model: Model
+    data: TaskData
+    model: EncoderWithHeads
     tokenizer: Tokenizer
-    settings: Settings
+    settings: FineTuneSettings
     source: str
     """What the network is called where it comes from."""
-    policy: Policy = Full()
+    method: Method = FullFineTuning()
 
     def __post_init__(self) -> None:
-        self.policy.check(self.model.shape)
-        if self.settings.beside:
-            check_beside(self.model, self.policy)
+        self.method.check(self.model.config)
+        if self.settings.lm_weight:
+            check_auxiliary_lm(self.model, self.method)
 
     def describe(self) -> dict[str, Any]:
         """Everything that decides what is learned: two calls that differ in it are two runs."""
         return {
             "unmask": __version__,
             "kind": "tune",
-            "source": {"name": self.source, "weights": digest_of(self.model), "tokenizer": self.tokenizer.digest},
-            "output": encode(self.job.output),
-            "fields": asdict(self.job.choice),
-            "policy": encode(self.policy),
-            "files": [list(file) for file in self.job.files],
-            "settings": {**asdict(self.settings), "dropout": self.model.shape.dropout},
+            "source": {"name": self.source, "weights": model_digest(self.model), "tokenizer": self.tokenizer.digest},
+            "output": encode(self.data.task),
+            "fields": asdict(self.data.columns),
+            "policy": encode(self.method),
+            "files": [list(file) for file in self.data.files],
+            "settings": {**asdict(self.settings), "dropout": self.model.config.dropout},
         }
 
-    def lay_out(self, tick: Callable[[int], None] = lambda done: None) -> Labelled:
+    def encode(self, tick: Callable[[int], None] = lambda done: None) -> EpochBatches:
         """Encode all questions and put them in the order in which they are learned. `tick` hears of questions done."""
-        job, how = self.job, self.settings
-        room = Room(how.length, self.model.shape.segments)
-        learned = job.output.lay_out(job.learned, self.tokenizer, room, tick)
-        judged = job.output.lay_out(job.judged, self.tokenizer, room, lambda done: tick(len(job.learned) + done))
-        return Labelled(learned, judged, job.output.objective, how.batch, how.length, how.seed)
+        job, how = self.data, self.settings
+        room = LengthLimits(how.max_length, self.model.config.num_segments)
+        learned = job.task.encode(job.train, self.tokenizer, room, tick)
+        judged = job.task.encode(job.dev, self.tokenizer, room, lambda done: tick(len(job.train) + done))
+        return EpochBatches(learned, judged, job.task.objective, how.batch_size, how.max_length, how.seed)
 
     def train(
         self,
-        course: Labelled,
-        run: Run,
-        processes: Processes,
+        course: EpochBatches,
+        run: RunConfig,
+        processes: DistContext,
         folder: Path,
         listeners: Sequence[Listener] = (),
-        tick: Ticker = silent,
-    ) -> Tuned:
+        tick: Ticker = ignore_progress,
+    ) -> FineTunedModel:
         """Train, going on from the last checkpoint in the folder if there is one.
 
         `tick` hears how many rows a trunk at rest has read, where what it makes of them is kept.
         """
-        job, how = self.job, self.settings
-        learner = new_learner(self.model, (course.objective, *how.language), how.seed, how.start)
-        self.policy.equip(learner, how.seed)
-        with remembered(course, learner, self.policy.remembers, run, folder, tick) as known:
+        job, how = self.data, self.settings
+        learner = build_model(self.model, (course.objective, *how.auxiliary_objectives), how.seed, how.start)
+        self.method.add_modules(learner, how.seed)
+        with with_feature_cache(course, learner, self.method.caches, run, folder, tick) as known:
             train(self._training(learner, known), run, processes, folder, listeners)
-        for language in how.language:
-            take_off(learner, language)
-        drawn = how.start is Origin.SCRATCH
-        return Tuned(job.output, job.choice, how.length, learner.eval(), self.tokenizer, self.policy, drawn)
+        for language in how.auxiliary_objectives:
+            remove_head(learner, language)
+        drawn = how.start is StartFrom.SCRATCH
+        return FineTunedModel(job.task, job.columns, how.max_length, learner.eval(), self.tokenizer, self.method, drawn)
 
-    def _training(self, learner: Learner, course: Labelled) -> Training:
+    def _training(self, learner: MultiHeadModel, course: EpochBatches) -> TrainingSpec:
         how = self.settings
-        beside = [Beside(course, self.tokenizer.vocab, language) for language in how.language]
-        return Training(
-            learner=learner,
-            course=beside[0] if beside else course,
-            descent=how.descent(self.policy),
-            budget=Steps(course.steps(how.epochs)),
+        beside = [WithAuxiliaryLM(course, self.tokenizer.vocab, language) for language in how.auxiliary_objectives]
+        return TrainingSpec(
+            model=learner,
+            source=beside[0] if beside else course,
+            optim=how.optim_config(self.method),
+            budget=StepBudget(course.num_steps(how.epochs)),
             seed=how.seed,
-            paces=paces_of(self.policy, learner),
+            param_lr=param_lrs(self.method, learner),
         )
 
 
-def digest_of(model: Model) -> str:
+def model_digest(model: EncoderWithHeads) -> str:
     """A fingerprint of the weights of a network."""
     return digest_of_weights(dict(model.named_parameters()))

@@ -22,53 +22,55 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unmask.use.beam_choice import Beam
+from unmask.use.beam_choice import BeamSearch
 
 
 @dataclass(frozen=True, slots=True)
-class Beams:
+class BeamState:
     """What was written so far, and from which texts of the step before each text goes on."""
 
     ids_BWL: Tensor
     source_B: Tensor
     """Which source each row of texts belongs to."""
-    kept_B: Tensor
+    surviving_B: Tensor
     """At which place this source stood in the step before."""
     parent_BW: Tensor
     """Which of its texts each text goes on from."""
-    moved: bool
+    is_reordered: bool
     """Whether any text stands elsewhere than the text it goes on from. If not, nothing that is kept must be moved."""
 
 
-class Step(Protocol):
+class NextTokenScorer(Protocol):
     """Says how likely each token is to come next."""
 
-    def __call__(self, beams: Beams) -> Tensor:
+    def __call__(self, beams: BeamState) -> Tensor:
         """Log-probabilities, B x W x V. The first call has one text for each source, with nothing written."""
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class GeneratedText:
     """The best text for a source, without its end, and what it was compared by."""
 
     ids: tuple[int, ...]
     score: float
 
 
-def search(step: Step, sources: int, end: int, how: Beam, device: torch.device | str = "cpu") -> list[Written]:
+def beam_search(
+    step: NextTokenScorer, sources: int, end: int, config: BeamSearch, device: torch.device | str = "cpu"
+) -> list[GeneratedText]:
     """The best text for each source. `end` is the token that ends one."""
-    finished = _Finished.none(sources, how, device)
-    beams, total_BW = _beginnings(sources, device), torch.zeros(sources, 1, device=device)
-    for length in range(1, how.most + 1):
-        said_BWV = _allowed(step(beams), beams.ids_BWL, end, how)
-        found = _Candidates.best(total_BW[..., None] + said_BWV.float(), how.width)
+    finished = _Finished.none(sources, config, device)
+    beams, total_BW = _initial_state(sources, device), torch.zeros(sources, 1, device=device)
+    for length in range(1, config.max_new_tokens + 1):
+        said_BWV = _mask_disallowed(step(beams), beams.ids_BWL, end, config)
+        found = _Candidates.best(total_BW[..., None] + said_BWV.float(), config.num_beams)
         finished.take(found, beams, end, length)
         going_BC = found.score_BC.masked_fill(found.token_BC == end, -torch.inf)
-        total_BW, chosen_BW = going_BC.topk(how.width)
+        total_BW, chosen_BW = going_BC.topk(config.num_beams)
         open_B = finished.open(total_BW[:, 0], beams.source_B, length).nonzero()[:, 0]
         if not len(open_B):
             break
-        beams, total_BW = _followed(beams, found, chosen_BW, open_B), total_BW[open_B]
+        beams, total_BW = _advance(beams, found, chosen_BW, open_B), total_BW[open_B]
     return finished.texts()
 
 
@@ -97,25 +99,28 @@ class _Candidates:
 class _Finished:
     """The best finished text of every source, and how many were finished."""
 
-    how: Beam
+    config: BeamSearch
     ids_SL: Tensor
     length_S: Tensor
     score_S: Tensor
     count_S: Tensor
 
     @staticmethod
-    def none(sources: int, how: Beam, device: torch.device | str) -> _Finished:
-        ids_SL, none_S = torch.zeros(sources, how.most, dtype=torch.int64), torch.zeros(sources, dtype=torch.int64)
+    def none(sources: int, how: BeamSearch, device: torch.device | str) -> _Finished:
+        ids_SL, none_S = (
+            torch.zeros(sources, how.max_new_tokens, dtype=torch.int64),
+            torch.zeros(sources, dtype=torch.int64),
+        )
         lowest_S = torch.full((sources,), -torch.inf)
         return _Finished(how, *(one.to(device) for one in (ids_SL, none_S, lowest_S, none_S.clone())))
 
-    def take(self, found: _Candidates, beams: Beams, end: int, length: int) -> None:
+    def take(self, found: _Candidates, beams: BeamState, end: int, length: int) -> None:
         """Count what ends here, and keep the best of it where it is better than all before."""
         ends_BC = (found.token_BC == end) & (found.score_BC > -torch.inf)
-        ends_BC = ends_BC[:, : self.how.width]
+        ends_BC = ends_BC[:, : self.config.num_beams]
         self.count_S[beams.source_B] += ends_BC.sum(1)
         first_B1 = ends_BC.int().argmax(1, keepdim=True)
-        score_B = found.score_BC.gather(1, first_B1)[:, 0] / self.how.worth(length)
+        score_B = found.score_BC.gather(1, first_B1)[:, 0] / self.config.length_divisor(length)
         better_B = ends_BC.any(1) & (score_B > self.score_S[beams.source_B])
         row, source = better_B.nonzero()[:, 0], beams.source_B[better_B]
         self.score_S[source], self.length_S[source] = score_B[better_B], length - 1
@@ -123,38 +128,40 @@ class _Finished:
 
     def open(self, going_B: Tensor, source_B: Tensor, length: int) -> Tensor:
         """Which sources are not done, given the log-probability of the likeliest text that goes on for each."""
-        best_B, now_B = self.score_S[source_B], going_B / self.how.worth(length)
+        best_B, now_B = self.score_S[source_B], going_B / self.config.length_divisor(length)
         # A text only becomes less likely as it grows, so this is the most that it can be worth in the end.
-        attainable_B = going_B / max(self.how.worth(length + 1), self.how.worth(self.how.most))
-        return (attainable_B > best_B) & ((now_B > best_B) | (self.count_S[source_B] < self.how.width))
+        attainable_B = going_B / max(
+            self.config.length_divisor(length + 1), self.config.length_divisor(self.config.max_new_tokens)
+        )
+        return (attainable_B > best_B) & ((now_B > best_B) | (self.count_S[source_B] < self.config.num_beams))
 
-    def texts(self) -> list[Written]:
+    def texts(self) -> list[GeneratedText]:
         rows = zip(self.ids_SL.tolist(), self.length_S.tolist(), self.score_S.tolist(), strict=True)
-        return [Written(tuple(ids[:length]), score) for ids, length, score in rows]
+        return [GeneratedText(tuple(ids[:length]), score) for ids, length, score in rows]
 
 
-def _beginnings(sources: int, device: torch.device | str) -> Beams:
+def _initial_state(sources: int, device: torch.device | str) -> BeamState:
     every_B = torch.arange(sources, device=device)
     ids_BWL = torch.zeros(sources, 1, 0, dtype=torch.int64, device=device)
-    return Beams(ids_BWL, every_B, every_B, torch.zeros_like(every_B)[:, None], moved=False)
+    return BeamState(ids_BWL, every_B, every_B, torch.zeros_like(every_B)[:, None], is_reordered=False)
 
 
-def _allowed(said_BWV: Tensor, ids_BWL: Tensor, end: int, how: Beam) -> Tensor:
+def _mask_disallowed(said_BWV: Tensor, ids_BWL: Tensor, end: int, how: BeamSearch) -> Tensor:
     """The same without what may not be written: a run that stands there already, or anything behind the last place."""
     length = ids_BWL.shape[-1]
-    if length == how.most - 1:
+    if length == how.max_new_tokens - 1:
         only_V = torch.arange(said_BWV.shape[-1], device=said_BWV.device) == end
         return said_BWV.masked_fill(~only_V, -torch.inf)
-    if not how.no_repeat or length < how.no_repeat:
+    if not how.no_repeat_ngram_size or length < how.no_repeat_ngram_size:
         return said_BWV
-    runs_BWXN = ids_BWL.unfold(2, how.no_repeat, 1)
-    last_BW1N = ids_BWL[:, :, None, length - how.no_repeat + 1 :]
+    runs_BWXN = ids_BWL.unfold(2, how.no_repeat_ngram_size, 1)
+    last_BW1N = ids_BWL[:, :, None, length - how.no_repeat_ngram_size + 1 :]
     again_BWX = (runs_BWXN[..., :-1] == last_BW1N).all(-1)
     hits_BWV = torch.zeros_like(said_BWV).scatter_add_(2, runs_BWXN[..., -1], again_BWX.to(said_BWV.dtype))
     return said_BWV.masked_fill(hits_BWV > 0, -torch.inf)
 
 
-def _followed(beams: Beams, found: _Candidates, chosen_BW: Tensor, open_B: Tensor) -> Beams:
+def _advance(beams: BeamState, found: _Candidates, chosen_BW: Tensor, open_B: Tensor) -> BeamState:
     """The texts that go on, each with its new token, for the sources that are not done."""
     parent_BW = found.parent_BC.gather(1, chosen_BW)[open_B]
     token_BW = found.token_BC.gather(1, chosen_BW)[open_B]
@@ -162,4 +169,4 @@ def _followed(beams: Beams, found: _Candidates, chosen_BW: Tensor, open_B: Tenso
     before = beams.ids_BWL.shape[:2]
     places_W = torch.arange(before[1], device=open_B.device)
     moved = ids_BWL.shape[:2] != before or not bool((parent_BW == places_W).all())
-    return Beams(ids_BWL, beams.source_B[open_B], open_B, parent_BW, moved)
+    return BeamState(ids_BWL, beams.source_B[open_B], open_B, parent_BW, moved)

@@ -12,26 +12,26 @@ from unmask.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Beam:
+class BeamSearch:
     """How a text is searched for. Width 1 takes the likeliest token each time."""
 
-    width: int = 1
+    num_beams: int = 1
     """How many texts are carried along for each source."""
-    most: int = 64
+    max_new_tokens: int = 64
     """The longest text, its end counted; the last token of such a text is the end, whatever it costs."""
-    penalty: float = 0.0
+    length_penalty: float = 0.0
     """Finished texts are compared by their log-probability over ((5 + length) / 6) ** penalty (Wu et al., 2016)."""
-    no_repeat: int = 0
+    no_repeat_ngram_size: int = 0
     """No run of this many tokens is written twice; 0 allows all."""
 
     def __post_init__(self) -> None:
-        if self.width < 1 or self.most < 1 or self.no_repeat < 0:
+        if self.num_beams < 1 or self.max_new_tokens < 1 or self.no_repeat_ngram_size < 0:
             raise InputError(
                 f"A search needs a width and a length of 1 or more, and 0 or more tokens that are not repeated; found "
-                f"width {self.width}, length {self.most}, {self.no_repeat} tokens."
+                f"width {self.num_beams}, length {self.max_new_tokens}, {self.no_repeat_ngram_size} tokens."
             )
 
-    def worth(self, length: int) -> float:
+    def length_divisor(self, length: int) -> float:
         """What the log-probability of a text of this length is divided by."""
-        divisor: float = ((5 + length) / 6) ** self.penalty
+        divisor: float = ((5 + length) / 6) ** self.length_penalty
         return divisor

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Which(StrEnum):
+class CheckpointChoice(StrEnum):
     """Which checkpoint of a run is meant."""
 
     LAST = "last"
@@ -17,7 +17,7 @@ class Which(StrEnum):
     """By the loss on held-out text; the last one where no trial was saved."""
 
 
-class Pool(StrEnum):
+class EmbeddingPooling(StrEnum):
     """How the states of a row become one vector."""
 
     MEAN = "mean"

@@ -18,13 +18,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unmask.errors import InputError
-from unmask.nets.layout import Borders, to_grid
-from unmask.nets.model import Model
+from unmask.nets.layout import PackedSequences, pad
+from unmask.nets.model import EncoderWithHeads
 from unmask.records import Floats
 from unmask.tokenize.encode import Encoder
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.use.choices import Pool
-from unmask.use.rows import SPECIALS, device_of, flat, framed
+from unmask.use.choices import EmbeddingPooling
+from unmask.use.rows import NUM_SPECIAL_TOKENS, device_of, pack, with_special_tokens
 
 _WINDOW = 32
 """How many batches are sorted by length together."""
@@ -33,26 +33,26 @@ _CACHED = 2048
 
 
 @dataclass(frozen=True, slots=True)
-class Pooling:
+class LayerPooling:
     """Where a vector is read off, and how."""
 
     layer: int
     """0 for the embeddings, then 1 for the first block and so on."""
-    pool: Pool = Pool.MEAN
-    normalise: bool = False
+    pooling: EmbeddingPooling = EmbeddingPooling.MEAN
+    normalize: bool = False
     """Whether every vector is brought to length 1."""
 
-    def __call__(self, states_TD: Tensor, borders: Borders) -> Tensor:
+    def __call__(self, states_TD: Tensor, borders: PackedSequences) -> Tensor:
         """One vector for each row of a flat batch."""
-        vectors_BD = _pooled(self.pool, states_TD.float(), borders)
-        return F.normalize(vectors_BD, dim=-1) if self.normalise else vectors_BD
+        vectors_BD = _pool(self.pooling, states_TD.float(), borders)
+        return F.normalize(vectors_BD, dim=-1) if self.normalize else vectors_BD
 
 
 def embed(
-    model: Model,
+    model: EncoderWithHeads,
     tokenizer: Tokenizer,
     texts: Iterable[str],
-    pooling: Pooling,
+    pooling: LayerPooling,
     batch: int = 64,
     cut: Callable[[int], None] = lambda count: None,
 ) -> Iterator[Floats]:
@@ -61,35 +61,37 @@ def embed(
     A text that is too long for the network is cut at its end; `cut` hears how many of a block were.
     """
     _check_layer(model, pooling.layer)
-    encoder, vocab, room = Encoder(tokenizer), tokenizer.vocab, model.positions - SPECIALS
+    encoder, vocab, room = Encoder(tokenizer), tokenizer.vocab, model.max_positions - NUM_SPECIAL_TOKENS
     stream = iter(texts)
     while window := list(islice(stream, batch * _WINDOW)):
-        ids = encoder.ids(window)
-        if model.positions:
+        ids = encoder.encode_ids(window)
+        if model.max_positions:
             cut(sum(len(row) > room for row in ids))
             ids = [row[:room] for row in ids]
-        yield _window(model, [framed(vocab, row) for row in ids], pooling, batch)
+        yield _window(model, [with_special_tokens(vocab, row) for row in ids], pooling, batch)
 
 
-def _window(model: Model, rows: Sequence[list[int]], pooling: Pooling, batch: int) -> Floats:
+def _window(model: EncoderWithHeads, rows: Sequence[list[int]], pooling: LayerPooling, batch: int) -> Floats:
     """The vectors of some rows in their order; long rows go together, and short ones."""
     order = sorted(range(len(rows)), key=lambda number: len(rows[number]), reverse=True)
-    vectors_ND = np.empty((len(rows), model.shape.width), np.float32)
+    vectors_ND = np.empty((len(rows), model.config.width), np.float32)
     model.eval()
     with torch.inference_mode():
-        for chosen in parted(order, [len(row) for row in rows], batch, _room(device_of(model))):
-            tokens = flat([rows[number] for number in chosen], device_of(model))
-            states_TD = model.trunk(tokens).layers[pooling.layer]
-            vectors_ND[chosen] = pooling(states_TD, tokens.borders).cpu().numpy()
+        for chosen in batches_by_tokens(order, [len(row) for row in rows], batch, _max_tokens(device_of(model))):
+            tokens = pack([rows[number] for number in chosen], device_of(model))
+            states_TD = model.encoder(tokens).layers[pooling.layer]
+            vectors_ND[chosen] = pooling(states_TD, tokens.sequences).cpu().numpy()
     return vectors_ND
 
 
-def parted(order: Sequence[int], lengths: Sequence[int], batch: int, room: int) -> Iterator[list[int]]:
+def batches_by_tokens(
+    order: Sequence[int], lengths: Sequence[int], batch_size: int, max_tokens: int
+) -> Iterator[list[int]]:
     """Rows that are computed at once, in order: at most `batch`, and no more tokens than there is room for."""
     chosen: list[int] = []
     taken = 0
     for number in order:
-        if chosen and (len(chosen) == batch or taken + lengths[number] > room):
+        if chosen and (len(chosen) == batch_size or taken + lengths[number] > max_tokens):
             yield chosen
             chosen, taken = [], 0
         chosen.append(number)
@@ -98,23 +100,23 @@ def parted(order: Sequence[int], lengths: Sequence[int], batch: int, room: int) 
         yield chosen
 
 
-def _room(device: torch.device) -> int:
+def _max_tokens(device: torch.device) -> int:
     """Tokens that are computed at once: on a CPU what stays in the cache."""
     return _CACHED if device.type == "cpu" else 2**31
 
 
-def _pooled(pool: Pool, states_TD: Tensor, borders: Borders) -> Tensor:
-    if pool is Pool.CLS:
-        return states_TD[borders.offsets_S1[:-1].long()]
-    grid_BLD = to_grid(states_TD, borders)
-    if pool is Pool.MEAN:
-        return grid_BLD.sum(1) / borders.offsets_S1.diff()[:, None]
-    return grid_BLD.masked_fill(~borders.real_SL()[..., None], -torch.inf).amax(1)
+def _pool(pool: EmbeddingPooling, states_TD: Tensor, borders: PackedSequences) -> Tensor:
+    if pool is EmbeddingPooling.CLS:
+        return states_TD[borders.cu_seqlens_S1[:-1].long()]
+    grid_BLD = pad(states_TD, borders)
+    if pool is EmbeddingPooling.MEAN:
+        return grid_BLD.sum(1) / borders.cu_seqlens_S1.diff()[:, None]
+    return grid_BLD.masked_fill(~borders.valid_SL()[..., None], -torch.inf).amax(1)
 
 
-def _check_layer(model: Model, layer: int) -> None:
-    if not 0 <= layer <= model.shape.depth:
+def _check_layer(model: EncoderWithHeads, layer: int) -> None:
+    if not 0 <= layer <= model.config.depth:
         raise InputError(
-            f"This network has layers 0 (the embeddings) to {model.shape.depth}; there is no layer {layer}. Take one "
+            f"This network has layers 0 (the embeddings) to {model.config.depth}; there is no layer {layer}. Take one "
             "of them, or last."
         )

@@ -10,33 +10,33 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
-from unmask.nets.layout import Borders
-from unmask.nets.model import Model
-from unmask.nets.transformer import Tokens
+from unmask.nets.layout import PackedSequences
+from unmask.nets.model import EncoderWithHeads
+from unmask.nets.transformer import TokenInputs
 from unmask.tokenize.vocab import Vocab
 
-SPECIALS = 2
+NUM_SPECIAL_TOKENS = 2
 """How many tokens of a row are not text."""
 
 
-def framed(vocab: Vocab, ids: Iterable[int]) -> list[int]:
+def with_special_tokens(vocab: Vocab, ids: Iterable[int]) -> list[int]:
     """A row: the ids of one text between the token that begins a row and the one that ends a segment."""
     return [vocab.cls, *ids, vocab.sep]
 
 
-def flat(rows: Sequence[Sequence[int]], device: torch.device | str = "cpu") -> Tokens:
+def pack(rows: Sequence[Sequence[int]], device: torch.device | str = "cpu") -> TokenInputs:
     """Rows as one flat batch, each a world of its own."""
     ends = torch.tensor([0, *(len(row) for row in rows)]).cumsum(0)
     ids_T = torch.tensor([number for row in rows for number in row])
     position_T = torch.cat([torch.arange(len(row)) for row in rows])
-    return Tokens(
+    return TokenInputs(
         ids_T=ids_T.to(device),
         position_T=position_T.to(device),
         segment_T=torch.zeros_like(ids_T).to(device),
-        borders=Borders.of(ends, device),
+        sequences=PackedSequences.of(ends, device),
     )
 
 
-def device_of(model: Model) -> torch.device:
+def device_of(model: EncoderWithHeads) -> torch.device:
     """Where a network lies."""
-    return model.trunk.embed.token.weight.device
+    return model.encoder.embed.token.weight.device

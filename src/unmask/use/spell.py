@@ -17,7 +17,7 @@ _WIDE = "\u2e80-\u303f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U0002
 _BESIDE_WIDE = re.compile(f"(?<=[{_WIDE}]) +| +(?=[{_WIDE}])")
 
 
-def spell(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
+def decode(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
     """The text of some ids."""
     text: str = tokenizer.pipeline.decode(list(ids), skip_special_tokens=True)
     return _BESIDE_WIDE.sub("", text).strip()

@@ -12,43 +12,49 @@ from itertools import chain, islice
 from pathlib import Path
 
 from unmask.errors import InputError
-from unmask.text.plain import whole
-from unmask.text.sources import STANDARD_INPUT, Format, Packing, Source
-from unmask.text.table import TABLES, Form, decoded, find_file, raw_lines, read_table
+from unmask.text.plain import check_surrogates
+from unmask.text.sources import STANDARD_INPUT, Compression, FileFormat, InputFile
+from unmask.text.table import FORMATS_WITH_COLUMNS, TableFormat, byte_lines, decode_lines, find_file, read_table
 
-STANDARD = Source(Path(STANDARD_INPUT), "standard input", Format.SNIFF, Packing.PLAIN)
+STANDARD_SOURCE = InputFile(Path(STANDARD_INPUT), "standard input", FileFormat.SNIFF, Compression.PLAIN)
 _ADVICE = "Name the field or column that holds the text with --field."
 
 
 def read_texts(given: Sequence[str], field: str) -> Iterator[str]:
     """The texts of all files, one after another."""
     for source, form in [_find(written) for written in given]:  # all are looked at before the first is read
-        lines = raw_lines(source)
+        lines = byte_lines(source)
         if source.is_standard_input:
-            lines, form = _sniffed(lines)
-        yield from decoded(lines, source.name) if form is Form.LINES else _cells(lines, source.name, form, field)
+            lines, form = _sniff_format(lines)
+        yield from (
+            decode_lines(lines, source.name) if form is TableFormat.LINES else _cells(lines, source.name, form, field)
+        )
 
 
-def standard_lines() -> Iterator[str]:
+def read_stdin_lines() -> Iterator[str]:
     """The lines of standard input that are not blank."""
-    return filter(str.strip, decoded(raw_lines(STANDARD), STANDARD.name))
+    return filter(str.strip, decode_lines(byte_lines(STANDARD_SOURCE), STANDARD_SOURCE.name))
 
 
-def _find(written: str) -> tuple[Source, Form]:
-    return (STANDARD, Form.LINES) if written == STANDARD_INPUT else find_file(Path(written), (Form.LINES, *TABLES))
+def _find(written: str) -> tuple[InputFile, TableFormat]:
+    return (
+        (STANDARD_SOURCE, TableFormat.LINES)
+        if written == STANDARD_INPUT
+        else find_file(Path(written), (TableFormat.LINES, *FORMATS_WITH_COLUMNS))
+    )
 
 
-def _sniffed(lines: Iterator[bytes]) -> tuple[Iterator[bytes], Form]:
+def _sniff_format(lines: Iterator[bytes]) -> tuple[Iterator[bytes], TableFormat]:
     """Standard input has no name to tell by: it is JSON lines if it begins with a brace."""
     begin = list(islice(lines, 1))
-    form = Form.JSON_LINES if begin and begin[0].lstrip().startswith(b"{") else Form.LINES
+    form = TableFormat.JSON_LINES if begin and begin[0].lstrip().startswith(b"{") else TableFormat.LINES
     return chain(begin, lines), form
 
 
-def _cells(lines: Iterator[bytes], name: str, form: Form, field: str) -> Iterator[str]:
+def _cells(lines: Iterator[bytes], name: str, form: TableFormat, field: str) -> Iterator[str]:
     """One cell of every row. JSON objects need not all have the same fields, so each is asked for it."""
     table = read_table(lines, name, form)
-    if form is not Form.JSON_LINES and field not in table.columns:
+    if form is not TableFormat.JSON_LINES and field not in table.columns:
         found = f"the first line names {', '.join(table.columns) or 'nothing'}"
         raise InputError(f"{name}: there is no column '{field}'; {found}. {_ADVICE}")
     for row in table.rows:
@@ -56,4 +62,4 @@ def _cells(lines: Iterator[bytes], name: str, form: Form, field: str) -> Iterato
         if not isinstance(text, str):
             found = f"the row has {', '.join(row.fields) or 'nothing'}"
             raise InputError(f"{row.where}: there is no text under '{field}'; {found}. {_ADVICE}")
-        yield whole(text, row.where)
+        yield check_surrogates(text, row.where)

@@ -13,13 +13,13 @@ from typing import BinaryIO
 import numpy as np
 
 from unmask.records import Floats
-from unmask.shards.files import new_file
+from unmask.shards.files import atomic_file
 
 
 def write_vectors(path: Path, blocks: Iterable[Floats], width: int) -> tuple[int, int]:
     """Write all blocks under one another. Returns the shape of what lies on disk."""
     rows = 0
-    with new_file(path) as file:
+    with atomic_file(path) as file:
         _write_header(file, (rows, width))
         begin = file.tell()
         for block in blocks:

@@ -20,7 +20,7 @@ _CELLS = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Links:
+class NeighbourPairs:
     """Pairs of word numbers: `other` may stand in for `word`. The pairs of one word come best first."""
 
     word: Ints
@@ -30,41 +30,41 @@ class Links:
         return len(self.word)
 
 
-NO_LINKS = Links(np.zeros(0, np.int64), np.zeros(0, np.int64))
+NO_PAIRS = NeighbourPairs(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-def nearest(vectors_VD: Floats, kinds: Ints, same: Ints, count: int, at_least: float) -> Links:
+def find_nearest(vectors_VD: Floats, kinds: Ints, same: Ints, count: int, min_cosine: float) -> NeighbourPairs:
     """Up to `count` nearest words of the same kind with a cosine of at least `at_least`.
 
     Words with the same number in `same` are one word in two spellings, and never each other's neighbours.
     """
     norm = np.linalg.norm(vectors_VD, axis=1, keepdims=True)
     unit_VD = vectors_VD / np.maximum(norm, np.finfo(np.float32).tiny)
-    found = [NO_LINKS]
+    found = [NO_PAIRS]
     for kind in np.unique(kinds):
         members = np.flatnonzero(kinds == kind)
-        found.extend(_of_kind(unit_VD[members], members, same[members], count, at_least))
-    return joined(found)
+        found.extend(_of_kind(unit_VD[members], members, same[members], count, min_cosine))
+    return concat(found)
 
 
-def _of_kind(unit_KD: Floats, members: Ints, same: Ints, count: int, at_least: float) -> Iterator[Links]:
+def _of_kind(unit_KD: Floats, members: Ints, same: Ints, count: int, min_cosine: float) -> Iterator[NeighbourPairs]:
     # The best hits of a word are itself and its other spellings: look for so many more, then leave them out.
     wanted = min(count + int(np.bincount(np.unique(same, return_inverse=True)[1]).max()), len(members))
     size = max(1, _CELLS // len(members))
     for start in range(0, len(members), size):
         cosine_BK = unit_KD[start : start + size] @ unit_KD.T
-        best = np.sort(largest(cosine_BK, wanted), axis=1)
+        best = np.sort(top_k_columns(cosine_BK, wanted), axis=1)
         cosine = np.take_along_axis(cosine_BK, best, axis=1)
         order = np.argsort(-cosine, axis=1, kind="stable")
         best, cosine = np.take_along_axis(best, order, axis=1), np.take_along_axis(cosine, order, axis=1)
         own = np.arange(start, start + len(best))
-        fits = (same[best] != same[own][:, None]) & (cosine >= at_least)
+        fits = (same[best] != same[own][:, None]) & (cosine >= min_cosine)
         fits &= np.cumsum(fits, axis=1) <= count
         row, column = np.nonzero(fits)
-        yield Links(members[own[row]], members[best[row, column]])
+        yield NeighbourPairs(members[own[row]], members[best[row, column]])
 
 
-def largest(scores_BK: Floats, count: int) -> Ints:
+def top_k_columns(scores_BK: Floats, count: int) -> Ints:
     """The columns of the `count` largest numbers of each row, in no order; there are at least so many columns.
 
     A tournament: columns play in heats of up to 32, and only the `count` heats with the best winners can hold one of
@@ -84,17 +84,17 @@ def largest(scores_BK: Floats, count: int) -> Ints:
     return columns_BC
 
 
-def joined(parts: list[Links]) -> Links:
+def concat(parts: list[NeighbourPairs]) -> NeighbourPairs:
     """All pairs, those of the first part first."""
-    return Links(np.concatenate([part.word for part in parts]), np.concatenate([part.other for part in parts]))
+    return NeighbourPairs(np.concatenate([part.word for part in parts]), np.concatenate([part.other for part in parts]))
 
 
-def merged(parts: list[Links], size: int, count: int) -> Links:
+def keep_best(parts: list[NeighbourPairs], size: int, count: int) -> NeighbourPairs:
     """The first `count` different neighbours of each of `size` words, those of the first part first."""
-    every = joined(parts)
+    every = concat(parts)
     order = np.argsort(every.word, kind="stable")
     word, other = every.word[order], every.other[order]
     first = np.sort(np.unique(word * size + other, return_index=True)[1])
     word, other = word[first], other[first]
     rank = np.arange(len(word)) - np.searchsorted(word, word)
-    return Links(word[rank < count], other[rank < count])
+    return NeighbourPairs(word[rank < count], other[rank < count])

@@ -13,27 +13,27 @@ from itertools import pairwise
 import numpy as np
 
 from unmask.errors import CorpusError
-from unmask.records import Flag, Ids, Ints, Layer
+from unmask.records import Ids, Ints, UnitFlag, UnitKind
 from unmask.shards.corpus import Corpus, Shard
 
-STRETCH = 1 << 18
+BLOCK_TOKENS = 1 << 18
 """Tokens in a stretch, about: it ends where a sentence ends."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class SentenceBlock:
     """Whole sentences, one after another."""
 
     ids: Ids
-    words: Ints
+    word_starts: Ints
     """Where each word begins in `ids`; words fill it."""
-    sentences: Ints
+    sentence_starts: Ints
     """The number of the word that each sentence begins with; one more for the end."""
 
 
-def stretches(corpus: Corpus, size: int = STRETCH) -> Iterator[Stretch]:
+def sentence_blocks(corpus: Corpus, size: int = BLOCK_TOKENS) -> Iterator[SentenceBlock]:
     """The whole corpus, stretch by stretch."""
-    if Layer.WORD not in corpus.layers:
+    if UnitKind.WORD not in corpus.layers:
         raise CorpusError(
             f"Word vectors need words, but {corpus.folder} was prepared without them. "
             "Prepare the corpus for a member that masks whole words, e.g. --for macbert."
@@ -42,12 +42,12 @@ def stretches(corpus: Corpus, size: int = STRETCH) -> Iterator[Stretch]:
         yield from _of_shard(shard, size)
 
 
-def _of_shard(shard: Shard, size: int) -> Iterator[Stretch]:
+def _of_shard(shard: Shard, size: int) -> Iterator[SentenceBlock]:
     borders = shard.sentences.astype(np.int64)
     wanted = np.arange(0, borders[-1], size)
     ends = np.unique(np.append(borders[np.searchsorted(borders, wanted)], borders[-1]))
     for start, end in pairwise(ends.tolist()):
         bits = np.asarray(shard.units[start:end])
-        words = np.flatnonzero(bits & Flag.WORD)
-        sentences = np.searchsorted(words, np.flatnonzero(bits & Flag.SENTENCE))
-        yield Stretch(np.asarray(shard.ids[start:end]).astype(np.int32), words, np.append(sentences, len(words)))
+        words = np.flatnonzero(bits & UnitFlag.WORD)
+        sentences = np.searchsorted(words, np.flatnonzero(bits & UnitFlag.SENTENCE))
+        yield SentenceBlock(np.asarray(shard.ids[start:end]).astype(np.int32), words, np.append(sentences, len(words)))

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Method(StrEnum):
+class NeighbourSource(StrEnum):
     """How neighbours are learned."""
 
     SKIP_GRAM = "skip-gram"
@@ -22,10 +22,10 @@ class Method(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
+class VectorConfig:
     """Everything that decides the vectors of a corpus."""
 
-    method: Method = Method.SKIP_GRAM
+    method: NeighbourSource = NeighbourSource.SKIP_GRAM
     dim: int = 100
     epochs: int = 5
     window: int = 5
@@ -38,13 +38,13 @@ class Training:
 
 
 @dataclass(frozen=True, slots=True)
-class Choosing:
+class TableConfig:
     """Which neighbours come into the table."""
 
     min_count: int = 5
     """Words that come less often have no vector worth trusting."""
-    neighbours: int = 10
-    at_least: float = 0.4
+    num_neighbours: int = 10
+    min_cosine: float = 0.4
     """The lowest cosine of a learned neighbour; synonyms from a file need none."""
 
     def describe(self) -> dict[str, Any]:

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import CorpusError
-from unmask.shards.files import Kept, new_folder, write_array, write_json, write_text
-from unmask.tokenize.stand_ins import FORMAT, StandIns
-from unmask.vectors.train import Vectors
+from unmask.shards.files import DiskFullAdvice, atomic_folder, write_array, write_json, write_text
+from unmask.tokenize.stand_ins import FORMAT, SimilarWords
+from unmask.vectors.train import WordVectors
 
-NAME = "vectors"
+FOLDER_NAME = "vectors"
 
 
 @contextlib.contextmanager
-def one_at_a_time(folder: Path) -> Iterator[None]:
+def vectors_lock(folder: Path) -> Iterator[None]:
     """One process at a time makes the vectors of a corpus. What a killed one left behind is removed."""
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -32,19 +32,21 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise CorpusError(f"Another process is making the vectors of {folder} right now. Wait for it.") from error
-        _put_back(folder)
-        for left in folder.glob(f".{NAME}.*"):
+        _restore_old(folder)
+        for left in folder.glob(f".{FOLDER_NAME}.*"):
             shutil.rmtree(left, ignore_errors=True)
         yield
     finally:
         os.close(handle)
 
 
-def save(folder: Path, table: StandIns, vectors: Vectors, tokenizer: str, settings: dict[str, Any]) -> Path:
+def save_table(
+    folder: Path, table: SimilarWords, vectors: WordVectors, tokenizer: str, settings: dict[str, Any]
+) -> Path:
     """Write everything to `folder`/vectors, in place of what was there. Call it inside `one_at_a_time`."""
-    final = folder / NAME
+    final = folder / FOLDER_NAME
     try:
-        with new_folder(final, Kept.NOTHING) as part:
+        with atomic_folder(final, DiskFullAdvice.NOTHING) as part:
             for name, array in table.arrays().items():
                 write_array(part / f"{name}.npy", array)
             if vectors.spellings:
@@ -52,19 +54,19 @@ def save(folder: Path, table: StandIns, vectors: Vectors, tokenizer: str, settin
                 write_text(part / "words.txt", "".join(f"{spelling}\n" for spelling in vectors.spellings))
             write_json(part / "table.json", {"format": FORMAT, "tokenizer": tokenizer, "settings": settings})
             if final.exists():
-                final.rename(_old(folder))
+                final.rename(_old_path(folder))
     finally:
-        _put_back(folder)
-    shutil.rmtree(_old(folder), ignore_errors=True)
+        _restore_old(folder)
+    shutil.rmtree(_old_path(folder), ignore_errors=True)
     return final
 
 
-def _put_back(folder: Path) -> None:
+def _restore_old(folder: Path) -> None:
     """Give the old table its name again, if a new one was about to have it and did not come so far."""
-    if _old(folder).exists() and not (folder / NAME).exists():
-        _old(folder).rename(folder / NAME)
+    if _old_path(folder).exists() and not (folder / FOLDER_NAME).exists():
+        _old_path(folder).rename(folder / FOLDER_NAME)
 
 
-def _old(folder: Path) -> Path:
+def _old_path(folder: Path) -> Path:
     """Where the table that was there waits until the new one has its name."""
-    return folder / f".{NAME}.old"
+    return folder / f".{FOLDER_NAME}.old"

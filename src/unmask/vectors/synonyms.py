@@ -20,8 +20,8 @@ import numpy as np
 from unmask.errors import InputError
 from unmask.text.plain import numbered_lines
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.vectors.neighbours import Links
-from unmask.vectors.vocabulary import Vocabulary, spell
+from unmask.vectors.neighbours import NeighbourPairs
+from unmask.vectors.vocabulary import WordVocabulary, spell_word
 
 _BETWEEN = re.compile(r"[\s,，、;；]+")
 _CODE = re.compile(r"[A-Za-z]+\d\w*([=#@])")
@@ -51,12 +51,12 @@ def _group(line: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words[1:] if code else words))
 
 
-def synonym_links(groups: Groups, vocabulary: Vocabulary, tokenizer: Tokenizer) -> Links:
+def synonym_pairs(groups: Groups, vocabulary: WordVocabulary, tokenizer: Tokenizer) -> NeighbourPairs:
     """Pairs of corpus words of one kind that stand in one group, in the order of the file."""
     numbers: defaultdict[str, list[int]] = defaultdict(list)
-    for number in np.flatnonzero(vocabulary.exchangeable).tolist():
+    for number in np.flatnonzero(vocabulary.is_exchangeable).tolist():
         numbers[vocabulary.spellings[number]].append(number)
-    spelled = _spelled_by(tokenizer, {word for group in groups for word in group})
+    spelled = _spell_words(tokenizer, {word for group in groups for word in group})
     kinds, same = vocabulary.kinds.tolist(), vocabulary.spelling_numbers.tolist()
     pairs = [
         (word, other)
@@ -67,11 +67,11 @@ def synonym_links(groups: Groups, vocabulary: Vocabulary, tokenizer: Tokenizer) 
         if kinds[word] == kinds[other] and same[word] != same[other]
     ]
     table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    return Links(table[:, 0], table[:, 1])
+    return NeighbourPairs(table[:, 0], table[:, 1])
 
 
-def _spelled_by(tokenizer: Tokenizer, words: set[str]) -> dict[str, str]:
+def _spell_words(tokenizer: Tokenizer, words: set[str]) -> dict[str, str]:
     """How the tokenizer writes each word: one that folds case or strips accents has done so to the corpus too."""
     every: Sequence[str] = sorted(words)
     codes = tokenizer.pipeline.encode_batch(every, add_special_tokens=False)
-    return {word: spell(tokenizer, code.ids) for word, code in zip(every, codes, strict=True)}
+    return {word: spell_word(tokenizer, code.ids) for word, code in zip(every, codes, strict=True)}

@@ -21,11 +21,11 @@ import numpy as np
 
 from unmask.records import Floats
 from unmask.shards.corpus import Corpus
-from unmask.vectors.running import stretches
-from unmask.vectors.settings import Method, Training
-from unmask.vectors.vocabulary import Vocabulary
+from unmask.vectors.running import sentence_blocks
+from unmask.vectors.settings import NeighbourSource, VectorConfig
+from unmask.vectors.vocabulary import WordVocabulary
 
-Progress = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 """Hears of the epoch (from 1) and of the words read so far, over all epochs."""
 
 _PIECES = {"min_n": 2, "max_n": 5, "bucket": 1 << 18}
@@ -34,40 +34,42 @@ of pieces than the usual 2,000,000 keeps memory at a hundred megabytes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Vectors:
+class WordVectors:
     """Spellings, the most frequent first, and the vector of each."""
 
     spellings: tuple[str, ...]
     matrix: Floats
 
 
-NO_VECTORS = Vectors((), np.zeros((0, 0), np.float32))
+NO_VECTORS = WordVectors((), np.zeros((0, 0), np.float32))
 
 
-def train(corpus: Corpus, vocabulary: Vocabulary, how: Training, threads: int, progress: Progress) -> Vectors:
+def train_vectors(
+    corpus: Corpus, vocabulary: WordVocabulary, config: VectorConfig, threads: int, progress: ProgressCallback
+) -> WordVectors:
     """Train vectors. With one thread the same corpus and seed give the same bytes; more threads race each other."""
     with _quiet("gensim"):
-        model = _model(how, threads)
-        model.build_vocab_from_freq(vocabulary.frequencies(), corpus_count=vocabulary.sentences)
-        sentences = Sentences(corpus, vocabulary, progress)
-        model.train(sentences, total_examples=vocabulary.sentences, epochs=how.epochs)
-    return Vectors(tuple(model.wv.index_to_key), np.asarray(model.wv.vectors, dtype=np.float32))
+        model = _model(config, threads)
+        model.build_vocab_from_freq(vocabulary.frequencies(), corpus_count=vocabulary.num_sentences)
+        sentences = SpelledSentences(corpus, vocabulary, progress)
+        model.train(sentences, total_examples=vocabulary.num_sentences, epochs=config.epochs)
+    return WordVectors(tuple(model.wv.index_to_key), np.asarray(model.wv.vectors, dtype=np.float32))
 
 
-def _model(how: Training, threads: int) -> Any:  # noqa: ANN401 - gensim has no types
+def _model(config: VectorConfig, threads: int) -> Any:  # noqa: ANN401 - gensim has no types
     from gensim.models import FastText, Word2Vec
 
     common = {
-        "vector_size": how.dim,
-        "window": how.window,
+        "vector_size": config.dim,
+        "window": config.window,
         "min_count": 1,  # the vocabulary is counted already
         "workers": threads,
-        "seed": how.seed % (1 << 32),
+        "seed": config.seed % (1 << 32),
         "hashfxn": _stable_hash,
     }
-    if how.method is Method.FASTTEXT:
+    if config.method is NeighbourSource.FASTTEXT:
         return FastText(sg=1, **common, **_PIECES)
-    return Word2Vec(sg=int(how.method is Method.SKIP_GRAM), **common)
+    return Word2Vec(sg=int(config.method is NeighbourSource.SKIP_GRAM), **common)
 
 
 def _stable_hash(text: str) -> int:
@@ -75,10 +77,10 @@ def _stable_hash(text: str) -> int:
     return zlib.crc32(text.encode())
 
 
-class Sentences:
+class SpelledSentences:
     """The sentences as lists of spellings. Every iteration reads the corpus once more: that is an epoch."""
 
-    def __init__(self, corpus: Corpus, vocabulary: Vocabulary, progress: Progress) -> None:
+    def __init__(self, corpus: Corpus, vocabulary: WordVocabulary, progress: ProgressCallback) -> None:
         self.corpus, self.words, self.progress = corpus, vocabulary.words, progress
         # A word that is not in the vocabulary is UNKNOWN, the last entry here: an empty string, which is passed over.
         self.spellings = np.array([*vocabulary.spellings, ""], dtype=object)
@@ -86,9 +88,9 @@ class Sentences:
 
     def __iter__(self) -> Iterator[list[str]]:
         self.epoch += 1
-        for stretch in stretches(self.corpus):
-            words = self.spellings[self.words.find(stretch.ids, stretch.words)].tolist()
-            for start, end in pairwise(stretch.sentences.tolist()):
+        for stretch in sentence_blocks(self.corpus):
+            words = self.spellings[self.words.find(stretch.ids, stretch.word_starts)].tolist()
+            for start, end in pairwise(stretch.sentence_starts.tolist()):
                 yield words[start:end]
             self.read += len(words)
             self.progress(self.epoch, self.read)

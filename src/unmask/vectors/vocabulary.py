@@ -15,48 +15,48 @@ from unmask.errors import CorpusError
 from unmask.ragged import offsets as offsets_of
 from unmask.records import Bools, Ids, Ints
 from unmask.shards.corpus import Corpus
-from unmask.text.characters import Kind, codes_of, kinds_of
+from unmask.text.characters import CharClass, char_classes, code_points
 from unmask.text.function_words import FUNCTION_WORDS
-from unmask.tokenize.lexicon import Lexicon, word_lengths
+from unmask.tokenize.lexicon import WordTable, word_lengths
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.vectors.running import Stretch, stretches
+from unmask.vectors.running import SentenceBlock, sentence_blocks
 
-LONGEST = 64
+MAX_WORD_TOKENS = 64
 """Words of more tokens are no words that anything could stand in for: addresses, rows of dashes."""
-MOST = 4_000_000
+MAX_WORDS = 4_000_000
 """Different words that are counted at the same time."""
 _OPENINGS = (" ", "▁", "#")
 """How the first piece of a word may begin: after a space (BPE, Unigram), or joined to the text before (WordPiece)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Vocabulary:
+class WordVocabulary:
     """The words that are kept, numbered as in `words`. The same spelling can belong to several words: " cat", "cat"."""
 
-    words: Lexicon
+    words: WordTable
     counts: Ints
     spellings: tuple[str, ...]
     kinds: Ints
     """Only words of one kind can stand in for one another: as many tokens, and written alike at the front."""
-    running: int
+    num_running_words: int
     """Words in the corpus, the rare ones too."""
-    sentences: int
+    num_sentences: int
 
     def __len__(self) -> int:
         return len(self.words)
 
     @property
-    def exchangeable(self) -> Bools:
+    def is_exchangeable(self) -> Bools:
         """Which words hold a letter. Punctuation and numbers have no similar words: 3 is no stand-in for 4."""
         return np.array([_has_letter(spelling) for spelling in self.spellings], dtype=np.bool_)
 
     @property
-    def function(self) -> Bools:
+    def is_function_word(self) -> Bools:
         """Which words hold sentences together. No vector can tell who may stand in for them: `not` is near `also`."""
         return np.array([spelling.casefold() in FUNCTION_WORDS for spelling in self.spellings], dtype=np.bool_)
 
     @property
-    def chinese(self) -> Bools:
+    def is_chinese(self) -> Bools:
         """Which words are written with Chinese characters."""
         return np.array([_has_han(spelling) for spelling in self.spellings], dtype=np.bool_)
 
@@ -74,16 +74,18 @@ class Vocabulary:
         return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
 
 
-def count_words(corpus: Corpus, tokenizer: Tokenizer, min_count: int, most: int = MOST) -> Vocabulary:
+def count_corpus_words(
+    corpus: Corpus, tokenizer: Tokenizer, min_count: int, max_words: int = MAX_WORDS
+) -> WordVocabulary:
     """Read the corpus once and keep the words that come at least `min_count` times and hold no unknown token."""
     counts: Counter[bytes] = Counter()
     running = sentences = 0
     rare = 1
-    for stretch in stretches(corpus):
-        running += len(stretch.words)
-        sentences += len(stretch.sentences) - 1
+    for stretch in sentence_blocks(corpus):
+        running += len(stretch.word_starts)
+        sentences += len(stretch.sentence_starts) - 1
         _add(stretch, counts)
-        while len(counts) > most:
+        while len(counts) > max_words:
             counts = Counter({word: count for word, count in counts.items() if count > rare})
             rare += 1
     unknown = corpus.vocab.unk
@@ -96,34 +98,34 @@ def count_words(corpus: Corpus, tokenizer: Tokenizer, min_count: int, most: int 
     return _vocabulary(kept, tokenizer, running, sentences)
 
 
-def _add(stretch: Stretch, counts: Counter[bytes]) -> None:
+def _add(stretch: SentenceBlock, counts: Counter[bytes]) -> None:
     """Count the words of a stretch, one length after another: words of one length are rows of a matrix."""
-    lengths = word_lengths(stretch.ids, stretch.words)
-    for length in np.unique(lengths[lengths <= LONGEST]).tolist():
-        rows = stretch.ids[stretch.words[lengths == length][:, None] + np.arange(length)]
+    lengths = word_lengths(stretch.ids, stretch.word_starts)
+    for length in np.unique(lengths[lengths <= MAX_WORD_TOKENS]).tolist():
+        rows = stretch.ids[stretch.word_starts[lengths == length][:, None] + np.arange(length)]
         counts.update(rows.view(f"V{rows.itemsize * length}").ravel().tolist())
 
 
-def _vocabulary(kept: list[tuple[Ids, int]], tokenizer: Tokenizer, running: int, sentences: int) -> Vocabulary:
+def _vocabulary(kept: list[tuple[Ids, int]], tokenizer: Tokenizer, running: int, sentences: int) -> WordVocabulary:
     tokens = np.concatenate([word for word, _ in kept])
     offsets = offsets_of(np.array([len(word) for word, _ in kept]))
-    words = Lexicon.of(tokens, offsets)
+    words = WordTable.of(tokens, offsets)
     counts = np.zeros(len(words), dtype=np.int64)
     counts[words.find(tokens, offsets[:-1])] = [count for _, count in kept]
     every = [words.word(number) for number in range(len(words))]
-    spellings = tuple(spell(tokenizer, word) for word in every)
+    spellings = tuple(spell_word(tokenizer, word) for word in every)
     openings = np.array([_opening(tokenizer, word) for word in every])
     kinds = words.lengths * (len(_OPENINGS) + 1) + openings
-    return Vocabulary(words, counts, spellings, kinds, running, sentences)
+    return WordVocabulary(words, counts, spellings, kinds, running, sentences)
 
 
-def spell(tokenizer: Tokenizer, word: Ids | list[int]) -> str:
+def spell_word(tokenizer: Tokenizer, word: Ids | list[int]) -> str:
     """How a word is written. Decoders put spaces between Chinese characters; a word has none inside."""
     return "".join(tokenizer.decode(word).split())
 
 
 def _opening(tokenizer: Tokenizer, word: Ids) -> int:
-    first = tokenizer.tokens(word[:1])[0][:1]
+    first = tokenizer.ids_to_tokens(word[:1])[0][:1]
     return _OPENINGS.index(first) + 1 if first in _OPENINGS else 0
 
 
@@ -133,4 +135,4 @@ def _has_letter(text: str) -> bool:
 
 
 def _has_han(text: str) -> bool:
-    return bool((kinds_of(codes_of(text)) == Kind.HAN).any())
+    return bool((char_classes(code_points(text)) == CharClass.HAN).any())

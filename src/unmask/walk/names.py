@@ -25,10 +25,10 @@ _LONE = 0xDC00
 _CONTROLS = (*range(0x20), 0x7F)
 
 
-def readable(tokenizer: Tokenizer) -> Names:
+def token_texts(tokenizer: Tokenizer) -> Names:
     """How a tokenizer's ids are written in a walk."""
     if not isinstance(tokenizer.pipeline.decoder, decoders.ByteLevel):
-        return tokenizer.tokens
+        return tokenizer.ids_to_tokens
     entries = {number: piece for piece, number in tokenizer.pipeline.get_vocab(with_added_tokens=True).items()}
     bytes_of = {letter: byte for byte, letter in _letters().items()}
     shown = {number: _hex(number) for number in _CONTROLS} | {_LONE + byte: _hex(byte) for byte in range(0x80, 0x100)}

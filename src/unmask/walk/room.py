@@ -11,40 +11,42 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.select import Units
-from unmask.corrupt.sentinels import Sentinels
-from unmask.records import Example, Layer
+from unmask.corrupt.mask_out import MaskTokens
+from unmask.corrupt.select import WholeUnits
+from unmask.corrupt.sentinels import SpanCorruption
+from unmask.records import RowBatch, UnitKind
 from unmask.tasks import Task
-from unmask.walk.wording import percent
+from unmask.walk.wording import percent_text
 
-ROOMY = 0.4
+RAISED_RATE = 0.4
 """The rate that a rule is shown with when its own leaves no room."""
-_ENOUGH = 10.0
+_ENOUGH_BUDGET = 10.0
 """Tokens of budget into which most runs fit."""
 
 
-def with_room(task: Task, example: Example) -> tuple[Task, str]:
+def with_raised_rate(task: Task, example: RowBatch) -> tuple[Task, str]:
     """The task with room on this row, and what was changed; the same task and nothing if it has room already."""
     length = len(example.ids)
-    match task.corrupt:
-        case MaskOut(Units(_, _, rate) as select, _) if rate * length < min(_wanted(select, example), ROOMY * length):
-            wider = replace(task.corrupt, select=replace(select, rate=ROOMY))
-            return replace(task, corrupt=wider), _said(rate, length)
-        case Sentinels(rate, mean) as part if rate * length < min(2 * mean, ROOMY * length):
-            return replace(task, corrupt=replace(part, rate=ROOMY)), _said(rate, length)
+    match task.corruption:
+        case MaskTokens(WholeUnits(_, _, rate) as select, _) if rate * length < min(
+            _needed_budget(select, example), RAISED_RATE * length
+        ):
+            wider = replace(task.corruption, select=replace(select, rate=RAISED_RATE))
+            return replace(task, corruption=wider), _raised_rate_note(rate, length)
+        case SpanCorruption(rate, mean) as part if rate * length < min(2 * mean, RAISED_RATE * length):
+            return replace(task, corruption=replace(part, rate=RAISED_RATE)), _raised_rate_note(rate, length)
     return task, ""
 
 
-def _wanted(select: Units, example: Example) -> float:
+def _needed_budget(select: WholeUnits, example: RowBatch) -> float:
     """The budget that shows a selection: room for runs, or for the longest phrase or entity of the row."""
-    if len(select.run) > 1:
-        return _ENOUGH
-    return 0.0 if select.layer is Layer.WORD else float(example.units.spans(select.layer).lengths.max(initial=0))
+    if len(select.run_lengths) > 1:
+        return _ENOUGH_BUDGET
+    return 0.0 if select.layer is UnitKind.WORD else float(example.units.spans(select.layer).lengths.max(initial=0))
 
 
-def _said(rate: float, length: int) -> str:
+def _raised_rate_note(rate: float, length: int) -> str:
     return (
-        f"the rule's own rate is {percent(rate)}, only {rate * length:.1f} of these {length} tokens and too few to "
-        f"show it; here {percent(ROOMY)} are chosen (--exact keeps {percent(rate)})"
+        f"the rule's own rate is {percent_text(rate)}, only {rate * length:.1f} of these {length} tokens and too few to "
+        f"show it; here {percent_text(RAISED_RATE)} are chosen (--exact keeps {percent_text(rate)})"
     )

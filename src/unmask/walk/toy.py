@@ -15,10 +15,10 @@ from tokenizers import models
 
 from unmask.tokenize.chars import Characters
 from unmask.tokenize.encode import Encoder
-from unmask.tokenize.spec import Spec
-from unmask.tokenize.stand_ins import StandIns
+from unmask.tokenize.spec import TokenizerTrainer
+from unmask.tokenize.stand_ins import SimilarWords
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tokenize.train import train
+from unmask.tokenize.train import train_tokenizer
 from unmask.tokenize.vocab import Vocab
 from unmask.tokenize.wordpiece import WordPiece
 
@@ -78,19 +78,19 @@ _SIMILAR_ENGLISH = (
 
 OTHER_CHINESE = "今天天气很好，我们去公园看花。"
 OTHER_ENGLISH = "The weather is good today, so we go out to see the flowers."
-TALK = "今天你想去哪里？\n我想去公园看花。\n那我们几点出发？"
-OTHER_TALK_CHINESE = "你喜欢喝茶吗？\n喜欢，也喜欢喝酒。"
-OTHER_TALK_ENGLISH = "Do you like the word?\nNo, I like the sound of it."
+DIALOGUE = "今天你想去哪里？\n我想去公园看花。\n那我们几点出发？"
+OTHER_DIALOGUE_CHINESE = "你喜欢喝茶吗？\n喜欢，也喜欢喝酒。"
+OTHER_DIALOGUE_ENGLISH = "Do you like the word?\nNo, I like the sound of it."
 _SENTINELS = 20
-_LONGEST = 1000
+_MAX_WORD_LENGTH = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Listed(WordPiece):
+class ListedVocabulary(WordPiece):
     """BERT's pipeline over a vocabulary that is listed instead of learned: nothing in the texts is unknown to it."""
 
     @staticmethod
-    def like(spec: Spec) -> Listed:
+    def like(spec: TokenizerTrainer) -> ListedVocabulary:
         """Folds case and accents as another vocabulary does; keeps both where that one has no say in it."""
         match spec:
             case (
@@ -101,27 +101,27 @@ class Listed(WordPiece):
             case _:
                 return CASED
 
-    def learn(self, texts: Iterable[str], progress: bool) -> dict[str, Any]:
+    def train(self, texts: Iterable[str], progress: bool) -> dict[str, Any]:
         """Every character or word of the texts. A long word with a usual ending falls into two pieces."""
-        pipeline = self.untrained()
+        pipeline = self.untrained_pipeline()
         found = (pipeline.pre_tokenizer.pre_tokenize_str(pipeline.normalizer.normalize_str(text)) for text in texts)
         words = dict.fromkeys(word for pieces in found for word, _ in pieces)
-        vocab = _numbered((*self.specials, *(piece for word in words for piece in _pieces(word, words))))
+        vocab = _with_ids((*self.ordered_specials, *(piece for word in words for piece in _pieces(word, words))))
         # The longest piece is always taken first, so another word's stem can lead astray; such a word stays whole.
-        model = models.WordPiece(vocab, unk_token=self.roles.unk, max_input_chars_per_word=_LONGEST)
-        whole = (word for word in words if model.tokenize(word)[0].value == self.roles.unk)
-        kind = {"type": "WordPiece", "unk_token": self.roles.unk, "continuing_subword_prefix": "##"}
-        return {**kind, "max_input_chars_per_word": _LONGEST, "vocab": _numbered((*vocab, *whole))}
+        model = models.WordPiece(vocab, unk_token=self.special_tokens.unk, max_input_chars_per_word=_MAX_WORD_LENGTH)
+        whole = (word for word in words if model.tokenize(word)[0].value == self.special_tokens.unk)
+        kind = {"type": "WordPiece", "unk_token": self.special_tokens.unk, "continuing_subword_prefix": "##"}
+        return {**kind, "max_input_chars_per_word": _MAX_WORD_LENGTH, "vocab": _with_ids((*vocab, *whole))}
 
 
-CASED = Listed(lowercase=False, strip_accents=False, sentinels=_SENTINELS)
+CASED = ListedVocabulary(lowercase=False, strip_accents=False, num_sentinels=_SENTINELS)
 """Every letter as the text has it."""
 
 
-def toy_tokenizer(texts: Sequence[str], spelling: Listed = CASED) -> Tokenizer:
+def toy_tokenizer(texts: Sequence[str], spelling: ListedVocabulary = CASED) -> Tokenizer:
     """A vocabulary of these texts, and of common characters and words in their language."""
     common = (" ".join(_CHARACTERS),) if _is_chinese(texts) else (_WORDS,)
-    return train(spelling, [*texts, *common, *similar_words(texts)])
+    return train_tokenizer(spelling, [*texts, *common, *similar_words(texts)])
 
 
 def toy_vocab(tokenizer: Tokenizer, texts: Sequence[str]) -> Vocab:
@@ -131,9 +131,9 @@ def toy_vocab(tokenizer: Tokenizer, texts: Sequence[str]) -> Vocab:
     neighbours: list[list[int]] = []
     for group in similar_words(texts):
         first, members = len(words), group.split()
-        words += [tuple(encoder.tokens(word).ids.tolist()) for word in members]
+        words += [tuple(encoder.encode_text(word).ids.tolist()) for word in members]
         neighbours += [[first + other for other in range(len(members))] for _ in members]
-    return replace(tokenizer.vocab, stand_ins=StandIns.of(words, neighbours))
+    return replace(tokenizer.vocab, similar_words=SimilarWords.of(words, neighbours))
 
 
 def similar_words(texts: Sequence[str]) -> tuple[str, ...]:
@@ -141,21 +141,21 @@ def similar_words(texts: Sequence[str]) -> tuple[str, ...]:
     return _SIMILAR_CHINESE if _is_chinese(texts) else _SIMILAR_ENGLISH
 
 
-def other_document(text: str) -> str:
+def other_toy_document(text: str) -> str:
     """A sentence from elsewhere in the language of the text, for methods that need a second document."""
     return OTHER_CHINESE if _is_chinese([text]) else OTHER_ENGLISH
 
 
-def other_talk(text: str) -> str:
+def other_toy_dialogue(text: str) -> str:
     """A conversation from elsewhere in the language of the text, one turn a line."""
-    return OTHER_TALK_CHINESE if _is_chinese([text]) else OTHER_TALK_ENGLISH
+    return OTHER_DIALOGUE_CHINESE if _is_chinese([text]) else OTHER_DIALOGUE_ENGLISH
 
 
 def _is_chinese(texts: Sequence[str]) -> bool:
     return any("\u4e00" <= character <= "\u9fff" for text in texts for character in text)
 
 
-def _numbered(entries: Iterable[str]) -> dict[str, int]:
+def _with_ids(entries: Iterable[str]) -> dict[str, int]:
     return {entry: number for number, entry in enumerate(dict.fromkeys(entries))}
 
 

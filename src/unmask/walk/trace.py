@@ -14,21 +14,21 @@ from enum import StrEnum
 
 import numpy as np
 
-from unmask.corrupt.fragment import Fragment
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.noise import Noise, Step
-from unmask.corrupt.part import Corrupt
+from unmask.corrupt.fragment import MassFragment
+from unmask.corrupt.mask_out import MaskTokens
+from unmask.corrupt.noise import NoiseSequence, NoiseStep
+from unmask.corrupt.part import Corruption
 from unmask.keys import Key
-from unmask.records import Bools, Cloze, Example, Flag, Ids, Instance, Ints, Ordering, Rewrite
+from unmask.records import Bools, Cloze, DecoderTarget, Ids, InputsAndTargets, Ints, PermutedTarget, RowBatch, UnitFlag
 from unmask.tokenize.lexicon import UNKNOWN
-from unmask.tokenize.stand_ins import StandIns
+from unmask.tokenize.stand_ins import SimilarWords
 from unmask.tokenize.vocab import Vocab
 
 _NEW = -1
 """The origin of a token that stood nowhere in the row."""
 
 
-class Fate(StrEnum):
+class TokenFate(StrEnum):
     """What stands at a place of the input, and why."""
 
     SHOWN = "shown"
@@ -52,97 +52,99 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class InputPosition:
     """One place of an input. `group` is the number of the chosen span that it belongs to, from 1; 0 for none."""
 
     id: int
-    fate: Fate
+    fate: TokenFate
     group: int
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class SelectedSpan:
     """One chosen span: where its tokens stood in the row, and which places of the input stand for it now."""
 
     origins: tuple[int, ...]
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Traced:
+class TraceStep:
     """The input after one step."""
 
-    part: Corrupt
-    places: tuple[Place, ...]
-    chosen: tuple[Chosen, ...]
+    corruption: Corruption
+    positions: tuple[InputPosition, ...]
+    selected_spans: tuple[SelectedSpan, ...]
     origins: tuple[int, ...]
     """Where the token at each place stood in the original row; -1 for one that is new."""
 
     @property
-    def in_place(self) -> bool:
+    def is_in_place(self) -> bool:
         """Whether every token stands where it stood, or something else stands there for it."""
-        moved = any(place.fate is Fate.MOVED for place in self.places)
-        return not moved and all(span.origins == span.places for span in self.chosen)
+        moved = any(place.fate is TokenFate.MOVED for place in self.positions)
+        return not moved and all(span.origins == span.positions for span in self.selected_spans)
 
 
-def trace(corrupt: Corrupt, example: Example, vocab: Vocab, key: Key) -> tuple[Traced, ...]:
+def trace(corruption: Corruption, example: RowBatch, vocab: Vocab, key: Key) -> tuple[TraceStep, ...]:
     """The steps of a corruption of one row, the last being what the network sees. Most have a single step."""
     origin = np.arange(len(example.ids))
-    if not isinstance(corrupt, Noise):
-        return (_traced(corrupt, example, origin, vocab, key),)
+    if not isinstance(corruption, NoiseSequence):
+        return (_trace_step(corruption, example, origin, vocab, key),)
     steps = []
-    for number, step in enumerate(corrupt.steps):
-        assert isinstance(step, Step)
-        own = key.fold("step", number)
-        steps.append(_traced(step, example, origin, vocab, own))
+    for number, step in enumerate(corruption.steps):
+        assert isinstance(step, NoiseStep)
+        own = key.fold_in("step", number)
+        steps.append(_trace_step(step, example, origin, vocab, own))
         example, origin = step.apply(example, vocab, own), np.array(steps[-1].origins, dtype=np.int64)
     return tuple(steps)
 
 
-def _traced(corrupt: Corrupt, example: Example, origin: Ints, vocab: Vocab, key: Key) -> Traced:
+def _trace_step(corrupt: Corruption, example: RowBatch, origin: Ints, vocab: Vocab, key: Key) -> TraceStep:
     instance = corrupt(example, vocab, key)
     numbered = replace(example, ids=np.arange(len(example.ids), dtype=np.int32) + np.int32(vocab.size))
     source = corrupt(numbered, vocab, key).inputs.ids.astype(np.int64) - vocab.size
     source[source < 0] = _NEW
-    asked = _asked(corrupt, instance)
-    spans = tuple(_in_place(asked) if asked else _gaps(source, len(example.ids)))
+    asked = _spans_in_place(corrupt, instance)
+    spans = tuple(_to_selected_spans(asked) if asked else _selected_gaps(source, len(example.ids)))
     group = np.zeros(len(source), dtype=np.int64)
     for number, span in enumerate(spans, start=1):
-        group[list(span.places)] = number
+        group[list(span.positions)] = number
     before = np.append(origin, _NEW)
-    fixed = np.append(example.fixed, False)[source]
+    fixed = np.append(example.protected, False)[source]
     fates = _fates(instance, before[source], fixed, group, vocab)
-    if isinstance(corrupt, MaskOut) and corrupt.replace.similar:
-        for place in _similar(instance.inputs.ids, example, spans, vocab.stand_ins):
-            fates[place] = Fate.SIMILAR if fates[place] is Fate.RANDOM else fates[place]
+    if isinstance(corrupt, MaskTokens) and corrupt.replace.similar:
+        for place in _similar_positions(instance.inputs.ids, example, spans, vocab.similar_words):
+            fates[place] = TokenFate.SIMILAR if fates[place] is TokenFate.RANDOM else fates[place]
     shown = zip(instance.inputs.ids.tolist(), fates, group.tolist(), strict=True)
-    chosen = (Chosen(tuple(before[list(s.origins)].tolist()) if s.origins else (), s.places) for s in spans)
-    return Traced(corrupt, tuple(Place(*one) for one in shown), tuple(chosen), tuple(before[source].tolist()))
+    chosen = (SelectedSpan(tuple(before[list(s.origins)].tolist()) if s.origins else (), s.positions) for s in spans)
+    return TraceStep(
+        corrupt, tuple(InputPosition(*one) for one in shown), tuple(chosen), tuple(before[source].tolist())
+    )
 
 
-def _asked(corrupt: Corrupt, instance: Instance) -> list[list[int]]:
+def _spans_in_place(corrupt: Corruption, instance: InputsAndTargets) -> list[list[int]]:
     """The chosen spans of a corruption that leaves everything in its place; nothing for one that moves tokens."""
     target = instance.targets[0]
     if isinstance(target, Cloze):
         return [list(range(*span)) for span in zip(target.spans.start.tolist(), target.spans.end.tolist(), strict=True)]
-    if isinstance(target, Ordering):
-        return _runs(target.positions)
-    if isinstance(target, Rewrite) and isinstance(corrupt, Fragment):
-        return _runs(target.position)
+    if isinstance(target, PermutedTarget):
+        return _contiguous_runs(target.positions)
+    if isinstance(target, DecoderTarget) and isinstance(corrupt, MassFragment):
+        return _contiguous_runs(target.position)
     return []
 
 
-def _runs(positions: Ints) -> list[list[int]]:
+def _contiguous_runs(positions: Ints) -> list[list[int]]:
     """Neighbouring positions together."""
     return [run.tolist() for run in np.split(positions, np.flatnonzero(np.diff(positions) != 1) + 1)]
 
 
-def _in_place(spans: list[list[int]]) -> Iterator[Chosen]:
+def _to_selected_spans(spans: list[list[int]]) -> Iterator[SelectedSpan]:
     for span in spans:
-        yield Chosen(tuple(span), tuple(span))
+        yield SelectedSpan(tuple(span), tuple(span))
 
 
-def _gaps(source: Ints, length: int) -> Iterator[Chosen]:
+def _selected_gaps(source: Ints, length: int) -> Iterator[SelectedSpan]:
     """What is missing between neighbours that stayed, and what stands there instead; nothing if tokens moved."""
     kept = np.flatnonzero(source != _NEW)
     if (np.diff(source[kept]) < 0).any():
@@ -152,22 +154,30 @@ def _gaps(source: Ints, length: int) -> Iterator[Chosen]:
     for place, origin in zip(places.tolist(), origins.tolist(), strict=True):
         gone, holes = tuple(range(before_origin + 1, origin)), tuple(range(before_place + 1, place))
         if gone or holes:
-            yield Chosen(gone, holes)
+            yield SelectedSpan(gone, holes)
         before_place, before_origin = place, origin
 
 
-def _fates(instance: Instance, origin: Ints, fixed: Bools, group: Ints, vocab: Vocab) -> list[Fate]:
+def _fates(instance: InputsAndTargets, origin: Ints, fixed: Bools, group: Ints, vocab: Vocab) -> list[TokenFate]:
     ids, sentinels = instance.inputs.ids, vocab.sentinels
-    ordered = any(isinstance(target, Ordering) for target in instance.targets)
+    ordered = any(isinstance(target, PermutedTarget) for target in instance.targets)
     new = origin == _NEW
-    conditions = [new & (ids == vocab.mask), new & np.isin(ids, sentinels), new, fixed, group > 0, _moved(origin)]
-    asked = Fate.ORDERED if ordered else Fate.KEPT
-    outcomes = (Fate.MASK, Fate.SENTINEL, Fate.RANDOM, Fate.SPECIAL, asked, Fate.MOVED, Fate.SHOWN)
+    conditions = [new & (ids == vocab.mask), new & np.isin(ids, sentinels), new, fixed, group > 0, _is_moved(origin)]
+    asked = TokenFate.ORDERED if ordered else TokenFate.KEPT
+    outcomes = (
+        TokenFate.MASK,
+        TokenFate.SENTINEL,
+        TokenFate.RANDOM,
+        TokenFate.SPECIAL,
+        asked,
+        TokenFate.MOVED,
+        TokenFate.SHOWN,
+    )
     first = np.select(conditions, list(range(len(conditions))), len(conditions))
     return [outcomes[number] for number in first.tolist()]
 
 
-def _moved(origin: Ints) -> Bools:
+def _is_moved(origin: Ints) -> Bools:
     """Which places hold a token from elsewhere. Closing up after a gap is not a move, so order alone decides."""
     kept = np.flatnonzero(origin != _NEW)
     moved = np.zeros(len(origin), dtype=np.bool_)
@@ -175,17 +185,19 @@ def _moved(origin: Ints) -> Bools:
     return moved
 
 
-def _similar(ids: Ids, example: Example, spans: tuple[Chosen, ...], table: StandIns) -> Iterator[int]:
+def _similar_positions(
+    ids: Ids, example: RowBatch, spans: tuple[SelectedSpan, ...], table: SimilarWords
+) -> Iterator[int]:
     """The places of words that are now one of their own neighbours in the table."""
-    begins = (example.units.bits & Flag.WORD) != 0
+    begins = (example.units.bits & UnitFlag.WORD) != 0
     for span in spans:
-        starts = [place for place in span.places if begins[place] or place == span.places[0]]
-        for start, end in zip(starts, [*starts[1:], span.places[-1] + 1], strict=True):
-            if ids[start:end].tolist() in _neighbours(example.ids[start:end], table):
+        starts = [place for place in span.positions if begins[place] or place == span.positions[0]]
+        for start, end in zip(starts, [*starts[1:], span.positions[-1] + 1], strict=True):
+            if ids[start:end].tolist() in _similar_words(example.ids[start:end], table):
                 yield from range(start, end)
 
 
-def _neighbours(word: Ids, table: StandIns) -> list[list[int]]:
+def _similar_words(word: Ids, table: SimilarWords) -> list[list[int]]:
     """The words that the table knows as similar to a word."""
     number = int(table.words.find(word, np.zeros(1, dtype=np.int64))[0])
     if number == UNKNOWN:

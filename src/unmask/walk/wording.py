@@ -9,122 +9,125 @@ from __future__ import annotations
 import inspect
 from math import isclose
 
-from unmask.corrupt.delete import Delete
-from unmask.corrupt.fragment import Fragment
-from unmask.corrupt.infill import Infill
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.noise import Noise
-from unmask.corrupt.nothing import Nothing
-from unmask.corrupt.order import Order
+from unmask.corrupt.delete import TokenDeletion
+from unmask.corrupt.fragment import MassFragment
+from unmask.corrupt.infill import TextInfilling
+from unmask.corrupt.mask_out import MaskTokens
+from unmask.corrupt.noise import NoiseSequence
+from unmask.corrupt.nothing import NoCorruption
+from unmask.corrupt.order import PermutationOrder
 from unmask.corrupt.permute import PermuteSentences
 from unmask.corrupt.replace import Replace
-from unmask.corrupt.rotate import Rotate
-from unmask.corrupt.select import OneOf, Tokens, Units, budgets
-from unmask.corrupt.sentinels import Sentinels
-from unmask.examples.visits import Copies, Renew
-from unmask.records import Example, Layer
-from unmask.views import CAUSAL, ENCODER, Drawn, Everything, Past, View
+from unmask.corrupt.rotate import DocumentRotation
+from unmask.corrupt.select import OneOfSelectors, RandomTokens, WholeUnits, mask_budgets
+from unmask.corrupt.sentinels import SpanCorruption
+from unmask.examples.visits import MaskingMode, StaticMasking
+from unmask.records import RowBatch, UnitKind
+from unmask.views import CAUSAL, FULL, AttentionPattern, Causal, FactorizationOrder, Full
 
-SEGMENTS = "ABQR"
+SEGMENT_LETTERS = "ABQR"
 """The letters of the segments: the two of a pair, and the two who speak in a conversation, who asks and who replies."""
 
 
-def where(part: object) -> str:
+def describe_selection(part: object) -> str:
     """Which tokens a rule chooses."""
     match part:
-        case MaskOut(select, _):
-            return where(select)
-        case Tokens(rate):
-            return f"single tokens, {percent(rate)} of the row"
-        case Units(layer, run, rate):
-            return f"{_units(layer, run)}, {percent(rate)} of the row's tokens"
-        case OneOf(selections, shares):
-            choices = (f"{percent(share)} {where(part)}" for part, share in zip(selections, shares, strict=True))
+        case MaskTokens(select, _):
+            return describe_selection(select)
+        case RandomTokens(rate):
+            return f"single tokens, {percent_text(rate)} of the row"
+        case WholeUnits(layer, run, rate):
+            return f"{_unit_runs(layer, run)}, {percent_text(rate)} of the row's tokens"
+        case OneOfSelectors(selections, shares):
+            choices = (
+                f"{percent_text(share)} {describe_selection(part)}"
+                for part, share in zip(selections, shares, strict=True)
+            )
             return "one of these for each row: " + "; ".join(choices)
-        case Sentinels(rate, mean):
-            return f"{percent(rate)} of the tokens, in spans of {mean:g} on average"
-        case Fragment(share):
-            return f"one piece of {percent(share)} of the tokens"
-        case Order(share, longest):
-            return f"{_share(share)} of the tokens, in spans of 1 to {longest}"
-        case Infill(rate, mean, layer):
-            return f"{percent(rate)} of the {layer}s, in spans of Poisson({mean:g}) {layer}s, which may be empty"
-        case Delete(rate):
-            return f"single tokens, {percent(rate)} of the text"
+        case SpanCorruption(rate, mean):
+            return f"{percent_text(rate)} of the tokens, in spans of {mean:g} on average"
+        case MassFragment(share):
+            return f"one piece of {percent_text(share)} of the tokens"
+        case PermutationOrder(share, longest):
+            return f"{_fraction_text(share)} of the tokens, in spans of 1 to {longest}"
+        case TextInfilling(rate, mean, layer):
+            return f"{percent_text(rate)} of the {layer}s, in spans of Poisson({mean:g}) {layer}s, which may be empty"
+        case TokenDeletion(rate):
+            return f"single tokens, {percent_text(rate)} of the text"
         case PermuteSentences():
             return "all sentences, put into a random order"
-        case Rotate():
+        case DocumentRotation():
             return "one token, with which the text is made to begin"
-        case Noise(steps):
-            return "; then ".join(where(step) for step in steps)
-        case Nothing():
+        case NoiseSequence(steps):
+            return "; then ".join(describe_selection(step) for step in steps)
+        case NoCorruption():
             return "nothing"
         case _:
             return _first_line(part)
 
 
-def shows(part: object) -> str:
+def describe_replacement(part: object) -> str:
     """What the network is shown instead."""
     match part:
-        case MaskOut(_, replace):
-            return shows(replace)
+        case MaskTokens(_, replace):
+            return describe_replacement(replace)
         case Replace(mask, random, keep, similar, per):
-            return f"{_shares(mask, random, keep, similar)}; drawn for each {per}"
-        case Sentinels():
+            return f"{_replacement_fractions(mask, random, keep, similar)}; drawn for each {per}"
+        case SpanCorruption():
             return "each span becomes one sentinel, numbered from left to right"
-        case Fragment(_, _, mask, random, keep):
-            return f"{_shares(mask, random, keep, 0.0)}; drawn for each token"
-        case Infill():
+        case MassFragment(_, _, mask, random, keep):
+            return f"{_replacement_fractions(mask, random, keep, 0.0)}; drawn for each token"
+        case TextInfilling():
             return "each span, however long, becomes one mask"
-        case Delete():
+        case TokenDeletion():
             return "nothing is left where a token was deleted"
-        case Noise(steps):
-            return "; then ".join(shows(step) for step in steps)
+        case NoiseSequence(steps):
+            return "; then ".join(describe_replacement(step) for step in steps)
         case PermuteSentences():
             return "every sentence is shown, most of them elsewhere"
-        case Rotate():
+        case DocumentRotation():
             return "the text is cut there and its two parts change places"
-        case Order() | Nothing():
+        case PermutationOrder() | NoCorruption():
             return "the text as it is; only who sees whom hides the answers"
         case _:
             return _first_line(part)
 
 
-def budget(part: object, example: Example) -> str:
+def describe_budget(part: object, example: RowBatch) -> str:
     """How many tokens of a row may be chosen, with the arithmetic."""
-    length, text = len(example.ids), int((~example.fixed).sum())
+    length, text = len(example.ids), int((~example.protected).sum())
     match part:
-        case MaskOut(Units(_, run, rate), _) if len(run) > 1:
-            return f"about {rate:g} × {count(length, 'token')} = {rate * length:.1f}; the last run stays whole"
-        case MaskOut(select, _):
-            most = int(budgets(example.lengths, select.rate)[0])
-            return f"{select.rate:g} × {count(length, 'token')} = {select.rate * length:.1f}, so at most {most}"
-        case Sentinels(rate) | Delete(rate) | Fragment(rate) | Order(rate):
-            return f"{_share(rate)} × {count(text, 'text token')} = {rate * text:.1f}, rounded"
-        case Infill(rate, _, layer):
+        case MaskTokens(WholeUnits(_, run, rate), _) if len(run) > 1:
+            return f"about {rate:g} × {pluralize(length, 'token')} = {rate * length:.1f}; the last run stays whole"
+        case MaskTokens(select, _):
+            most = int(mask_budgets(example.lengths, select.rate)[0])
+            return f"{select.rate:g} × {pluralize(length, 'token')} = {select.rate * length:.1f}, so at most {most}"
+        case SpanCorruption(rate) | TokenDeletion(rate) | MassFragment(rate) | PermutationOrder(rate):
+            return f"{_fraction_text(rate)} × {pluralize(text, 'text token')} = {rate * text:.1f}, rounded"
+        case TextInfilling(rate, _, layer):
             return f"{rate:g} × the number of {layer}s, rounded up"
-        case Noise(steps):
-            return "; then ".join(filter(None, (budget(step, example) for step in steps)))
+        case NoiseSequence(steps):
+            return "; then ".join(filter(None, (describe_budget(step, example) for step in steps)))
         case _:
             return ""
 
 
-def sight(view: View, rewrites: bool) -> str:
+def describe_attention(attention: AttentionPattern, has_decoder: bool) -> str:
     """Who sees whom, in a sentence."""
-    if rewrites:
+    if has_decoder:
         return "encoder: everyone sees everyone; decoder: the encoder's states and its own past"
-    if view == ENCODER:
+    if attention == FULL:
         return "everyone sees everyone, to the left and to the right"
-    if view == CAUSAL:
+    if attention == CAUSAL:
         return "a position sees itself and what stands before it, never what follows"
     parts = []
-    for stream in view.streams:
+    for stream in attention.streams:
         match stream.rule:
-            case Drawn(strict):
+            case FactorizationOrder(strict):
                 what = "what was drawn before it, but not itself" if strict else "itself and what was drawn before it"
-            case Everything():
+            case Full():
                 what = "everyone"
-            case Past():
+            case Causal():
                 what = "itself and what stands before it"
             case other:
                 what = _first_line(other)
@@ -132,37 +135,37 @@ def sight(view: View, rewrites: bool) -> str:
     return "; ".join(parts)
 
 
-def renewal(renew: Renew, visit: int) -> str:
+def describe_masking(masking: MaskingMode, visit: int) -> str:
     """What this visit of a row shows, under static or dynamic masking."""
-    if isinstance(renew, Copies):
-        return f"visit {visit}: copy {visit % renew.count} of {renew.count} frozen ones (static masking 静态)"
+    if isinstance(masking, StaticMasking):
+        return f"visit {visit}: copy {visit % masking.num_copies} of {masking.num_copies} frozen ones (static masking 静态)"
     return f"visit {visit}: drawn anew at every visit (dynamic masking 动态)"
 
 
-def percent(share: float) -> str:
+def percent_text(share: float) -> str:
     """A share as a percentage, without needless digits."""
     return f"{100 * share:.3g} %"
 
 
-def count(number: int, what: str) -> str:
+def pluralize(number: int, what: str) -> str:
     """A number of things, with an s behind all numbers but one."""
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def _shares(mask: float, random: float, keep: float, similar: float) -> str:
+def _replacement_fractions(mask: float, random: float, keep: float, similar: float) -> str:
     named = ((mask, "masked"), (similar, "a similar word"), (random, "random"), (keep, "kept as it is"))
-    return ", ".join(f"{percent(share)} {name}" for share, name in named if share)
+    return ", ".join(f"{percent_text(share)} {name}" for share, name in named if share)
 
 
-def _share(share: float) -> str:
+def _fraction_text(share: float) -> str:
     whole = round(1 / share)
     return f"1/{whole}" if isclose(share * whole, 1) and whole not in (2, 4, 5, 10) else f"{share:g}"
 
 
-def _units(layer: Layer, run: tuple[float, ...]) -> str:
-    names = {Layer.WORD: "words", Layer.PHRASE: "phrases", Layer.ENTITY: "entities"}
+def _unit_runs(layer: UnitKind, run: tuple[float, ...]) -> str:
+    names = {UnitKind.WORD: "words", UnitKind.PHRASE: "phrases", UnitKind.ENTITY: "entities"}
     if len(run) == 1:
-        filled = "" if layer is Layer.WORD else " first, then words"
+        filled = "" if layer is UnitKind.WORD else " first, then words"
         return f"whole {names[layer]}{filled}"
     law = " / ".join(f"{100 * share:.0f}" for share in run[:4]) + (" / …" if len(run) > 4 else "")
     mean = sum(share * length for length, share in enumerate(run, start=1))

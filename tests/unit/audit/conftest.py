@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unmask.records import Flag, Layer
+from unmask.records import UnitFlag, UnitKind
 from unmask.shards.corpus import Corpus, Shard
 from unmask.shards.manifest import Counts, Manifest
-from unmask.tokenize.stand_ins import StandIns
+from unmask.tokenize.stand_ins import SimilarWords
 from unmask.tokenize.vocab import Vocab
 
 ORDINARY = np.arange(10, 2000, dtype=np.int32)
@@ -24,7 +24,7 @@ def vocabulary() -> Vocab:
     words = single + double
     near = [[i ^ 1, i ^ 2] for i in range(len(single) - 2)] + [[], []]
     near += [[len(single) + (i ^ 1)] for i in range(len(double))]
-    return Vocab(2200, 2, 3, 4, 0, 1, ORDINARY, SENTINELS, StandIns.of(words, near))
+    return Vocab(2200, 2, 3, 4, 0, 1, ORDINARY, SENTINELS, SimilarWords.of(words, near))
 
 
 def make_shard(rng: np.random.Generator, documents: int, base: int) -> Shard:
@@ -38,9 +38,12 @@ def make_shard(rng: np.random.Generator, documents: int, base: int) -> Shard:
             sizes = rng.choice([1, 2, 3], rng.integers(4, 31), p=[0.6, 0.2, 0.2])
             sentence = np.zeros(sizes.sum(), np.uint8)
             heads = np.cumsum(sizes) - sizes
-            sentence[heads] = Flag.WORD
-            sentence[0] |= Flag.SENTENCE | Flag.TURN | Flag.REPLY * (number % 2)
-            for start, inside, at in ((Flag.PHRASE, Flag.IN_PHRASE, 0), (Flag.ENTITY, Flag.IN_ENTITY, 2)):
+            sentence[heads] = UnitFlag.WORD
+            sentence[0] |= UnitFlag.SENTENCE | UnitFlag.TURN | UnitFlag.REPLY * (number % 2)
+            for start, inside, at in (
+                (UnitFlag.PHRASE, UnitFlag.IN_PHRASE, 0),
+                (UnitFlag.ENTITY, UnitFlag.IN_ENTITY, 2),
+            ):
                 sentence[heads[at] : heads[at + 1] + sizes[at + 1]] |= np.uint8(inside)
                 sentence[heads[at]] |= np.uint8(start)
             bits.append(sentence)
@@ -56,5 +59,5 @@ def corpus() -> Corpus:
     first = make_shard(rng, 180, 0)
     second = make_shard(rng, 180, len(first.ids))
     counts = Counts(documents=360, tokens=second.base + len(second.ids))
-    layers = (Layer.WORD, Layer.PHRASE, Layer.ENTITY, Layer.SENTENCE, Layer.TURN)
+    layers = (UnitKind.WORD, UnitKind.PHRASE, UnitKind.ENTITY, UnitKind.SENTENCE, UnitKind.TURN)
     return Corpus(Path("a folder"), Manifest("", "", layers, {}, counts, {}, {}), (first, second), vocabulary())

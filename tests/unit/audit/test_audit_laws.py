@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from unmask.audit.laws import covering_lengths, cut_lengths, poisson
+from unmask.audit.laws import expected_covering_lengths, expected_cut_lengths, poisson_probabilities
 
 
 def every_cut(total, parts):
@@ -22,18 +22,18 @@ def test_cut_lengths_are_the_average_over_every_cut(total, parts):
     cuts = list(every_cut(total, parts))
     lengths = np.minimum(np.concatenate(cuts), 5)
     expected = np.bincount(lengths, minlength=6) / len(cuts)
-    assert cut_lengths(np.array([total]), np.array([parts]), 5) == pytest.approx(expected)
+    assert expected_cut_lengths(np.array([total]), np.array([parts]), 5) == pytest.approx(expected)
 
 
 def test_rows_add_up_and_a_row_without_tokens_adds_nothing():
-    both = cut_lengths(np.array([9, 12, 0]), np.array([4, 3, 1]), 6)
-    alone = [cut_lengths(np.array([n]), np.array([k]), 6) for n, k in ((9, 4), (12, 3))]
+    both = expected_cut_lengths(np.array([9, 12, 0]), np.array([4, 3, 1]), 6)
+    alone = [expected_cut_lengths(np.array([n]), np.array([k]), 6) for n, k in ((9, 4), (12, 3))]
     assert both == pytest.approx(alone[0] + alone[1])
 
 
 @pytest.mark.parametrize("mean", [0.5, 1.0, 3.0])
 def test_poisson_sums_to_one_and_has_its_mean(mean):
-    law = poisson(mean, 40)
+    law = poisson_probabilities(mean, 40)
     assert law.sum() == pytest.approx(1)
     assert law @ np.arange(41) == pytest.approx(mean)
 
@@ -48,11 +48,11 @@ def test_covering_lengths_are_what_the_game_gives(budget, mean):
             length = min(rng.poisson(mean), left)
             counts[min(length, 6)] += 1
             left -= length
-    expected = covering_lengths(np.array([budget]), mean, 6)
+    expected = expected_covering_lengths(np.array([budget]), mean, 6)
     assert counts / games == pytest.approx(expected, abs=0.06)
-    assert covering_lengths(np.array([budget] * 3), mean, 6) == pytest.approx(3 * expected)
+    assert expected_covering_lengths(np.array([budget] * 3), mean, 6) == pytest.approx(3 * expected)
 
 
 def test_covered_units_add_up_to_the_budget():
-    counts = covering_lengths(np.array([30, 7]), 3.0, 40)
+    counts = expected_covering_lengths(np.array([30, 7]), 3.0, 40)
     assert counts @ np.arange(41) == pytest.approx(37)

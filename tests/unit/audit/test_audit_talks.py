@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from unmask.audit.run import audit
-from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.mask_out import MaskTokens
 from unmask.examples.dialogues import Dialogues
-from unmask.examples.plan import Plan
+from unmask.examples.plan import RowPlan
 from unmask.keys import Key
 from unmask.objectives.mlm import MLM
 from unmask.objectives.pair import DLM
@@ -20,14 +20,14 @@ from unmask.tasks import Task
 
 
 def task(examples: Dialogues) -> Task:
-    return Task(name="talk", examples=examples, corrupt=MaskOut(), learns=(MLM(), DLM))
+    return Task(name="talk", examples=examples, corruption=MaskTokens(), objectives=(MLM(), DLM))
 
 
 @dataclass(frozen=True, slots=True)
 class Liar(Dialogues):
     """Says that every row is real."""
 
-    def plan(self, corpus: Corpus, length: int, key: Key) -> Plan:
+    def plan(self, corpus: Corpus, length: int, key: Key) -> RowPlan:
         plan = Dialogues.plan(self, corpus, length, key)
         return replace(plan, facts=MappingProxyType({"reply": np.zeros(len(plan), dtype=np.int8)}))
 
@@ -36,7 +36,7 @@ class Liar(Dialogues):
 class Mumbler(Dialogues):
     """Nobody speaks."""
 
-    def plan(self, corpus: Corpus, length: int, key: Key) -> Plan:
+    def plan(self, corpus: Corpus, length: int, key: Key) -> RowPlan:
         plan = Dialogues.plan(self, corpus, length, key)
         return replace(plan, segment=np.zeros_like(plan.segment))
 

@@ -8,7 +8,7 @@ import pytest
 from tokenizers import Tokenizer as Pipeline
 from tokenizers import models, pre_tokenizers
 
-from unmask.audit.vocabulary import kind, other_kind
+from unmask.audit.vocabulary import vocabulary_kind, vocabulary_mismatch
 from unmask.family import member, members
 from unmask.tokenize.bpe import ByteBPE
 from unmask.tokenize.chars import Characters
@@ -25,24 +25,24 @@ def content(pipeline):
     [(WordPiece(), "WordPiece"), (ByteBPE(), "ByteBPE"), (Unigram(), "Unigram"), (Characters(), "WordLevel")],
 )
 def test_every_kind_has_a_name(spec, name):
-    assert kind(content(spec.untrained())) == name
+    assert vocabulary_kind(content(spec.untrained())) == name
 
 
 def test_bytes_are_found_inside_a_sequence_and_a_pipeline_may_have_no_first_step():
     pipeline = Pipeline(models.BPE())
-    assert kind(content(pipeline)) == "BPE"
+    assert vocabulary_kind(content(pipeline)) == "BPE"
     steps = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.ByteLevel()]
     pipeline.pre_tokenizer = pre_tokenizers.Sequence(steps)
-    assert kind(content(pipeline)) == "ByteBPE"
+    assert vocabulary_kind(content(pipeline)) == "ByteBPE"
 
 
 @pytest.mark.parametrize("recipe", members(), ids=lambda recipe: recipe.name)
 def test_nothing_is_said_of_a_member_s_own_kind(recipe, tmp_path):
     recipe.tokenizer.untrained().save(str(tmp_path / "tokenizer.json"))
-    assert other_kind(recipe, tmp_path) == ""
+    assert vocabulary_mismatch(recipe, tmp_path) == ""
 
 
 def test_another_kind_is_named_with_the_way_out(tmp_path):
-    Unigram().untrained().save(str(tmp_path / "tokenizer.json"))
-    said = other_kind(member("roberta"), tmp_path)
+    Unigram().untrained_pipeline().save(str(tmp_path / "tokenizer.json"))
+    said = vocabulary_mismatch(member("roberta"), tmp_path)
     assert said == f"{tmp_path} has a Unigram vocabulary; roberta's is ByteBPE (prepare --for roberta)"

@@ -14,12 +14,12 @@ from unmask.cli.export import export
 from unmask.cli.fill import fill
 from unmask.codec import encode, fingerprint
 from unmask.family import member
-from unmask.nets.trunk import Sharing, Trunk
-from unmask.tokenize.train import train
+from unmask.nets.trunk import Sharing, TransformerConfig
+from unmask.tokenize.train import train_tokenizer
 from unmask.tokenize.wordpiece import WordPiece
-from unmask.train.budget import Progress
-from unmask.train.checkpoint import Best, State, save_checkpoint
-from unmask.train.learner import Learner
+from unmask.train.budget import RunProgress
+from unmask.train.checkpoint import BestEval, RunState, save_checkpoint
+from unmask.train.learner import MultiHeadModel
 
 TEXTS = ("今天天气真好，我们去公园散步。", "The quick brown fox jumps over the lazy dog.") * 2
 POSITIONS = 24
@@ -35,9 +35,11 @@ def run(*words: object, given: str = ""):
 def write_run(folder: Path, name: str = "bert", sharing: Sharing = Sharing.NONE) -> Path:
     """A run with two checkpoints, the first of which was the better one."""
     recipe = member(name)
-    small = Trunk(depth=2, width=16, heads=2, inner=32, pooled=recipe.trunk.pooled, sharing=sharing)
-    recipe = replace(recipe, trunk=small)
-    tokenizer = train(WordPiece(120, min_count=1), TEXTS)
+    small = TransformerConfig(
+        depth=2, width=16, heads=2, ffn_width=32, pooler_activation=recipe.network.pooler_activation, sharing=sharing
+    )
+    recipe = replace(recipe, network=small)
+    tokenizer = train_tokenizer(WordPiece(120, min_count=1), TEXTS)
     folder.mkdir()
     tokenizer.save(folder / "tokenizer.json")
     size = tokenizer.vocab.size
@@ -45,7 +47,9 @@ def write_run(folder: Path, name: str = "bert", sharing: Sharing = Sharing.NONE)
     said |= {"corpus": {"documents": 12, "tokens": 345}, "vocabulary": size, "positions": POSITIONS}
     (folder / "run.json").write_text(json.dumps(said))
     for step in (5, 10):
-        learner = Learner(recipe.trunk, recipe.objectives, size, POSITIONS)
-        learner.draw(step)
-        save_checkpoint(folder / "checkpoints", learner.weights(), {}, State(Progress(step), Best(1.0, 5)))
+        learner = MultiHeadModel(recipe.network, recipe.objectives, size, POSITIONS)
+        learner.init_weights(step)
+        save_checkpoint(
+            folder / "checkpoints", learner.named_weights(), {}, RunState(RunProgress(step), BestEval(1.0, 5))
+        )
     return folder

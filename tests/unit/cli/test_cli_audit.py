@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from unmask.cli.audit import audit
 from unmask.errors import CorpusError, RecipeError
-from unmask.records import Flag, Layer
+from unmask.records import UnitFlag, UnitKind
 from unmask.shards.corpus import Corpus, Shard
 from unmask.shards.files import write_array
 from unmask.shards.manifest import Counts, Manifest, ShardInfo, shard_folder
@@ -29,16 +29,16 @@ def corpus(monkeypatch, tmp_path):
     """Sixty documents of words of two tokens, in place of a folder."""
     monkeypatch.chdir(tmp_path)
     Path("data").mkdir()
-    WordPiece().untrained().save("data/tokenizer.json")
+    WordPiece().untrained_pipeline().save("data/tokenizer.json")
     rng = np.random.default_rng(1)
     documents = np.arange(61) * 400
     bits = np.zeros(documents[-1], np.uint8)
-    bits[::2] = Flag.WORD
-    bits[::40] = Flag.BORDER
+    bits[::2] = UnitFlag.WORD
+    bits[::40] = UnitFlag.BORDER
     ids = rng.integers(10, 500, len(bits)).astype(np.uint16)
     vocab = Vocab(500, 2, 3, 4, 0, 1, np.arange(10, 500, dtype=np.int32), np.zeros(0, np.int32))
     counts = Counts(documents=60, tokens=len(bits))
-    manifest = Manifest("", "", (Layer.WORD, Layer.SENTENCE), {}, counts, {}, {})
+    manifest = Manifest("", "", (UnitKind.WORD, UnitKind.SENTENCE), {}, counts, {}, {})
     made = Corpus(Path("data"), manifest, (Shard(ids, bits, documents, 0),), vocab)
     monkeypatch.setattr(Corpus, "open", staticmethod(lambda folder: made))
     return made

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from unmask.cli.compare_parts import Contest
+from unmask.cli.compare_parts import ComparisonSpec
 from unmask.cli.main import app
 from unmask.errors import UserError
 from unmask.text.embedded import peoples_daily
@@ -105,7 +105,7 @@ def test_who_stops_a_comparison_sees_what_there_is():
 
 
 def test_a_round_has_every_member_and_as_many_seeds_as_are_trained_at_once():
-    contest = Contest(
+    contest = ComparisonSpec(
         **dict.fromkeys(("changes", "tasks", "tuning"), ()),
         **dict.fromkeys(("device", "precision"), "auto"),
         **dict.fromkeys(("batch", "rate"), None),
@@ -117,10 +117,10 @@ def test_a_round_has_every_member_and_as_many_seeds_as_are_trained_at_once():
         scratch="none",
         size="tiny",
         short=True,
-        held_out=0.1,
+        heldout_fraction=0.1,
         compile=False,
-        graphs="off",
-        plain=False,
+        cuda_graphs="off",
+        no_kernels=False,
     )
     told = {at: [[(one.arm.name, one.seed) for one in some] for some in contest.rounds(at)] for at in (1, 3, 4)}
     assert told[1] == told[3] == [[("bert", seed), ("wwm", seed)] for seed in range(3)]

@@ -14,7 +14,7 @@ import pytest
 from folder_net import BAD, GOOD, lines, network
 
 from unmask.errors import InputError
-from unmask.evaluate.suite import plan
+from unmask.evaluate.suite import plan_runs
 from unmask.evaluate.suite_file import read_suite
 
 QUICK = ("--seeds", "1", "--epochs", "1", "--batch", "8", "--device", "cpu", "--at-once", "2")
@@ -105,8 +105,8 @@ def test_what_is_no_suite_is_refused():
 def test_options_of_a_task_come_after_those_of_all():
     Path("tasks/suite.toml").write_text("[all]\nepochs = 2\nrate = 1e-3\n[mood]\nepochs = 5\n", encoding="utf-8")
     mood, number = read_suite(Path("tasks"))
-    assert mood.words() == ["--epochs", "5", "--rate", "0.001"]
-    assert number.words() == ["--epochs", "2", "--rate", "0.001"]
-    attempts = plan((mood, number), 2, scratch=True)
-    assert len({attempt.place for attempt in attempts}) == len(attempts) == 8
-    assert "--from-scratch" in attempts[1].words(Path("net"), Path("out"), ())
+    assert mood.option_args() == ["--epochs", "5", "--rate", "0.001"]
+    assert number.option_args() == ["--epochs", "2", "--rate", "0.001"]
+    attempts = plan_runs((mood, number), 2, scratch=True)
+    assert len({attempt.folder_name for attempt in attempts}) == len(attempts) == 8
+    assert "--from-scratch" in attempts[1].command_args(Path("net"), Path("out"), ())

@@ -5,14 +5,14 @@ import transformers
 from small_sources import TEXTS, run, write_run
 
 from unmask.errors import InputError
-from unmask.nets.trunk import Sharing, Trunk
-from unmask.tokenize.train import train
+from unmask.nets.trunk import Sharing, TransformerConfig
+from unmask.tokenize.train import train_tokenizer
 from unmask.tokenize.wordpiece import WordPiece
-from unmask.train.learner import Learner
-from unmask.tune.fields import NO_CHOICE
-from unmask.tune.outputs.tag import Tag
-from unmask.tune.saved import Root, Tuned, save_tuned
-from unmask.tune.tagging_scheme import Scheme
+from unmask.train.learner import MultiHeadModel
+from unmask.tune.fields import NO_COLUMN_CHOICE
+from unmask.tune.outputs.tag import TaggingTask
+from unmask.tune.saved import BaseModelRef, FineTunedModel, save_finetuned
+from unmask.tune.tagging_scheme import TagScheme
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -132,9 +132,14 @@ def test_a_tuned_network_is_what_answers_its_task(tmp_path, form, said):
 
 
 def small_tagger(folder):
-    output, tokenizer = Tag(("B-X", "I-X", "O"), Scheme.BIO), train(WordPiece(120, min_count=1), TEXTS)
-    learner = Learner(Trunk(depth=1, width=16, heads=2, inner=32), (output.objective,), tokenizer.vocab.size, 24)
-    learner.draw(0)
+    output, tokenizer = (
+        TaggingTask(("B-X", "I-X", "O"), TagScheme.BIO),
+        train_tokenizer(WordPiece(120, min_count=1), TEXTS),
+    )
+    learner = MultiHeadModel(
+        TransformerConfig(depth=1, width=16, heads=2, ffn_width=32), (output.objective,), tokenizer.vocab.size, 24
+    )
+    learner.init_weights(0)
     folder.mkdir()
-    save_tuned(Tuned(output, NO_CHOICE, 24, learner, tokenizer), folder, Root("r1"), {})
+    save_finetuned(FineTunedModel(output, NO_COLUMN_CHOICE, 24, learner, tokenizer), folder, BaseModelRef("r1"), {})
     return folder

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from unmask.cli.family import diff, family, show
 from unmask.codec import difference, override
 from unmask.errors import RecipeError
-from unmask.family import member, members, parameters
+from unmask.family import count_parameters, member, members
 
 APP = Typer()
 for command in (family, show, diff):
@@ -35,7 +35,7 @@ def test_a_heading_and_a_row_are_a_path_that_can_be_set() -> None:
     assert "stages.0.tasks.0.corrupt.select.run" in paths
     assert "stages.0.length" in paths
     assert set(paths) <= {row.path for row in difference(member("wwm"), member("macbert"))}
-    assert override(member("wwm"), "stages.0.length", "64").stages[0].length == 64
+    assert override(member("wwm"), "stages.0.length", "64").stages[0].max_length == 64
 
 
 def test_a_stage_that_is_not_there_is_told_briefly() -> None:
@@ -69,8 +69,8 @@ def test_the_tree_names_everyone_with_year_paper_change_and_parameters() -> None
     for recipe in members():
         (at,) = (n for n, line in enumerate(lines) if f" {recipe.name} {recipe.year} " in f" {line} ")
         assert recipe.paper in lines[at]
-        assert f"{parameters(recipe):,} parameters" in lines[at]
-        assert recipe.changed in lines[at + 1]
+        assert f"{count_parameters(recipe):,} parameters" in lines[at]
+        assert recipe.summary in lines[at + 1]
     assert lines[-1].startswith("parameters: embeddings, layers and pooler")
 
 

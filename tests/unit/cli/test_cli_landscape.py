@@ -14,18 +14,18 @@ from typer.testing import CliRunner
 
 from unmask.cli.landscape import landscape
 from unmask.errors import InputError
-from unmask.evaluate.landscape_runs import Walk
-from unmask.export.source import open_source
-from unmask.train.processes import Processes
-from unmask.train.run import Run
-from unmask.train.trial import judge
-from unmask.tune.job import read_job
-from unmask.tune.start import Origin, new_learner
-from unmask.tune.tuning import Settings, Tuning
+from unmask.evaluate.landscape_runs import TrackedFineTune
+from unmask.export.source import open_model
+from unmask.train.processes import DistContext
+from unmask.train.run import RunConfig
+from unmask.train.trial import evaluate
+from unmask.tune.job import load_task_data
+from unmask.tune.start import StartFrom, build_model
+from unmask.tune.tuning import FineTune, FineTuneSettings
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(landscape)
-RUN = Run(device=torch.device("cpu"))
+RUN = RunConfig(device=torch.device("cpu"))
 
 
 @pytest.fixture(autouse=True)
@@ -60,15 +60,15 @@ def test_heights_at_both_ends_are_the_losses_of_an_ordinary_tuning():
     result = run("--epochs", "4")
     assert result.exit_code == 0, result.output
     said = told()
-    net = open_source(Path("net"))
-    job = read_job(Path("train.jsonl"), Path("dev.jsonl"), seed=0)
-    for side, start in (("pretrained", Origin.PRETRAINED), ("scratch", Origin.SCRATCH)):
-        how = Settings(epochs=4, rate=3e-3, batch=8, length=32, start=start)
-        tuning = Tuning(job, net.model, net.tokenizer, how, net.name)
-        course = tuning.lay_out()
-        rows = (course._lesson(course.learned.at(torch.arange(24).numpy())),)
-        begin = new_learner(net.model, (course.objective,), 0, start)
-        tuned = tuning.train(course, RUN, Processes(0, 1, RUN.device), Path(f"tuned-{side}"))
+    net = open_model(Path("net"))
+    job = load_task_data(Path("train.jsonl"), Path("dev.jsonl"), seed=0)
+    for side, start in (("pretrained", StartFrom.PRETRAINED), ("scratch", StartFrom.SCRATCH)):
+        how = FineTuneSettings(epochs=4, lr=3e-3, batch_size=8, max_length=32, start=start)
+        tuning = FineTune(job, net.model, net.tokenizer, how, net.name)
+        course = tuning.encode()
+        rows = (course._step_batch(course.train.take(torch.arange(24).numpy())),)
+        begin = build_model(net.model, (course.objective,), 0, start)
+        tuned = tuning.train(course, RUN, DistContext(0, 1, RUN.device), Path(f"tuned-{side}"))
         height = {
             (round(a, 6), round(b, 6)): one
             for b, row in zip(said[side]["map"]["beta"], said[side]["map"]["height"], strict=True)
@@ -76,10 +76,10 @@ def test_heights_at_both_ends_are_the_losses_of_an_ordinary_tuning():
         }
         name = course.objective.name
         for learner, place in ((begin, (0, 0)), (tuned.learner, (1, 0))):
-            aim = judge(learner, rows, RUN, Processes(0, 1, RUN.device)).loss[name]
-            dev = judge(learner, course.trial(), RUN, Processes(0, 1, RUN.device))
+            aim = evaluate(learner, rows, RUN, DistContext(0, 1, RUN.device)).loss[name]
+            dev = evaluate(learner, course.eval_batches(), RUN, DistContext(0, 1, RUN.device))
             assert height[place]["loss"] == pytest.approx(aim, rel=1e-6)
-            assert height[place]["dev_error"] == pytest.approx(1 - dev.right[name])
+            assert height[place]["dev_error"] == pytest.approx(1 - dev.accuracy[name])
             ridge = said[side]["ridge"]
             assert ridge["height"][ridge["alpha"].index(place[0])] == height[place]
         assert said[side]["trained"]["trial"][0] == height[0, 0]
@@ -161,23 +161,23 @@ def test_what_cannot_work_is_a_sentence_and_leaves_nothing(words, sentence):
 
 
 def test_a_stopped_run_goes_on_to_the_same_weights():
-    net = open_source(Path("net"))
-    job = read_job(Path("train.jsonl"), Path("dev.jsonl"), seed=0)
-    how = Settings(epochs=4, rate=3e-3, batch=8, length=32)
-    tuning = Tuning(job, net.model, net.tokenizer, how, net.name)
-    course, run = tuning.lay_out(), Run(device=torch.device("cpu"), keep=1, trials=4)
-    whole, torn = (Walk(tuning, course, Origin.PRETRAINED, Path(name)) for name in ("whole", "torn"))
+    net = open_model(Path("net"))
+    job = load_task_data(Path("train.jsonl"), Path("dev.jsonl"), seed=0)
+    how = FineTuneSettings(epochs=4, lr=3e-3, batch_size=8, max_length=32)
+    tuning = FineTune(job, net.model, net.tokenizer, how, net.name)
+    course, run = tuning.encode(), RunConfig(device=torch.device("cpu"), keep_checkpoints=1, num_evals=4)
+    whole, torn = (TrackedFineTune(tuning, course, StartFrom.PRETRAINED, Path(name)) for name in ("whole", "torn"))
 
     def stop(line):
         if line["kind"] == "step" and line["step"] == 8:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        torn.go(torn.start(), run, [stop])
-    assert not torn.done
-    found, aim = torn.go(torn.start(), run), whole.go(whole.start(), run)
+        torn.train(torn.build_model(), run, [stop])
+    assert not torn.is_finished
+    found, aim = torn.train(torn.build_model(), run), whole.train(whole.build_model(), run)
     assert found.steps == aim.steps == [0, 3, 6, 9, 12]
     for number in range(5):
         assert all(torch.equal(aim.weights(number)[name], one) for name, one in found.weights(number).items())
     assert not Path("torn/checkpoints").exists()
-    assert torn.go(torn.start(), run, [lambda line: pytest.fail("was trained twice")]).steps == aim.steps
+    assert torn.train(torn.build_model(), run, [lambda line: pytest.fail("was trained twice")]).steps == aim.steps

@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 from unmask.cli import multitasking
 from unmask.cli.multitask import multitask
-from unmask.cli.multitasking import remark
+from unmask.cli.multitasking import format_remark
 from unmask.errors import InputError
-from unmask.export.tuned import open_tuned
-from unmask.train.folder import finished
+from unmask.export.tuned import open_finetuned
+from unmask.train.folder import is_finished
 from unmask.tune.saved import read_task
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -74,7 +74,7 @@ def test_a_trunk_a_folder_for_each_task_and_a_table_come_out():
         answers = [json.loads(line) for line in Path("out", name, "predictions.jsonl").read_text().splitlines()]
         right = sum(answer["said"] == answer["label"] for answer in answers)
         assert right / len(answers) == pytest.approx(told["metrics"]["accuracy"])
-        assert open_tuned(Path("out", name)).output.objective.name == name
+        assert open_finetuned(Path("out", name)).task.objective.name == name
     assert read_task(Path("out/mood"))["metrics"]["accuracy"] > 0.8
     judged = [json.loads(line) for line in Path("out/record.jsonl").read_text().splitlines()]
     assert all(set(line["loss"]) == {"mood", "same"} for line in judged if line["kind"] == "trial")
@@ -89,15 +89,15 @@ def test_then_each_can_be_added_to_a_finished_run():
     assert "then alone" in result.output
     assert Path("out/mood/model.safetensors").read_bytes() == before
     for name in ("mood", "same"):
-        assert finished(Path("out/each", name))
-        assert open_tuned(Path("out/each", name)).output == open_tuned(Path("out", name)).output
+        assert is_finished(Path("out/each", name))
+        assert open_finetuned(Path("out/each", name)).task == open_finetuned(Path("out", name)).task
     third = run("--then-each", "1")
     assert third.output.count("is tuned already") == 3
 
 
 def test_a_kill_in_the_middle_repeats_no_finished_part(monkeypatch):
     kept = []
-    whole = multitasking._keep_whole
+    whole = multitasking._save_single
 
     def stop(together, learner, course, folder):
         kept.append(folder.name)
@@ -156,6 +156,6 @@ def test_the_score_to_compare_by_can_be_named():
 
 
 def test_remarks_name_the_task():
-    assert remark({"kind": "step", "step": 3, "loss": {"mood": 0.5}}) == "mood 0.500"
-    assert remark({"kind": "trial", "step": 3, "loss": {"mood": 0.5, "same": 0.7}}) == "dev: mean loss 0.600"
-    assert remark({"kind": "start", "step": 3}) == ""
+    assert format_remark({"kind": "step", "step": 3, "loss": {"mood": 0.5}}) == "mood 0.500"
+    assert format_remark({"kind": "trial", "step": 3, "loss": {"mood": 0.5, "same": 0.7}}) == "dev: mean loss 0.600"
+    assert format_remark({"kind": "start", "step": 3}) == ""

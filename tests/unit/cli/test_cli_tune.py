@@ -17,12 +17,12 @@ from unmask.cli.landscape import landscape
 from unmask.cli.multitask import multitask
 from unmask.cli.predict import predict
 from unmask.cli.tune import tune
-from unmask.cli.tuning import Remark
-from unmask.dialect import Dialect
+from unmask.cli.tuning import ProgressRemark
+from unmask.dialect import ModelType
 from unmask.errors import CorpusError, InputError, RecipeError, UserError
-from unmask.export.tuned import open_tuned
-from unmask.shards.lock import locked
-from unmask.tune.job import read
+from unmask.export.tuned import open_finetuned
+from unmask.shards.lock import folder_lock
+from unmask.tune.job import read_examples
 from unmask.tune.saved import read_task
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -100,16 +100,16 @@ def test_adapters_whose_network_was_moved_are_told_where_it_is():
     before = [answer.said for answer in answers_of("out")]
     Path("net").rename("elsewhere")
     with pytest.raises(InputError, match=r"which should lie in .*net and is not there.*--network"):
-        open_tuned(Path("out"))
+        open_finetuned(Path("out"))
     assert [answer.said for answer in answers_of("out", Path("elsewhere"))] == before
     network(Path("net"), seed=2)
     with pytest.raises(InputError, match="another network than this one"):
-        open_tuned(Path("out"))
+        open_finetuned(Path("out"))
 
 
 def answers_of(folder, moved=None):
-    tuned = open_tuned(Path(folder), moved)
-    return tuned.answer(read(Path("dev.jsonl"), tuned.output.kind, tuned.choice))
+    tuned = open_finetuned(Path(folder), moved)
+    return tuned.predict(read_examples(Path("dev.jsonl"), tuned.task.task_type, tuned.columns))
 
 
 def test_a_tuned_network_answers_a_new_file_as_it_did_before():
@@ -158,7 +158,7 @@ def test_numbers_for_pairs_from_a_table_without_names():
 def test_from_scratch_differs_from_the_start_alone():
     run("--task", "train.jsonl", "--epochs", "0.1", "--out", "known")
     run("--task", "train.jsonl", "--epochs", "0.1", "--out", "drawn", "--from-scratch")
-    known, drawn = (open_tuned(Path(name)).learner.weights() for name in ("known", "drawn"))
+    known, drawn = (open_finetuned(Path(name)).learner.named_weights() for name in ("known", "drawn"))
     assert known.keys() == drawn.keys()
     assert {"heads.judge.row.pool.weight", "heads.judge.row.classify.bias"} < known.keys()
     assert not torch.equal(known["trunk.embed.token.weight"], drawn["trunk.embed.token.weight"])
@@ -194,7 +194,7 @@ def test_a_mistake_is_a_sentence_and_leaves_no_folder(case):
 
 
 def test_a_folder_in_use_or_with_something_else_is_refused():
-    with locked(Path("out"), "training in"):
+    with folder_lock(Path("out"), "training in"):
         assert isinstance(run("--task", "train.jsonl").exception, CorpusError)
     Path("out").mkdir()
     Path("out/letters.txt").write_text("mine")
@@ -205,7 +205,7 @@ def test_a_folder_in_use_or_with_something_else_is_refused():
 
 
 def test_a_remark_says_how_it_goes():
-    remark = Remark()
+    remark = ProgressRemark()
     assert remark({"kind": "start", "step": 0}) == ""
     assert remark({"kind": "trial", "step": 0, "loss": {"judge": 0.7}, "right": {"judge": 0.51}}) == "dev: 51.0% right"
     assert remark({"kind": "step", "step": 1, "loss": {"judge": 0.69}}) == "loss 0.690, dev: 51.0% right"
@@ -216,4 +216,4 @@ def test_a_remark_says_how_it_goes():
 def test_the_help_names_all_families_that_are_read(command):
     source = get_type_hints(command, include_extras=True)["source"]
     (argument,) = source.__metadata__
-    assert set(Dialect) <= set(re.findall(r"\w+", argument.help.lower()))
+    assert set(ModelType) <= set(re.findall(r"\w+", argument.help.lower()))

@@ -6,10 +6,10 @@ from typer.testing import CliRunner
 
 from unmask.cli.walk import SAMPLE, walk
 from unmask.errors import CorpusError, InputError, RecipeError
-from unmask.records import Layer
-from unmask.rules import rules
+from unmask.records import UnitKind
+from unmask.rules import presets
 from unmask.shards.manifest import Counts, Manifest
-from unmask.walk.toy import other_document, toy_tokenizer
+from unmask.walk.toy import other_toy_document, toy_tokenizer
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(walk)
@@ -34,9 +34,9 @@ def test_a_member_folds_case_and_the_other_text_is_the_users():
 
 
 def test_a_corpus_brings_its_own_words_and_phrases(tmp_path):
-    tokenizer = toy_tokenizer([SAMPLE, other_document(SAMPLE)])
+    tokenizer = toy_tokenizer([SAMPLE, other_toy_document(SAMPLE)])
     tokenizer.save(tmp_path / "tokenizer.json")
-    Manifest(tokenizer.digest, "", (Layer.WORD,), {}, Counts(), {}, {}).save(tmp_path / "manifest.json")
+    Manifest(tokenizer.digest, "", (UnitKind.WORD,), {}, Counts(), {}, {}).save(tmp_path / "manifest.json")
     (tmp_path / "dictionary.txt").write_text("下一个词\n", encoding="utf-8")
     (tmp_path / "phrases.txt").write_text("语言 模型\n", encoding="utf-8")
     for subject in (("wwm",), ("--rule", "phrase")):
@@ -47,7 +47,7 @@ def test_a_corpus_brings_its_own_words_and_phrases(tmp_path):
 
 def test_without_a_name_all_rules_are_shown():
     shown = run().stdout
-    assert all(f"\n{rule.name}" in f"\n{shown}" for rule in rules())
+    assert all(f"\n{rule.name}" in f"\n{shown}" for rule in presets())
 
 
 def test_the_examples_of_the_help_work(tmp_path, monkeypatch):

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from unmask.cli.summary import summary
-from unmask.records import Layer
+from unmask.cli.summary import print_summary
+from unmask.records import UnitKind
 from unmask.shards.manifest import Counts, Manifest
 from unmask.tokenize.chars import Characters
-from unmask.tokenize.train import train
+from unmask.tokenize.train import train_tokenizer
 from unmask.tokenize.wordpiece import WordPiece
 
 MORE_TEXT = "Prepare more text: a character gets an entry only if it comes at least twice."
 
 
 def said(tmp_path, capsys, unknown: int, size: int, asked: int, dropped: dict[str, int] | None = None):
-    tokenizer = train(WordPiece(size=size), ["今天天气很好，我们去公园。"] * 2)
+    tokenizer = train_tokenizer(WordPiece(size=size), ["今天天气很好，我们去公园。"] * 2)
     tokenizer.save(tmp_path / "tokenizer.json")
     counts = Counts(documents=1, tokens=10, unknown=unknown, characters=10)
-    summary(Manifest(tokenizer.digest, "", (Layer.WORD,), {}, counts, dropped or {}, {}), tmp_path, asked)
+    print_summary(Manifest(tokenizer.digest, "", (UnitKind.WORD,), {}, counts, dropped or {}, {}), tmp_path, asked)
     return capsys.readouterr()
 
 
@@ -39,7 +39,7 @@ def test_many_unknown_tokens_come_with_advice_that_helps(tmp_path, capsys, size,
 
 @pytest.mark.parametrize("spec", [WordPiece(), Characters()], ids=["wordpiece", "characters"])
 def test_a_character_that_comes_twice_gets_an_entry_and_one_that_comes_once_does_not(spec):
-    assert train(spec, ["这本书很好。好"]).vocab.size == len(spec.specials) + 1
+    assert train_tokenizer(spec, ["这本书很好。好"]).vocab.size == len(spec.specials) + 1
 
 
 def test_few_unknown_tokens_need_no_note(tmp_path, capsys):

@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from unmask.cli import pretraining
-from unmask.cli.pretraining import Logistics, suited_micro
+from unmask.cli.pretraining import RunOptions, microbatch_for
 from unmask.family import member
-from unmask.nets.held import held_bytes
-from unmask.objectives.guess import networks_of
-from unmask.train.run import Precision, Run
+from unmask.nets.held import activation_bytes
+from unmask.objectives.guess import all_networks
+from unmask.train.run import Precision, RunConfig
 
-RUN = Run(device=torch.device("cuda"), precision=Precision.BFLOAT16, fused=True)
+RUN = RunConfig(device=torch.device("cuda"), precision=Precision.BFLOAT16, triton_kernels=True)
 
 
 @pytest.fixture(autouse=True)
@@ -26,25 +26,25 @@ def _card(monkeypatch):
 
 def test_what_holds_more_is_computed_in_smaller_parts():
     base = member("bert", "base")
-    usual = suited_micro(base, RUN)
-    assert 0.35 < usual * held_bytes(base.trunk, fused=True) / 24e9 < 0.7
-    assert suited_micro(base, replace(RUN, precision=Precision.FLOAT32)) == usual // 2
-    assert suited_micro(base, replace(RUN, graphs=True, queue=2)) == usual // 2
-    assert suited_micro(base, RUN, sharing=4) == usual // 4
-    assert suited_micro(base, replace(RUN, fused=False)) < usual
-    assert suited_micro(base, replace(RUN, compile=True)) < usual
-    assert suited_micro(member("bert", "large"), RUN) < usual
+    usual = microbatch_for(base, RUN)
+    assert 0.35 < usual * activation_bytes(base.network, fused=True) / 24e9 < 0.7
+    assert microbatch_for(base, replace(RUN, precision=Precision.FLOAT32)) == usual // 2
+    assert microbatch_for(base, replace(RUN, cuda_graphs=True, max_in_flight=2)) == usual // 2
+    assert microbatch_for(base, RUN, num_sharing=4) == usual // 4
+    assert microbatch_for(base, replace(RUN, triton_kernels=False)) < usual
+    assert microbatch_for(base, replace(RUN, compile=True)) < usual
+    assert microbatch_for(member("bert", "large"), RUN) < usual
 
 
 def test_a_generator_counts():
     recipe = member("electra", "base")
-    both = networks_of(recipe.trunk, recipe.objectives)
+    both = all_networks(recipe.network, recipe.objectives)
     assert len(both) == 2
-    assert suited_micro(recipe, RUN) * sum(held_bytes(one, fused=True) for one in both) <= 0.7 * 24e9
+    assert microbatch_for(recipe, RUN) * sum(activation_bytes(one, fused=True) for one in both) <= 0.7 * 24e9
 
 
 def test_a_cpu_asks_nobody():
-    assert suited_micro(member("bert", "base"), Run(device=torch.device("cpu")), sharing=16) == 4096
+    assert microbatch_for(member("bert", "base"), RunConfig(device=torch.device("cpu")), num_sharing=16) == 4096
 
 
 @pytest.mark.parametrize(
@@ -58,23 +58,23 @@ def test_a_cpu_asks_nobody():
 )
 def test_a_process_makes_lessons_where_steps_are_recorded_on_a_gpu(monkeypatch, device, graphs, world, process):
     monkeypatch.setenv("WORLD_SIZE", world)
-    found = replace(RUN, device=torch.device(device), graphs=graphs, queue=2)
+    found = replace(RUN, device=torch.device(device), cuda_graphs=graphs, max_in_flight=2)
     monkeypatch.setattr(pretraining, "run_here", lambda *_: found)
-    wish = Logistics(
+    wish = RunOptions(
         out=Path("runs"),
         device="auto",
         precision="auto",
-        micro=0,
+        microbatch_tokens=0,
         compile=False,
-        graphs="auto",
-        plain=False,
-        trials=3,
-        keep=1,
-        save_minutes=5.0,
+        cuda_graphs="auto",
+        no_kernels=False,
+        num_evals=3,
+        keep_checkpoints=1,
+        save_every_minutes=5.0,
         tensorboard=False,
         dry_run=False,
     )
-    made = wish.here(member("bert", "tiny"))
-    assert made.loader_process is process
-    assert made.graphs is (graphs and world == "1")
-    assert (made.trials, made.keep, made.save_minutes) == (3, 1, 5.0)
+    made = wish.for_this_machine(member("bert", "tiny"))
+    assert made.batch_worker_process is process
+    assert made.cuda_graphs is (graphs and world == "1")
+    assert (made.num_evals, made.keep_checkpoints, made.save_every_minutes) == (3, 1, 5.0)

@@ -2,15 +2,15 @@
 
 import pytest
 
-from unmask.cli.short import shortened
+from unmask.cli.short import short_recipe
 from unmask.family import members
 
 
 @pytest.mark.parametrize("recipe", members(), ids=lambda recipe: recipe.name)
 def test_rows_are_short_and_then_longer_and_nothing_else_is_learned(recipe):
-    short = shortened(recipe)
-    assert [stage.length for stage in short.stages] == [32] * (len(short.stages) - 1) + [128]
-    assert {stage.length * stage.batch for stage in short.stages} == {2048}
+    short = short_recipe(recipe)
+    assert [stage.max_length for stage in short.stages] == [32] * (len(short.stages) - 1) + [128]
+    assert {stage.max_length * stage.batch_size for stage in short.stages} == {2048}
     assert set(short.tasks) == set(recipe.tasks)
     if len({stage.tasks for stage in recipe.stages}) == 1:
-        assert [stage.share for stage in short.stages] == [0.9, 0.1]
+        assert [stage.fraction for stage in short.stages] == [0.9, 0.1]

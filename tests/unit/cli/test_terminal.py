@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from unmask.cli.progress import progress
-from unmask.cli.terminal import print_facts, print_place, say
+from unmask.cli.terminal import print_facts, print_line, print_path
 
 
 def test_a_sentence_is_printed_as_it_stands(capsys):
     long = "[bold]runs/[a][/bold] " + "word " * 40 + "end"
-    say(long)
-    say("note", beside=True)
+    print_line(long)
+    print_line("note", stderr=True)
     printed = capsys.readouterr()
     assert printed.out == f"{long}\n"
     assert printed.err == "note\n"
@@ -18,7 +18,7 @@ def test_a_sentence_is_printed_as_it_stands(capsys):
 def test_facts_stand_below_each_other_and_a_path_is_never_broken(capsys):
     path = Path("/", *(["a folder of some length"] * 6))
     print_facts([("steps", "1,200"), ("parameters", "4,000,000")])
-    print_place("run", path)
+    print_path("run", path)
     assert capsys.readouterr().out.splitlines() == [
         "steps       1,200    ",
         "parameters  4,000,000",

@@ -1,6 +1,6 @@
 """Rows of another length: said when they begin, and told at the end beside what the run is judged by."""
 
-from unmask.cli.watching import _Bar, _Rows
+from unmask.cli.watching import _ProgressListener, _RowLengths
 
 
 class Heard:
@@ -25,14 +25,14 @@ RUN = [*(step(number, 32, 3.0) for number in range(1, 10)), step(10, 128, 5.0), 
 
 
 def test_the_bar_says_when_rows_change():
-    bar = _Bar(heard := Heard())
+    bar = _ProgressListener(heard := Heard())
     for line in RUN:
         bar(line)
     assert heard.notes == ["step 10: from here on rows of 128 tokens"]
 
 
 def last(steps):
-    rows = _Rows()
+    rows = _RowLengths()
     for line in steps:
         rows.add(line)
     return list(rows.last())

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from unmask.codec import difference, override, override_all
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.select import Units
+from unmask.codec import difference, override, override_many
+from unmask.corrupt.mask_out import MaskTokens
+from unmask.corrupt.select import WholeUnits
 from unmask.errors import RecipeError
-from unmask.examples.pairs import Pairs
-from unmask.examples.visits import Copies, EveryVisit
+from unmask.examples.pairs import SegmentPairs
+from unmask.examples.visits import DynamicMasking, StaticMasking
 from unmask.family import member
 from unmask.objectives.mlm import MLM
 from unmask.objectives.pair import NSP
 from unmask.optimising import LAMB
-from unmask.records import Layer
+from unmask.records import UnitKind
 
 BERT = member("bert")
 TASK = "stages.0.tasks.0"
@@ -25,18 +25,18 @@ TASK = "stages.0.tasks.0"
 @pytest.mark.parametrize(
     ("path", "typed", "found"),
     [
-        ("renew", "Copies(1)", lambda recipe: recipe.renew == Copies(1)),
-        ("renew", "Copies(count = 3)", lambda recipe: recipe.renew == Copies(3)),
-        ("renew", " EveryVisit ", lambda recipe: recipe.renew == EveryVisit()),
+        ("renew", "Copies(1)", lambda recipe: recipe.renew == StaticMasking(1)),
+        ("renew", "Copies(count = 3)", lambda recipe: recipe.renew == StaticMasking(3)),
+        ("renew", " EveryVisit ", lambda recipe: recipe.renew == DynamicMasking()),
         ("descent.optimiser", "LAMB(1e-3, betas=(0.8, 0.9))",
          lambda recipe: recipe.descent.optimiser == LAMB(1e-3, (0.8, 0.9))),
         (f"{TASK}.examples", "unmask.examples.pairs.Pairs(short=0.5)",
-         lambda recipe: recipe.tasks[0].examples == Pairs(short=0.5)),
+         lambda recipe: recipe.tasks[0].examples == SegmentPairs(short_fraction=0.5)),
         (f"{TASK}.learns", "MLM", lambda recipe: recipe.tasks[0].learns == (MLM(),)),
         (f"{TASK}.learns", "MLM(weight=2), SayTruth(next, 0.5)",
          lambda recipe: [one.weight for one in recipe.tasks[0].learns] == [2, 0.5]),
         (f"{TASK}.corrupt", "MaskOut(select=Units(layer=word, run=(0.5, 0.5)))",
-         lambda recipe: recipe.tasks[0].corrupt == MaskOut(Units(Layer.WORD, (0.5, 0.5)))),
+         lambda recipe: recipe.tasks[0].corrupt == MaskTokens(WholeUnits(UnitKind.WORD, (0.5, 0.5)))),
     ],
 )  # fmt: skip
 def test_a_part_is_typed_as_it_is_written_in_a_recipe(path, typed, found):
@@ -44,12 +44,12 @@ def test_a_part_is_typed_as_it_is_written_in_a_recipe(path, typed, found):
 
 
 def test_a_star_is_every_place():
-    changed = override_all(BERT, [("stages.*.batch", "8"), (f"stages.*.{TASK[9:]}.learns.1", "SayTruth(next, 2)")])
-    assert [stage.batch for stage in changed.stages] == [8, 8]
-    assert [stage.tasks[0].learns[1].weight for stage in changed.stages] == [2, 2]
-    assert BERT.stages[0].tasks[0].learns == (MLM(), NSP)
-    later = override_all(BERT, [("stages.*.batch", "8"), ("stages.1.batch", "4")])
-    assert [stage.batch for stage in later.stages] == [8, 4]
+    changed = override_many(BERT, [("stages.*.batch", "8"), (f"stages.*.{TASK[9:]}.learns.1", "SayTruth(next, 2)")])
+    assert [stage.batch_size for stage in changed.stages] == [8, 8]
+    assert [stage.tasks[0].objectives[1].weight for stage in changed.stages] == [2, 2]
+    assert BERT.stages[0].tasks[0].objectives == (MLM(), NSP)
+    later = override_many(BERT, [("stages.*.batch", "8"), ("stages.1.batch", "4")])
+    assert [stage.batch_size for stage in later.stages] == [8, 4]
 
 
 def test_a_star_in_place_of_a_name_is_no_path():
@@ -119,8 +119,8 @@ def test_a_part_of_ones_own_is_found_in_its_own_file(tmp_path: Path):
     halved = member(f"{path}:halved")
     for typed, rate in (("Half(0.5)", 0.5), ("Tokens(0.25)", 0.25)):
         changed = override(halved, f"{TASK}.corrupt.select", typed)
-        assert changed.tasks[0].corrupt.select.rate == rate
-        assert type(changed.tasks[0].corrupt.select).__name__ == typed.partition("(")[0]
+        assert changed.tasks[0].corruption.select.rate == rate
+        assert type(changed.tasks[0].corruption.select).__name__ == typed.partition("(")[0]
 
 
 def test_a_part_exchanged_for_another_is_told_by_what_they_do_not_share():

@@ -4,17 +4,25 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.corrupt.ragged import columns, keep, pick, segments, shuffle, stretch_starts, unit_starts
-from unmask.keys import Key, Lane
-from unmask.records import Flag, Layer, UnitMap
+from unmask.corrupt.ragged import (
+    drop_tokens,
+    random_partition,
+    sample_cells,
+    segment_starts,
+    shuffle,
+    unit_starts,
+    valid_mask,
+)
+from unmask.keys import DrawPurpose, Key
+from unmask.records import TokenUnits, UnitFlag, UnitKind
 
 
 @given(sizes=st.lists(st.integers(0, 9), min_size=1, max_size=6), data=st.data())
 def test_pick_takes_exactly_as_many_as_asked_and_shuffle_orders_them_all(sizes, data, keys):
     counts = [data.draw(st.integers(0, size)) for size in sizes]
-    real = columns(np.array(sizes))
-    words = keys(len(sizes)).draws(Lane.SELECT, real.shape[1])
-    chosen = pick(words, real, np.array(counts))
+    real = valid_mask(np.array(sizes))
+    words = keys(len(sizes)).draws(DrawPurpose.SELECT, real.shape[1])
+    chosen = sample_cells(words, real, np.array(counts))
     assert chosen.sum(axis=1).tolist() == counts
     assert not (chosen & ~real).any()
     for size, order in zip(sizes, shuffle(words, real), strict=True):
@@ -23,8 +31,8 @@ def test_pick_takes_exactly_as_many_as_asked_and_shuffle_orders_them_all(sizes, 
 
 def test_pick_and_shuffle_favour_no_column(keys):
     rows = 6000
-    words, real = keys(rows).draws(Lane.SELECT, 5), np.ones((rows, 5), dtype=bool)
-    share = pick(words, real, np.full(rows, 2)).mean(axis=0)
+    words, real = keys(rows).draws(DrawPurpose.SELECT, 5), np.ones((rows, 5), dtype=bool)
+    share = sample_cells(words, real, np.full(rows, 2)).mean(axis=0)
     assert np.abs(share - 0.4).max() < 0.025
     first = np.bincount(shuffle(words, real)[:, 0], minlength=5) / rows
     assert np.abs(first - 0.2).max() < 0.02
@@ -33,12 +41,12 @@ def test_pick_and_shuffle_favour_no_column(keys):
 def test_equal_words_still_give_one_order():
     words, real = np.zeros((1, 4), dtype=np.uint64), np.ones((1, 4), dtype=bool)
     assert shuffle(words, real).tolist() == [[0, 1, 2, 3]]
-    assert pick(words, real, np.array([2])).tolist() == [[True, True, False, False]]
+    assert sample_cells(words, real, np.array([2])).tolist() == [[True, True, False, False]]
 
 
 def test_every_segmentation_is_equally_likely(keys):
     rows = 6000
-    cuts = segments(np.full(rows, 5), np.full(rows, 3), keys(rows), Lane.LENGTH).reshape(rows, 3)
+    cuts = random_partition(np.full(rows, 5), np.full(rows, 3), keys(rows), DrawPurpose.LENGTH).reshape(rows, 3)
     assert (cuts.sum(axis=1) == 5).all()
     found, count = np.unique(cuts, axis=0, return_counts=True)
     assert len(found) == 6
@@ -46,7 +54,7 @@ def test_every_segmentation_is_equally_likely(keys):
 
 
 def test_segments_of_ragged_totals_with_an_empty_one(keys):
-    lengths = segments(np.array([4, 0, 1]), np.array([2, 1, 1]), keys(3), Lane.LENGTH)
+    lengths = random_partition(np.array([4, 0, 1]), np.array([2, 1, 1]), keys(3), DrawPurpose.LENGTH)
     assert lengths[:2].sum() == 4
     assert lengths.min() == 0
     assert lengths[2:].tolist() == [0, 1]
@@ -56,17 +64,20 @@ def test_segments_of_ragged_totals_with_an_empty_one(keys):
 def test_units_begin_where_a_loop_says(data, examples):
     example = data.draw(examples)
     bits = example.units.bits
-    for layer, flag, inside in ((Layer.WORD, Flag.WORD, 0), (Layer.PHRASE, Flag.PHRASE, Flag.IN_PHRASE)):
+    for layer, flag, inside in (
+        (UnitKind.WORD, UnitFlag.WORD, 0),
+        (UnitKind.PHRASE, UnitFlag.PHRASE, UnitFlag.IN_PHRASE),
+    ):
         expected = []
         for first, last in pairwise(example.rows):
             for i in range(first, last):
                 border = i == first or example.fixed[i] or example.fixed[i - 1]
                 border = border or example.segment[i] != example.segment[i - 1]
                 outside = inside and not bits[i] & inside
-                loose = outside and (bits[i] & Flag.WORD or bits[i - 1] & inside)
+                loose = outside and (bits[i] & UnitFlag.WORD or bits[i - 1] & inside)
                 expected.append(bool(border or bits[i] & flag or loose))
         assert unit_starts(example, layer).tolist() == expected
-    assert unit_starts(example, Layer.TOKEN).all()
+    assert unit_starts(example, UnitKind.TOKEN).all()
 
 
 @given(data=st.data())
@@ -75,10 +86,10 @@ def test_dropping_tokens_keeps_units_apart(data, examples):
     example = data.draw(examples)
     kept = np.random.default_rng(data.draw(st.integers(0, 999))).random(len(example.ids)) < 0.5
     kept[example.rows[:-1]] = True
-    result = keep(example, kept)
+    result = drop_tokens(example, kept)
     assert result.ids.tolist() == example.ids[kept].tolist()
     assert result.rows.tolist() == [int(kept[:row].sum()) for row in example.rows]
-    for layer in (Layer.WORD, Layer.SENTENCE):
+    for layer in (UnitKind.WORD, UnitKind.SENTENCE):
         number = np.cumsum(unit_starts(example, layer))[kept]
         assert unit_starts(result, layer).tolist() == [True, *(a != b for a, b in pairwise(number.tolist()))]
 
@@ -87,13 +98,15 @@ def test_a_document_border_without_a_special_token_is_a_border(plain):
     example = plain(1, 6)
     document = np.array([0, 0, 0, 0, 1, 1, 1, 1], dtype=np.int32)
     example = type(example)(
-        example.ids, example.segment, document, example.fixed, UnitMap(example.units.bits), example.rows
+        example.ids, example.segment, document, example.fixed, TokenUnits(example.units.bits), example.rows
     )
-    assert np.flatnonzero(stretch_starts(example)).tolist() == [0, 1, 4, 7]
+    assert np.flatnonzero(segment_starts(example)).tolist() == [0, 1, 4, 7]
 
 
 def test_draws_do_not_depend_on_the_width_of_the_batch():
-    key = Key.of(3, "x").fold(np.arange(2))
-    narrow = pick(key.draws(Lane.SELECT, 4), np.ones((2, 4), dtype=bool), np.array([2, 1]))
-    wide = pick(key.draws(Lane.SELECT, 9), columns(np.array([4, 9]))[:, :9] & (np.arange(9) < 4), np.array([2, 1]))
+    key = Key.of(3, "x").fold_in(np.arange(2))
+    narrow = sample_cells(key.bits(DrawPurpose.SELECT, 4), np.ones((2, 4), dtype=bool), np.array([2, 1]))
+    wide = sample_cells(
+        key.bits(DrawPurpose.SELECT, 9), valid_mask(np.array([4, 9]))[:, :9] & (np.arange(9) < 4), np.array([2, 1])
+    )
     assert wide[:, :4].tolist() == narrow.tolist()

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.corrupt.fragment import Fragment
+from unmask.corrupt.fragment import MassFragment
 from unmask.errors import RecipeError
 
 
 @given(data=st.data(), share=st.sampled_from([0.01, 0.5, 1.0]))
 def test_laws_and_one_fragment_of_the_asked_size(data, share, examples, laws):
     example = data.draw(examples)
-    instance = laws(Fragment(share), example)
+    instance = laws(MassFragment(share), example)
     target = instance.targets[0]
     assert (instance.inputs.ids[example.fixed] == example.ids[example.fixed]).all()
     for row, (first, last) in enumerate(pairwise(example.rows)):
@@ -29,7 +29,7 @@ def test_laws_and_one_fragment_of_the_asked_size(data, share, examples, laws):
 
 def test_places_are_20_20_60(plain, vocab, keys):
     rows = 8000
-    target = Fragment()(plain(rows, 40), vocab, keys(rows)).targets[0]
+    target = MassFragment()(plain(rows, 40), vocab, keys(rows)).targets[0]
     start = target.position[target.rows[:-1]] - 1
     share = np.bincount(start, minlength=21) / rows
     assert len(share) == 21
@@ -42,7 +42,7 @@ def test_places_are_20_20_60(plain, vocab, keys):
 def test_the_encoder_sees_80_10_10(plain, vocab, keys):
     rows = 2000
     example = plain(rows, 100)
-    instance = Fragment()(example, vocab, keys(rows))
+    instance = MassFragment()(example, vocab, keys(rows))
     target = instance.targets[0]
     seen = instance.inputs.ids[target.position + np.repeat(example.rows[:-1], 50)]
     assert abs((seen == vocab.mask).mean() - 0.8) < 0.005
@@ -52,8 +52,8 @@ def test_the_encoder_sees_80_10_10(plain, vocab, keys):
 
 def test_refusals_are_sentences():
     with pytest.raises(RecipeError, match="share above 0 and up to 1, found 0"):
-        Fragment(share=0.0)
+        MassFragment(fraction=0.0)
     with pytest.raises(RecipeError, match="mask, random and keep that sum to 1"):
-        Fragment(mask=0.9)
+        MassFragment(mask=0.9)
     with pytest.raises(RecipeError, match="place that sum to 1"):
-        Fragment(place=(0.5, 0.5, 0.5))
+        MassFragment(place_probabilities=(0.5, 0.5, 0.5))

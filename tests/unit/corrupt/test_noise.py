@@ -3,22 +3,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.corrupt.delete import Delete
-from unmask.corrupt.infill import Infill
-from unmask.corrupt.noise import Noise
+from unmask.corrupt.delete import TokenDeletion
+from unmask.corrupt.infill import TextInfilling
+from unmask.corrupt.noise import NoiseSequence
 from unmask.corrupt.permute import PermuteSentences
 from unmask.corrupt.ragged import unit_starts
-from unmask.corrupt.rotate import Rotate
-from unmask.corrupt.sentinels import Sentinels
+from unmask.corrupt.rotate import DocumentRotation
+from unmask.corrupt.sentinels import SpanCorruption
 from unmask.errors import RecipeError
-from unmask.records import Layer
+from unmask.records import UnitKind
 
-STEPS = st.lists(st.sampled_from([Infill(), Delete(0.3), PermuteSentences(), Rotate()]), min_size=1, max_size=4)
+STEPS = st.lists(
+    st.sampled_from([TextInfilling(), TokenDeletion(0.3), PermuteSentences(), DocumentRotation()]),
+    min_size=1,
+    max_size=4,
+)
 
 
 @given(data=st.data(), steps=STEPS)
 def test_laws_of_any_chain(data, steps, examples, laws):
-    laws(Noise(tuple(steps)), data.draw(examples))
+    laws(NoiseSequence(tuple(steps)), data.draw(examples))
 
 
 @given(data=st.data(), steps=STEPS)
@@ -26,10 +30,10 @@ def test_the_example_left_behind_is_the_same_for_a_row_alone(data, steps, exampl
     """Units too, because a later step reads them."""
     example = data.draw(examples)
     key = keys(len(example))
-    whole = Noise(tuple(steps)).apply(example, vocab, key)
-    assert (whole.fixed == np.isin(whole.ids, (vocab.cls, vocab.sep))).all()
+    whole = NoiseSequence(tuple(steps)).apply(example, vocab, key)
+    assert (whole.protected == np.isin(whole.ids, (vocab.cls, vocab.sep))).all()
     for row in range(len(example)):
-        single = Noise(tuple(steps)).apply(alone(example, row), vocab, type(key)(key.state[row : row + 1]))
+        single = NoiseSequence(tuple(steps)).apply(alone(example, row), vocab, type(key)(key.state[row : row + 1]))
         here = alone(whole, row)
         assert single.ids.tolist() == here.ids.tolist()
         assert single.units.bits.tolist() == here.units.bits.tolist()
@@ -40,27 +44,27 @@ def test_steps_follow_one_another(plain, vocab, keys):
     """Sentences are moved first, then words are hidden in the moved text."""
     key, example = keys(1), plain(1, 12, sentences=(0, 4, 8))
     moved = PermuteSentences().apply(example, vocab, key.fold("step", 0))
-    hidden = Infill(rate=0.2).apply(moved, vocab, key.fold("step", 1))
-    both = Noise((PermuteSentences(), Infill(rate=0.2)))
+    hidden = TextInfilling(rate=0.2).apply(moved, vocab, key.fold("step", 1))
+    both = NoiseSequence((PermuteSentences(), TextInfilling(rate=0.2)))
     assert both(example, vocab, key).inputs.ids.tolist() == hidden.ids.tolist()
-    assert both.needs == {Layer.SENTENCE, Layer.WORD}
+    assert both.required_units == {UnitKind.SENTENCE, UnitKind.WORD}
 
 
 def test_two_equal_steps_draw_differently(plain, vocab, keys):
     rows = 400
-    inputs = Noise((Rotate(), Rotate()))(plain(rows, 4), vocab, keys(rows)).inputs
+    inputs = NoiseSequence((DocumentRotation(), DocumentRotation()))(plain(rows, 4), vocab, keys(rows)).inputs
     shift = inputs.ids.reshape(rows, 6)[:, 1] - 10
     assert set(shift.tolist()) == {0, 1, 2, 3}  # twice the same shift would leave only even ones
 
 
 def test_moved_sentences_stay_sentences(plain, vocab, keys):
     example = plain(5, 12, sentences=(0, 4, 8))
-    moved = Noise((PermuteSentences(), PermuteSentences())).apply(example, vocab, keys(5))
-    assert unit_starts(moved, Layer.SENTENCE).sum() == unit_starts(example, Layer.SENTENCE).sum()
+    moved = NoiseSequence((PermuteSentences(), PermuteSentences())).apply(example, vocab, keys(5))
+    assert unit_starts(moved, UnitKind.SENTENCE).sum() == unit_starts(example, UnitKind.SENTENCE).sum()
 
 
 def test_refusals():
     with pytest.raises(RecipeError, match="at least one step"):
-        Noise(())
+        NoiseSequence(())
     with pytest.raises(RecipeError, match="found Sentinels"):
-        Noise((Sentinels(),))
+        NoiseSequence((SpanCorruption(),))

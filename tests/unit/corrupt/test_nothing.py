@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from unmask.corrupt.nothing import Nothing
+from unmask.corrupt.nothing import NoCorruption
 from unmask.keys import Key
-from unmask.records import Example, NextToken, UnitMap
+from unmask.records import NextToken, RowBatch, TokenUnits
 from unmask.tokenize.vocab import Vocab
 
 
@@ -12,10 +12,10 @@ def test_the_last_of_a_row_and_of_a_document_say_nothing():
     ids = np.arange(10, dtype=np.int32)
     document = np.array([0, 0, 0, 1, 1, 0, 0, 1, 1, 1], dtype=np.int32)
     bits = np.zeros(10, np.uint8)
-    example = Example(ids, bits, document, bits > 0, UnitMap(bits), np.array([0, 5, 10]))
+    example = RowBatch(ids, bits, document, bits > 0, TokenUnits(bits), np.array([0, 5, 10]))
     vocab = Vocab(10, 0, 1, 2, 3, 4, ids, ids[:0])
-    instance = Nothing()(example, vocab, Key.of(0).fold(np.arange(2)))
+    instance = NoCorruption()(example, vocab, Key.of(0).fold_in(np.arange(2)))
     (target,) = instance.targets
     assert isinstance(target, NextToken)
     assert target.weights.tolist() == [1, 1, 0, 1, 0, 1, 0, 1, 1, 0]
-    assert Nothing().restore(instance, vocab)[0].tolist() == ids.tolist()
+    assert NoCorruption().restore(instance, vocab)[0].tolist() == ids.tolist()

@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.corrupt.order import Order
+from unmask.corrupt.order import PermutationOrder
 from unmask.errors import RecipeError
-from unmask.keys import Lane, below, choose
+from unmask.keys import DrawPurpose, categorical, randint
 
 
 @given(data=st.data(), share=st.sampled_from([0.01, 1 / 7, 1 / 6, 0.4, 1.0]), longest=st.integers(1, 5))
 def test_laws_and_ranks_are_an_order(data, share, longest, examples, laws):
     example = data.draw(examples)
-    instance = laws(Order(share, longest), example)
+    instance = laws(PermutationOrder(share, longest), example)
     target = instance.targets[0]
     assert instance.inputs.ids.tolist() == example.ids.tolist()
     assert target.rank.dtype == np.int32
@@ -30,15 +30,15 @@ def test_laws_and_ranks_are_an_order(data, share, longest, examples, laws):
 def test_blocks_are_those_of_a_loop(free, share, plain, vocab, keys):
     """Every span that the loop places is among the targets, and the rest only fills the budget."""
     key = keys(2)
-    chosen = Order(share)(plain(2, free), vocab, key).targets[0].rank.reshape(2, -1)[:, 1:-1] >= 0
-    lengths = choose(key.draws(Lane.LENGTH, free), 1 / np.arange(1, 6)) + 1
+    chosen = PermutationOrder(share)(plain(2, free), vocab, key).targets[0].rank.reshape(2, -1)[:, 1:-1] >= 0
+    lengths = categorical(key.draws(DrawPurpose.LENGTH, free), 1 / np.arange(1, 6)) + 1
     for row in range(2):
         done, placed = 0, 0
         for number, length in enumerate(lengths[row].tolist()):
             block = int(np.ceil(length / share - 1e-9))
             if done + block > free:
                 break
-            start = done + below(key.draws(Lane.PLACE, free)[row, number], block - length + 1)
+            start = done + randint(key.draws(DrawPurpose.PLACE, free)[row, number], block - length + 1)
             assert chosen[row, start : start + length].all()
             done, placed = done + block, placed + length
         assert placed <= chosen[row].sum() == max(1, round(free * share))
@@ -47,7 +47,7 @@ def test_blocks_are_those_of_a_loop(free, share, plain, vocab, keys):
 def test_span_lengths_follow_one_over_n(plain, vocab, keys):
     """The first run of targets of each row; runs of neighbouring blocks seldom touch."""
     rows = 4000
-    rank = Order()(plain(rows, 240), vocab, keys(rows)).targets[0].rank.reshape(rows, 242)
+    rank = PermutationOrder()(plain(rows, 240), vocab, keys(rows)).targets[0].rank.reshape(rows, 242)
     assert ((rank >= 0).sum(axis=1) == 40).all()
     hit = rank >= 0
     start = hit.argmax(axis=1)
@@ -59,7 +59,7 @@ def test_span_lengths_follow_one_over_n(plain, vocab, keys):
 
 def test_spans_of_one_lie_one_to_a_block_anywhere_in_it(plain, vocab, keys):
     rows = 2000
-    rank = Order(longest=1)(plain(rows, 60), vocab, keys(rows)).targets[0].rank.reshape(rows, 62)[:, 1:-1]
+    rank = PermutationOrder(max_span=1)(plain(rows, 60), vocab, keys(rows)).targets[0].rank.reshape(rows, 62)[:, 1:-1]
     blocks = (rank >= 0).reshape(rows * 10, 6)
     assert (blocks.sum(axis=1) == 1).all()
     assert np.abs(blocks.mean(axis=0) - 1 / 6).max() < 0.015
@@ -67,7 +67,7 @@ def test_spans_of_one_lie_one_to_a_block_anywhere_in_it(plain, vocab, keys):
 
 def test_every_order_is_equally_likely(plain, vocab, keys):
     rows = 6000
-    rank = Order(share=0.5, longest=1)(plain(rows, 6), vocab, keys(rows)).targets[0].rank
+    rank = PermutationOrder(target_fraction=0.5, max_span=1)(plain(rows, 6), vocab, keys(rows)).targets[0].rank
     orders, count = np.unique(rank[rank >= 0].reshape(rows, 3), axis=0, return_counts=True)
     assert len(orders) == 6
     assert np.abs(count / rows - 1 / 6).max() < 0.02
@@ -75,6 +75,6 @@ def test_every_order_is_equally_likely(plain, vocab, keys):
 
 def test_refusals_are_sentences():
     with pytest.raises(RecipeError, match="share above 0 and up to 1, found 2"):
-        Order(share=2)
+        PermutationOrder(target_fraction=2)
     with pytest.raises(RecipeError, match="at least 1 token, found 0"):
-        Order(longest=0)
+        PermutationOrder(max_span=0)

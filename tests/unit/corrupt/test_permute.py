@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.corrupt.permute import PermuteSentences
-from unmask.corrupt.ragged import stretch_starts, unit_starts
+from unmask.corrupt.ragged import segment_starts, unit_starts
 from unmask.keys import Key
-from unmask.records import Layer
+from unmask.records import UnitKind
 
 
 @given(data=st.data())
@@ -21,14 +21,14 @@ def test_laws(data, examples, laws):
 @given(data=st.data(), seed=st.integers(0, 10**6))
 def test_each_stretch_holds_the_same_sentences(data, seed, examples, vocab):
     example = data.draw(examples)
-    moved = PermuteSentences().apply(example, vocab, Key.of(seed).fold(np.arange(len(example))))
-    edges = [*np.flatnonzero(stretch_starts(example)), len(example.ids)]
+    moved = PermuteSentences().apply(example, vocab, Key.of(seed).fold_in(np.arange(len(example))))
+    edges = [*np.flatnonzero(segment_starts(example)), len(example.ids)]
     for first, last in pairwise(edges):
         assert _sentences(moved, first, last) == _sentences(example, first, last)
 
 
 def _sentences(example, first, last):
-    starts = np.flatnonzero(unit_starts(example, Layer.SENTENCE))
+    starts = np.flatnonzero(unit_starts(example, UnitKind.SENTENCE))
     cuts = [*starts[(starts >= first) & (starts < last)], last]
     return sorted(example.ids[a:b].tolist() for a, b in pairwise(cuts))
 
@@ -40,4 +40,4 @@ def test_every_order_is_equally_likely(plain, vocab, keys):
     orders, count = np.unique(inputs.ids.reshape(rows, 8), axis=0, return_counts=True)
     assert len(orders) == 6
     assert np.abs(count / rows - 1 / 6).max() < 0.02
-    assert PermuteSentences().needs == {Layer.SENTENCE}
+    assert PermuteSentences().required_units == {UnitKind.SENTENCE}

@@ -5,17 +5,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.corrupt.ragged import stretch_starts, unit_starts
-from unmask.corrupt.rotate import Rotate
-from unmask.records import Layer, UnitMap
+from unmask.corrupt.ragged import segment_starts, unit_starts
+from unmask.corrupt.rotate import DocumentRotation
+from unmask.records import TokenUnits, UnitKind
 
 
 @given(data=st.data())
 def test_laws_and_each_stretch_is_a_cyclic_shift(data, examples, laws):
     example = data.draw(examples)
-    inputs = laws(Rotate(), example).inputs
+    inputs = laws(DocumentRotation(), example).inputs
     assert (inputs.ids[example.fixed] == example.ids[example.fixed]).all()
-    for first, last in pairwise([*np.flatnonzero(stretch_starts(example)), len(example.ids)]):
+    for first, last in pairwise([*np.flatnonzero(segment_starts(example)), len(example.ids)]):
         text, seen = example.ids[first:last].tolist(), inputs.ids[first:last].tolist()
         assert seen in [text[shift:] + text[:shift] for shift in range(len(text))]
 
@@ -23,9 +23,9 @@ def test_laws_and_each_stretch_is_a_cyclic_shift(data, examples, laws):
 def test_the_seam_is_a_sentence_border(plain, vocab, keys):
     """So that a later step does not take the end and the beginning of the text for one sentence."""
     example = plain(20, 5)
-    bare = replace(example, units=UnitMap(np.where(example.fixed, example.units.bits, 0).astype(np.uint8)))
-    turned = Rotate().apply(bare, vocab, keys(20))
-    starts = unit_starts(turned, Layer.SENTENCE).reshape(20, 7)
+    bare = replace(example, units=TokenUnits(np.where(example.fixed, example.units.bits, 0).astype(np.uint8)))
+    turned = DocumentRotation().apply(bare, vocab, keys(20))
+    starts = unit_starts(turned, UnitKind.SENTENCE).reshape(20, 7)
     for ids, begins in zip(turned.ids.reshape(20, 7).tolist(), starts.tolist(), strict=True):
         assert [i for i, first in zip(ids, begins, strict=True) if first] == [
             i for place, i in enumerate(ids) if place in (0, 1, 6) or i == 10
@@ -33,6 +33,6 @@ def test_the_seam_is_a_sentence_border(plain, vocab, keys):
 
 
 def test_every_token_comes_first_equally_often(plain, vocab, keys):
-    inputs = Rotate()(plain(5000, 5), vocab, keys(5000)).inputs
+    inputs = DocumentRotation()(plain(5000, 5), vocab, keys(5000)).inputs
     share = np.bincount(inputs.ids.reshape(5000, 7)[:, 1] - 10, minlength=5) / 5000
     assert np.abs(share - 0.2).max() < 0.02

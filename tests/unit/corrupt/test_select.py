@@ -5,18 +5,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unmask.corrupt.mask_out import MaskOut
-from unmask.corrupt.replace import Per, Replace
-from unmask.corrupt.select import OneOf, Tokens, Units, budgets, geometric, inverse
+from unmask.corrupt.mask_out import MaskTokens
+from unmask.corrupt.replace import Replace, ReplaceBy
+from unmask.corrupt.select import OneOfSelectors, RandomTokens, WholeUnits, geometric, inverse, mask_budgets
 from unmask.errors import RecipeError
-from unmask.keys import Key, Lane
-from unmask.records import Cloze, Example, Flag, Layer, UnitMap
+from unmask.keys import DrawPurpose, Key
+from unmask.records import Cloze, RowBatch, TokenUnits, UnitFlag, UnitKind
 from unmask.tokenize.vocab import Vocab
 
 VOCAB = Vocab(1000, 1, 2, 3, 0, 4, np.arange(10, 1000, dtype=np.int32), np.zeros(0, np.int32))
-NGRAMS = Units(run=(0.4, 0.3, 0.2, 0.1), inside=Layer.SENTENCE)
-GEOMETRIC = Units(run=geometric(0.2, 10))
-SELECTIONS = [Tokens(), Units(), Units(Layer.PHRASE), Units(Layer.ENTITY), NGRAMS, GEOMETRIC, Units(run=inverse(3))]
+NGRAMS = WholeUnits(run_lengths=(0.4, 0.3, 0.2, 0.1), inside=UnitKind.SENTENCE)
+GEOMETRIC = WholeUnits(run_lengths=geometric(0.2, 10))
+SELECTIONS = [
+    RandomTokens(),
+    WholeUnits(),
+    WholeUnits(UnitKind.PHRASE),
+    WholeUnits(UnitKind.ENTITY),
+    NGRAMS,
+    GEOMETRIC,
+    WholeUnits(run_lengths=inverse(3)),
+]
 
 
 def rows_of(lengths, seed=0, word=0.6, sentence=0.05, phrase=0.1):
@@ -24,43 +32,43 @@ def rows_of(lengths, seed=0, word=0.6, sentence=0.05, phrase=0.1):
     rng = np.random.default_rng(seed)
     bits = []
     for length in lengths:
-        row = (rng.random(length) < word) * Flag.WORD | (rng.random(length) < sentence) * Flag.BORDER
-        heads = np.flatnonzero(row & Flag.WORD)
+        row = (rng.random(length) < word) * UnitFlag.WORD | (rng.random(length) < sentence) * UnitFlag.BORDER
+        heads = np.flatnonzero(row & UnitFlag.WORD)
         for i in np.flatnonzero(rng.random(max(len(heads) - 3, 0)) < phrase):
-            row[heads[i] : heads[i + 2]] |= Flag.IN_PHRASE | Flag.IN_ENTITY
-            row[heads[i]] |= Flag.PHRASE | Flag.ENTITY
-        row[[0, length - 1]] = Flag.BORDER
-        row[min(1, length - 1)] |= Flag.BORDER
+            row[heads[i] : heads[i + 2]] |= UnitFlag.IN_PHRASE | UnitFlag.IN_ENTITY
+            row[heads[i]] |= UnitFlag.PHRASE | UnitFlag.ENTITY
+        row[[0, length - 1]] = UnitFlag.BORDER
+        row[min(1, length - 1)] |= UnitFlag.BORDER
         bits.append(row.astype(np.uint8))
     rows = np.append(0, np.cumsum(lengths))
     fixed = np.zeros(rows[-1], bool)
     fixed[rows[:-1]] = fixed[rows[1:] - 1] = True
     ids = rng.integers(10, 1000, rows[-1]).astype(np.int32)
     empty = np.zeros(rows[-1])
-    return Example(ids, empty.astype(np.uint8), empty.astype(np.int32), fixed, UnitMap(np.concatenate(bits)), rows)
+    return RowBatch(ids, empty.astype(np.uint8), empty.astype(np.int32), fixed, TokenUnits(np.concatenate(bits)), rows)
 
 
 def one_row(example, row):
     a, b = example.rows[row], example.rows[row + 1]
     cut = slice(a, b)
-    return Example(
+    return RowBatch(
         example.ids[cut],
         example.segment[cut],
         example.document[cut],
         example.fixed[cut],
-        UnitMap(example.units.bits[cut]),
+        TokenUnits(example.units.bits[cut]),
         np.array([0, b - a]),
     )
 
 
 def keys_for(example, seed=0):
-    return Key.of(seed, "test").fold(np.arange(len(example)))
+    return Key.of(seed, "test").fold_in(np.arange(len(example)))
 
 
 def units_of_row(example, row, own, inside):
     bits, start = example.units.bits, example.rows[row]
     for i in range(start + 1, example.rows[row + 1] + 1):
-        if i == example.rows[row + 1] or bits[i] & own or (bits[i] & Flag.WORD and not bits[i] & inside):
+        if i == example.rows[row + 1] or bits[i] & own or (bits[i] & UnitFlag.WORD and not bits[i] & inside):
             if not example.fixed[start]:
                 yield start, i
             start = i
@@ -69,11 +77,11 @@ def units_of_row(example, row, own, inside):
 def loop_fit(example, layer, rate, key):
     """What `Units` promises, as a loop: shuffled units, the wanted layer first, skip what does not fit."""
     chosen = []
-    inside = {Layer.WORD: 0, Layer.PHRASE: Flag.IN_PHRASE, Layer.ENTITY: Flag.IN_ENTITY}[layer]
-    own = {Layer.WORD: Flag.WORD, Layer.PHRASE: Flag.PHRASE, Layer.ENTITY: Flag.ENTITY}[layer]
+    inside = {UnitKind.WORD: 0, UnitKind.PHRASE: UnitFlag.IN_PHRASE, UnitKind.ENTITY: UnitFlag.IN_ENTITY}[layer]
+    own = {UnitKind.WORD: UnitFlag.WORD, UnitKind.PHRASE: UnitFlag.PHRASE, UnitKind.ENTITY: UnitFlag.ENTITY}[layer]
     for row in range(len(example)):
         units = list(units_of_row(example, row, own, inside))
-        words = Key(key.state[row : row + 1]).draws(Lane.SELECT, max(len(units), 1))[0]
+        words = Key(key.state[row : row + 1]).bits(DrawPurpose.SELECT, max(len(units), 1))[0]
         rank = {u: (not example.units.bits[u[0]] & own, int(words[n]) >> 45, n) for n, u in enumerate(units)}
         left, taken = max(1, round(rate * example.lengths[row])), []
         for start, end in sorted(units, key=rank.get):
@@ -89,12 +97,12 @@ def loop_fit(example, layer, rate, key):
 lengths_of_rows = st.lists(st.integers(3, 80), min_size=1, max_size=6)
 
 
-@given(lengths_of_rows, st.integers(0, 10_000), st.sampled_from([Layer.WORD, Layer.PHRASE, Layer.ENTITY]))
+@given(lengths_of_rows, st.integers(0, 10_000), st.sampled_from([UnitKind.WORD, UnitKind.PHRASE, UnitKind.ENTITY]))
 @settings(max_examples=150, deadline=None)
 def test_whole_units_equal_the_readable_loop(lengths, seed, layer):
     example = rows_of(lengths, seed)
     key = keys_for(example, seed)
-    spans = Units(layer)(example, key)
+    spans = WholeUnits(layer)(example, key)
     assert list(zip(spans.start, spans.end, strict=True)) == loop_fit(example, layer, 0.15, key)
 
 
@@ -106,10 +114,10 @@ def test_every_selection_keeps_to_borders_and_leaves_no_row_empty(lengths, seed,
     hit = np.zeros(len(example.ids), bool)
     for start, end in zip(spans.start, spans.end, strict=True):
         hit[start:end] = True
-    assert not (hit & example.fixed).any()
+    assert not (hit & example.protected).any()
     assert all(hit[a:b].any() for a, b in zip(example.rows[:-1], example.rows[1:], strict=True))
-    if not isinstance(select, Tokens):
-        words = example.units.spans(Layer.WORD)
+    if not isinstance(select, RandomTokens):
+        words = example.units.spans(UnitKind.WORD)
         assert all(len(set(hit[a:b].tolist())) == 1 for a, b in zip(words.start, words.end, strict=True))
 
 
@@ -118,7 +126,7 @@ def test_every_selection_keeps_to_borders_and_leaves_no_row_empty(lengths, seed,
 def test_a_row_is_the_same_alone_and_in_any_batch(lengths, seed, select):
     example = rows_of(lengths, seed)
     key = keys_for(example, seed)
-    rule = MaskOut(select, Replace(mask=0.8, random=0.1, keep=0.1))
+    rule = MaskTokens(select, Replace(mask=0.8, random=0.1, keep=0.1))
     together = rule(example, VOCAB, key).inputs.ids
     for row in range(len(example)):
         alone = rule(one_row(example, row), VOCAB, Key(key.state[row : row + 1])).inputs.ids
@@ -128,7 +136,7 @@ def test_a_row_is_the_same_alone_and_in_any_batch(lengths, seed, select):
 def test_a_row_longer_than_twelve_bits_does_not_change_its_neighbour():
     example = rows_of([200, 5000])
     key = keys_for(example)
-    for select in (Tokens(), Units()):
+    for select in (RandomTokens(), WholeUnits()):
         spans = select(example, key)
         alone = select(one_row(example, 0), Key(key.state[:1]))
         assert (spans.start[spans.start < 200] == alone.start).all()
@@ -136,16 +144,16 @@ def test_a_row_longer_than_twelve_bits_does_not_change_its_neighbour():
 
 def test_tokens_choose_exactly_the_budget():
     example = rows_of([512, 128, 33, 4])
-    spans = Tokens()(example, keys_for(example))
+    spans = RandomTokens()(example, keys_for(example))
     per_row = np.diff(np.searchsorted(spans.start, example.rows))
-    assert per_row.tolist() == [77, 19, 5, 1] == budgets(example.lengths, 0.15).tolist()
-    capped = Tokens(most=20)(example, keys_for(example))
+    assert per_row.tolist() == [77, 19, 5, 1] == mask_budgets(example.lengths, 0.15).tolist()
+    capped = RandomTokens(max_predictions=20)(example, keys_for(example))
     assert np.diff(np.searchsorted(capped.start, example.rows)).tolist() == [20, 19, 5, 1]
 
 
 def test_every_token_is_equally_likely():
     example = rows_of([66] * 4000, word=1.0)
-    spans = Tokens()(example, keys_for(example))
+    spans = RandomTokens()(example, keys_for(example))
     counts = np.bincount(spans.start % 66, minlength=66)
     assert counts[[0, 65]].sum() == 0
     expected = len(spans.start) / 64
@@ -155,7 +163,7 @@ def test_every_token_is_equally_likely():
 def run_lengths(select, rows=600, length=512):
     example = rows_of([length] * rows, seed=1)
     spans = select(example, keys_for(example))
-    heads = np.append(0, np.cumsum((example.units.bits & Flag.WORD) != 0))
+    heads = np.append(0, np.cumsum((example.units.bits & UnitFlag.WORD) != 0))
     return heads[spans.end] - heads[spans.start], spans, example
 
 
@@ -168,7 +176,7 @@ def test_geometric_spans_have_a_mean_of_3_8_words():
 
 @pytest.mark.parametrize("law", [(0.4, 0.3, 0.2, 0.1), inverse(3)])
 def test_runs_follow_their_law_within_a_point(law):
-    lengths, spans, example = run_lengths(Units(run=law, inside=Layer.SENTENCE))
+    lengths, spans, example = run_lengths(WholeUnits(run_lengths=law, inside=UnitKind.SENTENCE))
     shares = np.bincount(lengths, minlength=len(law) + 1)[1:] / len(lengths)
     assert abs(shares - np.array(law)).max() < 0.01
     assert abs(spans.lengths.sum() / len(example.ids) - 0.15) < 0.005
@@ -177,7 +185,7 @@ def test_runs_follow_their_law_within_a_point(law):
 def test_runs_neither_touch_nor_leave_their_sentence():
     _, spans, example = run_lengths(NGRAMS)
     assert (spans.start[1:] > spans.end[:-1]).all()
-    sentence = np.cumsum((example.units.bits & Flag.SENTENCE) != 0)
+    sentence = np.cumsum((example.units.bits & UnitFlag.SENTENCE) != 0)
     assert (sentence[spans.start] == sentence[spans.end - 1]).all()
 
 
@@ -192,10 +200,10 @@ def test_runs_exceed_the_budget_by_less_than_one_run():
 
 def test_one_of_draws_levels_by_share():
     example = rows_of([128] * 2000, seed=2)
-    select = OneOf((Tokens(), Units(Layer.PHRASE)), (0.3, 0.7))
-    assert select.needs == {Layer.WORD, Layer.PHRASE}
+    select = OneOfSelectors((RandomTokens(), WholeUnits(UnitKind.PHRASE)), (0.3, 0.7))
+    assert select.required_units == {UnitKind.WORD, UnitKind.PHRASE}
     spans = select(example, keys_for(example))
-    single = Tokens()(example, keys_for(example))
+    single = RandomTokens()(example, keys_for(example))
     row = np.searchsorted(example.rows, spans.start, side="right") - 1
     same = sum(
         np.array_equal(spans.start[row == r], single.start[(single.start >= a) & (single.start < b)])
@@ -206,7 +214,7 @@ def test_one_of_draws_levels_by_share():
 
 def test_shares_of_what_is_shown():
     example = rows_of([512] * 400)
-    cloze = MaskOut()(example, VOCAB, keys_for(example))
+    cloze = MaskTokens()(example, VOCAB, keys_for(example))
     target = cloze.targets[0]
     assert isinstance(target, Cloze)
     shown = cloze.inputs.ids[target.positions]
@@ -220,7 +228,7 @@ def test_shares_of_what_is_shown():
 
 def test_a_span_draws_once_for_all_its_tokens():
     example = rows_of([512] * 50)
-    rule = MaskOut(GEOMETRIC, Replace(mask=0.8, random=0.1, keep=0.1, per=Per.SPAN))
+    rule = MaskTokens(GEOMETRIC, Replace(mask=0.8, random=0.1, keep=0.1, per=ReplaceBy.SPAN))
     instance = rule(example, VOCAB, keys_for(example))
     cloze = instance.targets[0]
     masked = instance.inputs.ids == VOCAB.mask
@@ -232,12 +240,12 @@ def test_a_span_draws_once_for_all_its_tokens():
     [
         (lambda: Replace(mask=0.8, random=0.1, keep=0.2), "sum to 1"),
         (lambda: Replace(similar=0.8, random=0.2), "whole words"),
-        (lambda: Tokens(rate=1.5), "between 0 and 1"),
-        (lambda: Tokens(most=0), "at least 1 token"),
-        (lambda: Units(Layer.ENTITY, run=(0.5, 0.5)), "for words only"),
-        (lambda: Units(Layer.SENTENCE), "words, phrases or entities"),
-        (lambda: Units(run=(0.5, 0.4)), "sum to 1"),
-        (lambda: OneOf((Tokens(),), (0.5,)), "summing to 1"),
+        (lambda: RandomTokens(rate=1.5), "between 0 and 1"),
+        (lambda: RandomTokens(max_predictions=0), "at least 1 token"),
+        (lambda: WholeUnits(UnitKind.ENTITY, run_lengths=(0.5, 0.5)), "for words only"),
+        (lambda: WholeUnits(UnitKind.SENTENCE), "words, phrases or entities"),
+        (lambda: WholeUnits(run_lengths=(0.5, 0.4)), "sum to 1"),
+        (lambda: OneOfSelectors((RandomTokens(),), (0.5,)), "summing to 1"),
     ],
 )
 def test_what_cannot_work_is_refused_with_a_sentence(make, says):

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.corrupt.sentinels import Sentinels
+from unmask.corrupt.sentinels import SpanCorruption
 from unmask.errors import RecipeError
-from unmask.records import Layer
+from unmask.records import UnitKind
 
 
 @given(data=st.data())
 def test_laws_and_a_loop_that_writes_the_same(data, examples, laws, vocab):
     example = data.draw(examples)
     rate, mean = data.draw(st.sampled_from([(0.15, 3.0), (0.5, 1.0), (0.9, 1.0), (0.6, 8.0)]))
-    instance = laws(Sentinels(rate, mean), example)
+    instance = laws(SpanCorruption(rate, mean), example)
     target = instance.targets[0]
     marks = set(vocab.sentinels.tolist())
     for row, (first, last) in enumerate(pairwise(example.rows.tolist())):
@@ -47,7 +47,7 @@ def _written_by_a_loop(example, first, last, removed, vocab):
 
 def test_the_lengths_of_the_paper(plain, vocab, keys):
     """T5 turns 568 tokens into 511 and a separator; the target has 85 tokens, 28 sentinels and two that close it."""
-    instance = Sentinels()(plain(20, 568), vocab, keys(20))
+    instance = SpanCorruption()(plain(20, 568), vocab, keys(20))
     assert set(np.diff(instance.inputs.rows)) == {2 + 568 - 85 + 28}
     assert set(np.diff(instance.targets[0].rows)) == {85 + 28 + 2}
     spans = np.flatnonzero(np.isin(instance.inputs.ids, vocab.sentinels))
@@ -57,7 +57,7 @@ def test_the_lengths_of_the_paper(plain, vocab, keys):
 
 
 def test_span_lengths_have_the_asked_mean_and_every_place_is_reached(plain, vocab, keys):
-    target = Sentinels(mean=5.0)(plain(400, 200), vocab, keys(400)).targets[0]
+    target = SpanCorruption(mean_span_length=5.0)(plain(400, 200), vocab, keys(400)).targets[0]
     marks = np.isin(target.ids, vocab.sentinels)
     assert (~marks).sum() - 400 == 400 * 30
     assert marks.sum() - 400 == 400 * 6
@@ -68,7 +68,7 @@ def test_span_lengths_have_the_asked_mean_and_every_place_is_reached(plain, voca
 
 def test_a_span_across_a_special_token_is_split_there(vocab, pair, laws):
     example = pair(1, 4, 4)
-    instance = laws(Sentinels(rate=0.8, mean=8.0), example)
+    instance = laws(SpanCorruption(rate=0.8, mean_span_length=8.0), example)
     a, b, c = vocab.sentinels[:3].tolist()
     first, *rest = example.ids[1:].tolist()
     assert instance.inputs.ids.tolist() == [vocab.cls, first, rest[0], a, vocab.sep, b, vocab.sep]
@@ -77,14 +77,14 @@ def test_a_span_across_a_special_token_is_split_there(vocab, pair, laws):
 
 def test_fewer_spans_are_drawn_when_sentinels_are_few_but_no_fewer_tokens(vocab, pair, keys):
     few = replace(vocab, sentinels=vocab.sentinels[:4])
-    target = Sentinels(rate=0.5, mean=1.0)(pair(50, 20, 20), few, keys(50)).targets[0]
+    target = SpanCorruption(rate=0.5, mean_span_length=1.0)(pair(50, 20, 20), few, keys(50)).targets[0]
     assert (target.ids >= 10).sum() - np.isin(target.ids, few.sentinels).sum() == 50 * 20
 
 
 @given(data=st.data(), count=st.integers(2, 5))
 def test_few_sentinels_are_never_exceeded(data, count, examples, laws, vocab):
     few = replace(vocab, sentinels=vocab.sentinels[:count])
-    instance = laws(Sentinels(rate=0.5, mean=1.0), data.draw(examples), few)
+    instance = laws(SpanCorruption(rate=0.5, mean_span_length=1.0), data.draw(examples), few)
     runs = np.isin(instance.inputs.ids, few.sentinels)
     for first, last in pairwise(instance.inputs.rows):
         assert 1 <= runs[first:last].sum() <= count - 1
@@ -92,9 +92,9 @@ def test_few_sentinels_are_never_exceeded(data, count, examples, laws, vocab):
 
 def test_refusals_are_sentences(vocab, plain, keys):
     with pytest.raises(RecipeError, match=r"Sentinels needs a rate between 0 and 1, found 1\.5"):
-        Sentinels(rate=1.5)
+        SpanCorruption(rate=1.5)
     with pytest.raises(RecipeError, match=r"mean span length of 1 or more, found 0\.5"):
-        Sentinels(mean=0.5)
+        SpanCorruption(mean_span_length=0.5)
     with pytest.raises(RecipeError, match="at least 2 sentinels"):
-        Sentinels()(plain(1, 5), replace(vocab, sentinels=vocab.sentinels[:0]), keys(1))
-    assert Layer.WORD not in Sentinels().needs
+        SpanCorruption()(plain(1, 5), replace(vocab, sentinels=vocab.sentinels[:0]), keys(1))
+    assert UnitKind.WORD not in SpanCorruption().required_units

@@ -11,7 +11,15 @@ import pytest
 from nltk.tokenize.destructive import NLTKWordTokenizer
 
 from unmask.evaluate import cmrc, squad
-from unmask.evaluate.spans import Reading, baseline, best_thresholds, hold_back, judged, reading_of, spans
+from unmask.evaluate.spans import (
+    QADefinition,
+    apply_threshold,
+    best_thresholds,
+    qa_baseline,
+    qa_definition_for,
+    qa_metrics,
+    score_answer,
+)
 
 CMRC_LIST = [
     "-",
@@ -127,17 +135,17 @@ def test_random_english_answers_as_squad():
     draw = np.random.default_rng(5)
     for truth, said in zip(texts(draw, ENGLISH, " ", 2000), texts(draw, ENGLISH, " ", 2000), strict=True):
         exact, f1 = squad_one(truth, said)
-        assert (squad.exact(truth, said), squad.f1_second(truth, said)) == (exact, pytest.approx(f1))
-        first = 0.0 if not squad.words(truth) else f1
-        assert squad.f1_first(truth, said) == pytest.approx(first)
+        assert (squad.exact_match(truth, said), squad.f1_squad2(truth, said)) == (exact, pytest.approx(f1))
+        first = 0.0 if not squad.normalized_words(truth) else f1
+        assert squad.f1_squad1(truth, said) == pytest.approx(first)
 
 
 def test_random_mixed_answers_as_cmrc():
     draw = np.random.default_rng(6)
     for truth, said in zip(texts(draw, MIXED, "", 2000), texts(draw, MIXED, "", 2000), strict=True):
-        assert cmrc.units(truth) == cmrc_units(truth)
+        assert cmrc.f1_units(truth) == cmrc_units(truth)
         exact, f1 = cmrc_one(truth, said)
-        assert (cmrc.exact(truth, said), cmrc.f1(truth, said)) == (exact, pytest.approx(f1))
+        assert (cmrc.exact_match(truth, said), cmrc.f1(truth, said)) == (exact, pytest.approx(f1))
 
 
 def test_words_inside_chinese_text_are_cut_as_nltk_cuts_them():
@@ -156,7 +164,7 @@ def test_words_inside_chinese_text_are_cut_as_nltk_cuts_them():
     ]
     draw = np.random.default_rng(7)
     for text in texts(draw, pieces, "", 4000):
-        assert cmrc.units(text) == NLTKWordTokenizer().tokenize(text.strip()), repr(text)
+        assert cmrc.f1_units(text) == NLTKWordTokenizer().tokenize(text.strip()), repr(text)
 
 
 @pytest.mark.parametrize(
@@ -175,9 +183,9 @@ def test_words_inside_chinese_text_are_cut_as_nltk_cuts_them():
     ],
 )
 def test_edges_of_squad(truth: str, said: str, exact: float, first: float, second: float):
-    assert squad.exact(truth, said) == exact
-    assert squad.f1_first(truth, said) == pytest.approx(first)
-    assert squad.f1_second(truth, said) == pytest.approx(second)
+    assert squad.exact_match(truth, said) == exact
+    assert squad.f1_squad1(truth, said) == pytest.approx(first)
+    assert squad.f1_squad2(truth, said) == pytest.approx(second)
 
 
 @pytest.mark.parametrize(
@@ -198,25 +206,25 @@ def test_edges_of_squad(truth: str, said: str, exact: float, first: float, secon
     ],
 )
 def test_edges_of_cmrc(truth: str, said: str, exact: float, f1: float):
-    assert cmrc.exact(truth, said) == exact
+    assert cmrc.exact_match(truth, said) == exact
     assert cmrc.f1(truth, said) == pytest.approx(f1)
 
 
 def test_the_best_of_several_answers_counts():
-    assert judged(["a dog", "black cat"], "cat", Reading.SQUAD_1) == (0, pytest.approx(2 / 3))
-    assert judged(["上海", "北京市"], "北京", Reading.CMRC) == (0, pytest.approx(4 / 5))
+    assert score_answer(["a dog", "black cat"], "cat", QADefinition.SQUAD_1) == (0, pytest.approx(2 / 3))
+    assert score_answer(["上海", "北京市"], "北京", QADefinition.CMRC) == (0, pytest.approx(4 / 5))
 
 
 def test_questions_without_an_answer():
-    for reading in (Reading.SQUAD_2, Reading.CMRC):
-        assert judged([], "", reading) == (1, 1)
-        assert judged([], "x", reading) == (0, 0)
-    assert judged([], "。", Reading.CMRC) == (1, 1)
-    assert judged(["the"], "", Reading.SQUAD_2) == (1, 1)  # a right answer that says nothing is none
+    for reading in (QADefinition.SQUAD_2, QADefinition.CMRC):
+        assert score_answer([], "", reading) == (1, 1)
+        assert score_answer([], "x", reading) == (0, 0)
+    assert score_answer([], "。", QADefinition.CMRC) == (1, 1)
+    assert score_answer(["the"], "", QADefinition.SQUAD_2) == (1, 1)  # a right answer that says nothing is none
 
 
 def test_scores_come_in_parts_if_some_questions_have_no_answer():
-    scores = spans([["cat"], ["dog"], []], ["cat", "", ""], Reading.SQUAD_2)
+    scores = qa_metrics([["cat"], ["dog"], []], ["cat", "", ""], QADefinition.SQUAD_2)
     assert scores == {
         "exact_match": pytest.approx(2 / 3),
         "answer_f1": pytest.approx(2 / 3),
@@ -225,8 +233,8 @@ def test_scores_come_in_parts_if_some_questions_have_no_answer():
         "no_answer_exact": 1,
         "no_answer_f1": 1,
     }
-    assert set(spans([["cat"]], ["cat"], Reading.SQUAD_1)) == {"exact_match", "answer_f1"}
-    assert baseline([["cat"], ["dog"], []], Reading.SQUAD_2)["exact_match"] == pytest.approx(1 / 3)
+    assert set(qa_metrics([["cat"]], ["cat"], QADefinition.SQUAD_1)) == {"exact_match", "answer_f1"}
+    assert qa_baseline([["cat"], ["dog"], []], QADefinition.SQUAD_2)["exact_match"] == pytest.approx(1 / 3)
 
 
 def official_threshold(
@@ -251,9 +259,11 @@ def test_the_best_threshold_is_the_one_that_the_script_of_squad_finds():
         truths = [[] if draw.random() < 0.4 else ["black cat"] for _ in range(12)]
         said = [("black cat", "cat", "dog", "")[i] for i in draw.integers(0, 4, 12)]
         doubt = draw.integers(0, 20, 12) / 20  # with ties
-        found = best_thresholds(truths, said, doubt, Reading.SQUAD_2)
+        found = best_thresholds(truths, said, doubt, QADefinition.SQUAD_2)
         for which, best in ((0, found.exact), (1, found.f1)):
-            earned = [judged(each, one, Reading.SQUAD_2)[which] for each, one in zip(truths, said, strict=True)]
+            earned = [
+                score_answer(each, one, QADefinition.SQUAD_2)[which] for each, one in zip(truths, said, strict=True)
+            ]
             expected = official_threshold(earned, said, [bool(each) for each in truths], doubt.tolist())
             assert (best.value, best.score) == (expected[0], pytest.approx(expected[1]))
 
@@ -264,13 +274,13 @@ def test_answers_held_back_at_the_threshold_earn_what_was_promised():
         truths = [[] if draw.random() < 0.6 else ["cat"] for _ in range(10)]
         said = [("cat", "dog")[i] for i in draw.integers(0, 2, 10)]
         doubt = draw.normal(size=10)  # odds, not probabilities: below 0 too
-        best = best_thresholds(truths, said, doubt, Reading.SQUAD_2).f1
-        kept = hold_back(said, doubt, best.value)
-        assert spans(truths, kept, Reading.SQUAD_2)["answer_f1"] == pytest.approx(best.score)
+        best = best_thresholds(truths, said, doubt, QADefinition.SQUAD_2).f1
+        kept = apply_threshold(said, doubt, best.value)
+        assert qa_metrics(truths, kept, QADefinition.SQUAD_2)["answer_f1"] == pytest.approx(best.score)
 
 
 def test_the_definition_follows_the_language_and_the_questions():
-    assert reading_of([["北京"], ["1998"]]) is Reading.CMRC
-    assert reading_of([["1998"]], ["香港在1997年回归。"]) is Reading.CMRC
-    assert reading_of([["Beijing (北京)"], ["New York"]]) is Reading.SQUAD_1
-    assert reading_of([["Beijing"], []]) is Reading.SQUAD_2
+    assert qa_definition_for([["北京"], ["1998"]]) is QADefinition.CMRC
+    assert qa_definition_for([["1998"]], ["香港在1997年回归。"]) is QADefinition.CMRC
+    assert qa_definition_for([["Beijing (北京)"], ["New York"]]) is QADefinition.SQUAD_1
+    assert qa_definition_for([["Beijing"], []]) is QADefinition.SQUAD_2

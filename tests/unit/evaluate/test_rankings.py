@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, ndcg_score
 
-from unmask.evaluate.ranking import baseline, ranking
-from unmask.records import Amounts
+from unmask.evaluate.ranking import ranking_baseline, ranking_metrics
+from unmask.records import Doubles
 
 
-def one(value: Amounts, said: Amounts) -> tuple[float, ...]:
-    scores = ranking(value, said, np.array([0, len(value)]))
+def one(value: Doubles, said: Doubles) -> tuple[float, ...]:
+    scores = ranking_metrics(value, said, np.array([0, len(value)]))
     return tuple(scores[name] for name in ("map", "mrr", "p_at_1", "ndcg_at_10"))
 
 
@@ -58,17 +58,17 @@ def test_long_lists_as_scikit_learn():
 
 def test_groups_without_anything_right_are_left_out_and_counted():
     value, said = np.array([0.0, 1, 0, 0, 1, 0]), np.array([2.0, 1, 5, 4, 3, 2])
-    scores = ranking(value, said, np.array([0, 2, 4, 4, 6]))
+    scores = ranking_metrics(value, said, np.array([0, 2, 4, 4, 6]))
     assert scores["mrr"] == pytest.approx((1 / 2 + 1) / 2)
     assert scores["p_at_1"] == 0.5
     assert (scores["groups"], scores["groups_left_out"]) == (2, 2)
-    nothing = ranking(np.zeros(2), np.zeros(2), np.array([0, 2]))
+    nothing = ranking_metrics(np.zeros(2), np.zeros(2), np.array([0, 2]))
     assert math.isnan(nothing["map"])
     assert nothing["groups"] == 0
 
 
 def test_the_baseline_is_chance():
-    scores = baseline(np.array([1.0, 0, 0, 0]), np.array([0, 4]))
+    scores = ranking_baseline(np.array([1.0, 0, 0, 0]), np.array([0, 4]))
     assert scores["p_at_1"] == 1 / 4
     assert scores["mrr"] == scores["map"] == pytest.approx((1 + 1 / 2 + 1 / 3 + 1 / 4) / 4)
 
@@ -76,4 +76,4 @@ def test_the_baseline_is_chance():
 def test_thousands_of_equals_are_no_trouble():
     value = np.zeros(5000)
     value[:2000] = 1
-    assert 0.6 < baseline(value, np.array([0, 5000]))["mrr"] < 0.65
+    assert 0.6 < ranking_baseline(value, np.array([0, 5000]))["mrr"] < 0.65

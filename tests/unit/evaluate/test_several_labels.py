@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as peer
 
-from unmask.evaluate.labels import baseline, by_label, labelling
+from unmask.evaluate.labels import f1_by_label, multilabel_baseline, multilabel_metrics
 from unmask.records import Bits
 
 
@@ -21,7 +21,7 @@ def test_random_tables_as_scikit_learn():
     for density in (0.05, 0.3, 0.8):
         for _ in range(15):
             truth, said = (draw.random((2, 12, 4)) < density).astype(np.uint8)
-            scores = labelling(truth, said)
+            scores = multilabel_metrics(truth, said)
             assert scores["exact_match"] == pytest.approx(peer.accuracy_score(truth, said))
             for name, score in (
                 ("f1", peer.f1_score),
@@ -36,11 +36,11 @@ def test_random_tables_as_scikit_learn():
                 assert scores["macro_f1"] == pytest.approx(each[occurs].mean())
             rows = peer.f1_score(truth, said, average="samples", zero_division=1)
             assert scores["example_f1"] == pytest.approx(rows)
-            assert np.nan_to_num(by_label(truth, said)) == pytest.approx(each)
+            assert np.nan_to_num(f1_by_label(truth, said)) == pytest.approx(each)
 
 
 def test_a_table_by_hand():
-    scores = labelling(table("110", "001", "000"), table("100", "011", "000"))
+    scores = multilabel_metrics(table("110", "001", "000"), table("100", "011", "000"))
     assert scores["exact_match"] == pytest.approx(1 / 3)
     assert scores["micro_precision"] == scores["micro_recall"] == pytest.approx(2 / 3)
     assert scores["macro_f1"] == pytest.approx((1 + 0 + 1) / 3)
@@ -48,16 +48,16 @@ def test_a_table_by_hand():
 
 
 def test_where_no_label_occurs_nothing_is_made_up():
-    scores = labelling(table("00", "00"), table("00", "00"))
+    scores = multilabel_metrics(table("00", "00"), table("00", "00"))
     assert scores["exact_match"] == scores["example_f1"] == 1
     assert scores["micro_f1"] == 0
     assert math.isnan(scores["macro_f1"])
-    assert all(map(math.isnan, by_label(table("00"), table("00"))))
+    assert all(map(math.isnan, f1_by_label(table("00"), table("00"))))
 
 
 def test_a_single_label_is_a_table_too():
     truth, said = table("1", "1", "0", "0"), table("1", "0", "1", "0")
-    assert labelling(truth, said) == {
+    assert multilabel_metrics(truth, said) == {
         "exact_match": 0.5,
         "micro_f1": 0.5,
         "micro_precision": 0.5,
@@ -65,11 +65,11 @@ def test_a_single_label_is_a_table_too():
         "macro_f1": 0.5,
         "example_f1": 0.5,
     }
-    assert by_label(truth, said) == (0.5,)
+    assert f1_by_label(truth, said) == (0.5,)
 
 
 def test_the_baseline_says_the_frequent_labels_or_else_the_most_frequent_one():
-    assert baseline(table("110", "100"), table("110", "110"))["exact_match"] == 1
-    rare = baseline(table("100", "100", "010", "000", "000"), table("100", "000"))
+    assert multilabel_baseline(table("110", "100"), table("110", "110"))["exact_match"] == 1
+    rare = multilabel_baseline(table("100", "100", "010", "000", "000"), table("100", "000"))
     assert rare["micro_recall"] == 1
     assert rare["micro_precision"] == 0.5

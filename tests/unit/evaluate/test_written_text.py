@@ -7,7 +7,7 @@ import pytest
 import sacrebleu
 from rouge_score.rouge_scorer import RougeScorer
 
-from unmask.evaluate.writing import baseline, bleu, chrf, rouge_l, rouge_n, units, writing
+from unmask.evaluate.writing import bleu, chrf, generation_baseline, generation_metrics, rouge_l, rouge_n, rouge_units
 
 WORDS = [
     "The",
@@ -56,7 +56,7 @@ def test_rows_may_have_different_numbers_of_references():
     assert bleu(references, said) * 100 == pytest.approx(both.score)
     spread = sacrebleu.corpus_chrf(said, [["the black cat sat down", "a dog"], [None, "the old dog ran off"]])
     assert chrf(references, said) * 100 == pytest.approx(spread.score)
-    assert writing(references, said)["rouge_l"] == 0.5
+    assert generation_metrics(references, said)["rouge_l"] == 0.5
 
 
 def test_english_as_rouge_score():
@@ -64,7 +64,7 @@ def test_english_as_rouge_score():
     peer = RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=False)
     for truth, said in zip(sentences(draw, 500), sentences(draw, 500), strict=True):
         theirs = peer.score(truth, said)
-        ours, other = units(said), units(truth)
+        ours, other = rouge_units(said), rouge_units(truth)
         assert rouge_n(other, ours, 1) == pytest.approx(theirs["rouge1"].fmeasure)
         assert rouge_n(other, ours, 2) == pytest.approx(theirs["rouge2"].fmeasure)
         assert rouge_l(other, ours) == pytest.approx(theirs["rougeL"].fmeasure)
@@ -74,30 +74,30 @@ def test_several_references_as_rouge_score():
     peer = RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=False)
     references, said = ["the cat sat", "on the mat it sat"], "the mat sat on it"
     theirs = peer.score_multi(references, said)
-    scores = writing([references], [said])
+    scores = generation_metrics([references], [said])
     assert scores["rouge_1"] == pytest.approx(theirs["rouge1"].fmeasure)
     assert scores["rouge_2"] == pytest.approx(theirs["rouge2"].fmeasure)
     assert scores["rouge_l"] == pytest.approx(theirs["rougeL"].fmeasure)
 
 
 def test_characters_and_words_of_mixed_text():
-    assert units("我用GPT-2，真好！１９９８年") == ["我", "用", "gpt", "2", "真", "好", "1998", "年"]
-    assert units("") == units("，。！") == []
+    assert rouge_units("我用GPT-2，真好！１９９８年") == ["我", "用", "gpt", "2", "真", "好", "1998", "年"]
+    assert rouge_units("") == rouge_units("，。！") == []
 
 
 def test_characters_by_hand():
-    scores = writing([["今天天气好"]], ["天气今天好"])
+    scores = generation_metrics([["今天天气好"]], ["天气今天好"])
     assert scores["rouge_1"] == 1
     assert scores["rouge_2"] == pytest.approx(2 / 4)  # 今天, 天气
     assert scores["rouge_l"] == pytest.approx(3 / 5)  # 天气好
 
 
 def test_nothing_written_scores_nothing():
-    scores = writing([["the cat sat"]], [""])
+    scores = generation_metrics([["the cat sat"]], [""])
     assert set(scores.values()) == {0.0}
 
 
 def test_the_baseline_copies():
-    assert baseline([["学而时习之"]], ["学而时习之"]) == pytest.approx(
+    assert generation_baseline([["学而时习之"]], ["学而时习之"]) == pytest.approx(
         {"bleu": 1, "chrf": 1, "rouge_1": 1, "rouge_2": 1, "rouge_l": 1}
     )

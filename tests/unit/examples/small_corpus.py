@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unmask.records import Flag, Layer
+from unmask.records import UnitFlag, UnitKind
 from unmask.shards.corpus import Corpus, Shard
 from unmask.shards.manifest import Counts, Manifest
 from unmask.tokenize.vocab import Vocab
@@ -22,13 +22,13 @@ def make_corpus(documents, shards=1, word=2):
         for number in part:
             for length in documents[number]:
                 row = np.zeros(length, np.uint8)
-                row[::word] = Flag.WORD
-                row[0] = Flag.BORDER
+                row[::word] = UnitFlag.WORD
+                row[0] = UnitFlag.BORDER
                 bits.append(row)
             starts.append(sum(map(len, bits)))
         units = np.concatenate(bits)
         made.append(Shard(np.arange(base, base + len(units)) + TEXT, units, np.array(starts), base))
         base += len(units)
     counts = Counts(documents=len(documents), tokens=base)
-    manifest = Manifest("", "", (Layer.WORD, Layer.SENTENCE), {}, counts, {}, {})
+    manifest = Manifest("", "", (UnitKind.WORD, UnitKind.SENTENCE), {}, counts, {}, {})
     return Corpus(Path(), manifest, tuple(made), VOCAB)

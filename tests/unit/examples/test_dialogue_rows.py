@@ -13,11 +13,11 @@ from small_corpus import TEXT, VOCAB, make_corpus
 
 from unmask.errors import RecipeError
 from unmask.examples.dialogues import QUERY, REPLY, Dialogues
-from unmask.examples.plan import build
+from unmask.examples.plan import build_rows
 from unmask.keys import Key
-from unmask.records import Flag, Layer
+from unmask.records import UnitFlag, UnitKind
 from unmask.shards.corpus import Corpus, Shard
-from unmask.shards.split import split
+from unmask.shards.split import split_heldout
 
 KEY = Key.of(3, "plan")
 talks = st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=9), min_size=4, max_size=12)
@@ -30,13 +30,13 @@ def conversations(documents, shards=1, texts=()):
     for shard in corpus.shards:
         units = shard.units.copy()
         for start, end in zip(shard.documents[:-1], shard.documents[1:], strict=True):
-            turns = start + np.flatnonzero(units[start:end] & Flag.SENTENCE)
+            turns = start + np.flatnonzero(units[start:end] & UnitFlag.SENTENCE)
             if number not in texts:
-                units[turns] |= Flag.TURN
-                units[turns[(turns * 7 + number) % 3 == 1]] |= Flag.REPLY
+                units[turns] |= UnitFlag.TURN
+                units[turns[(turns * 7 + number) % 3 == 1]] |= UnitFlag.REPLY
             number += 1
         made.append(Shard(shard.ids, units, shard.documents, shard.base))
-    manifest = replace(corpus.manifest, layers=tuple(Layer))
+    manifest = replace(corpus.manifest, layers=tuple(UnitKind))
     return Corpus(Path("talks"), manifest, tuple(made), VOCAB)
 
 
@@ -45,8 +45,8 @@ def read(corpus):
     found = []
     for shard in corpus.shards:
         for start, end in zip(shard.documents[:-1].tolist(), shard.documents[1:].tolist(), strict=True):
-            borders = [at for at in range(start, end) if shard.units[at] & Flag.TURN] + [end]
-            speakers = [REPLY if shard.units[at] & Flag.REPLY else QUERY for at in borders[:-1]]
+            borders = [at for at in range(start, end) if shard.units[at] & UnitFlag.TURN] + [end]
+            speakers = [REPLY if shard.units[at] & UnitFlag.REPLY else QUERY for at in borders[:-1]]
             sizes = np.diff(borders).tolist()
             found.append([(a + shard.base, n, who) for a, n, who in zip(borders, sizes, speakers, strict=False)])
     return [turns for turns in found if len(turns) > 1]
@@ -93,11 +93,11 @@ def held(corpus, plan, length):
 @settings(max_examples=150, deadline=None)
 def test_rows_follow_the_rule(documents, shards, length, fake):
     corpus = conversations([[5, 5], [4, 4], *documents], shards)
-    how = Dialogues(fake=fake)
+    how = Dialogues(fake_fraction=fake)
     plan = how.plan(corpus, length, KEY)
     counts = held(corpus, plan, length)
     assert set(counts) <= {2, 3, 4}
-    example = build(corpus, plan, np.arange(len(plan)), how.frame, VOCAB)
+    example = build_rows(corpus, plan, np.arange(len(plan)), how.template, VOCAB)
     assert (example.lengths <= length).all()
     for row in (0, len(plan) - 1):
         cut = slice(example.rows[row], example.rows[row + 1])
@@ -119,7 +119,7 @@ def test_half_of_the_rows_are_fake_and_every_number_of_turns_is_as_likely():
 
 def test_any_turn_of_a_row_may_be_the_fake_one():
     corpus = conversations([[3] * 300 for _ in range(20)])
-    plan = Dialogues(fewest=3, most=3, fake=1.0).plan(corpus, 64, KEY)
+    plan = Dialogues(min_turns=3, max_turns=3, fake_fraction=1.0).plan(corpus, 64, KEY)
     homes = plan.start.reshape(-1, 3) // 900
     stranger = [np.flatnonzero([(row == one).sum() == 1 for one in row])[0] for row in homes]
     assert all(abs(np.mean(np.array(stranger) == place) - 1 / 3) < 0.04 for place in range(3))
@@ -129,7 +129,7 @@ def test_fakes_come_from_all_other_conversations():
     corpus = conversations([[3, 3] for _ in range(20)], shards=3)
     homes = set()
     for seed in range(200):
-        plan = Dialogues(fake=1.0).plan(corpus, 32, Key.of(seed))
+        plan = Dialogues(fake_fraction=1.0).plan(corpus, 32, Key.of(seed))
         (stranger,) = {start // 6 for start, _, _ in pieces(plan, 0)} - {0}
         homes.add(stranger)
     assert homes == set(range(1, 20))
@@ -137,7 +137,7 @@ def test_fakes_come_from_all_other_conversations():
 
 def test_plain_text_between_conversations_is_passed_over():
     corpus = conversations([[4, 4], [9, 9, 9], [5, 5]], texts=(1,))
-    plan = Dialogues(fake=0.0).plan(corpus, 32, KEY)
+    plan = Dialogues(fake_fraction=0.0).plan(corpus, 32, KEY)
     assert [pieces(plan, row)[0][:2] for row in range(len(plan))] == [(0, 4), (35, 5)]
 
 
@@ -165,7 +165,7 @@ def test_both_parts_of_a_split_have_conversations(documents, shards, share):
     """They come last in a prepared corpus, after the text, but may also lie between."""
     texts = [[20, 20], [30], [25, 5]]
     corpus = conversations([*texts, *documents, *[[5, 5]] * 9], shards, texts=range(len(texts)))
-    learn, judge = split(corpus, share)
+    learn, judge = split_heldout(corpus, share)
     assert min(sum(len(shard.conversations) for shard in part.shards) for part in (learn, judge)) >= 2
     assert learn.manifest.counts.tokens + judge.manifest.counts.tokens == corpus.manifest.counts.tokens
 
@@ -174,7 +174,7 @@ def test_text_is_held_out_beside_few_conversations():
     """A shard holds text or conversations, and both are judged by."""
     texts = [[10, 10]] * 100
     corpus = conversations([*texts, *[[3, 3]] * 100], shards=2, texts=range(100))
-    learn, judge = split(corpus, 0.01)
+    learn, judge = split_heldout(corpus, 0.01)
     assert [len(shard.conversations) for shard in judge.shards] == [0, 2]
     assert [len(shard.documents) - 1 for shard in judge.shards] == [1, 2]
     assert [len(shard.conversations) for shard in learn.shards] == [0, 98]

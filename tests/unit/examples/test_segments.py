@@ -12,25 +12,25 @@ from hypothesis import strategies as st
 from small_corpus import TEXT, VOCAB, make_corpus
 
 from unmask.errors import RecipeError
-from unmask.examples.plan import build
-from unmask.examples.segments import Segments
+from unmask.examples.plan import build_rows
+from unmask.examples.segments import OneOrTwoSegments
 from unmask.keys import Key
-from unmask.records import Example
+from unmask.records import RowBatch
 from unmask.shards.corpus import Corpus
 
 KEY = Key.of(3, "plan")
 documents = st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=12), min_size=1, max_size=8)
 
 
-def built(part: Segments, corpus: Corpus, length: int) -> Example:
+def built(part: OneOrTwoSegments, corpus: Corpus, length: int) -> RowBatch:
     plan = part.plan(corpus, length, KEY)
-    return build(corpus, plan, np.arange(len(plan)), part.frame, VOCAB)
+    return build_rows(corpus, plan, np.arange(len(plan)), part.template, VOCAB)
 
 
-def segments_of(example: Example, row: int) -> list[list[int]]:
+def segments_of(example: RowBatch, row: int) -> list[list[int]]:
     """The text of each segment, as addresses."""
     cut = slice(example.rows[row], example.rows[row + 1])
-    free = ~example.fixed[cut]
+    free = ~example.protected[cut]
     ids, segment = example.ids[cut][free] - TEXT, example.segment[cut][free]
     return [ids[segment == number].tolist() for number in range(int(segment.max()) + 1)]
 
@@ -41,7 +41,7 @@ def test_rows_are_stretches_of_one_document(
     lengths: list[list[int]], length: int, shards: int, single: float, short: float
 ) -> None:
     corpus = make_corpus(lengths, min(shards, len(lengths)))
-    example = built(Segments(single, short), corpus, length)
+    example = built(OneOrTwoSegments(single, short), corpus, length)
     assert (example.lengths <= length).all()
     ends = np.cumsum([sum(document) for document in lengths])
     seen: list[int] = []
@@ -75,7 +75,7 @@ def slowly(sentences: Sequence[int], target: int, length: int, coin: bool) -> tu
 def test_a_row_is_cut_as_the_released_code_cuts_it(sentences: list[int]) -> None:
     """Without single or short rows only the coin is open: each row has one of two forms."""
     length = 32
-    example = built(Segments(single=0.0, short=0.0), make_corpus([sentences]), length)
+    example = built(OneOrTwoSegments(single_fraction=0.0, short_fraction=0.0), make_corpus([sentences]), length)
     begin = 0
     for row in range(len(example)):
         end = begin + 1
@@ -90,11 +90,11 @@ def test_a_row_is_cut_as_the_released_code_cuts_it(sentences: list[int]) -> None
 
 def test_shares_of_single_and_of_short_rows() -> None:
     corpus = make_corpus([[8] * 4000])
-    long = built(Segments(single=0.1, short=0.0), corpus, 64)
+    long = built(OneOrTwoSegments(single_fraction=0.1, short_fraction=0.0), corpus, 64)
     one = np.mean([len(segments_of(long, row)) == 1 for row in range(len(long))])
     assert abs(one - 0.1) < 5 * (0.09 / len(long)) ** 0.5
     assert (long.lengths[:-1] >= 63).all()
-    some = built(Segments(single=0.1, short=0.05), corpus, 64)
+    some = built(OneOrTwoSegments(single_fraction=0.1, short_fraction=0.05), corpus, 64)
     short = np.mean(some.lengths < 56)
     assert 0.02 < short < 0.08
     starts = [segments_of(long, row)[0][0] for row in range(len(long))]
@@ -102,14 +102,14 @@ def test_shares_of_single_and_of_short_rows() -> None:
 
 
 def test_short_rows_aim_at_any_length_from_five_on() -> None:
-    example = built(Segments(single=0.0, short=1.0), make_corpus([[1] * 40_000]), 64)
+    example = built(OneOrTwoSegments(single_fraction=0.0, short_fraction=1.0), make_corpus([[1] * 40_000]), 64)
     sizes = np.array([sum(map(len, segments_of(example, row))) for row in range(len(example) - 1)])
     assert sizes.min() == 5
     assert abs(np.mean(sizes <= 34) - 0.5) < 5 * (0.25 / len(sizes)) ** 0.5
 
 
 def test_the_sentence_at_the_half_goes_to_either_side() -> None:
-    example = built(Segments(single=0.0, short=0.0), make_corpus([[8] * 4000]), 64)
+    example = built(OneOrTwoSegments(single_fraction=0.0, short_fraction=0.0), make_corpus([[8] * 4000]), 64)
     sizes = [len(segments_of(example, row)[0]) for row in range(len(example))]
     assert set(sizes) == {24, 32}  # half of 61 is 30: three sentences fit, the fourth is tossed for
     assert abs(np.mean(np.array(sizes) == 32) - 0.5) < 5 * (0.25 / len(sizes)) ** 0.5
@@ -117,4 +117,4 @@ def test_the_sentence_at_the_half_goes_to_either_side() -> None:
 
 def test_a_share_that_is_none_is_refused() -> None:
     with pytest.raises(RecipeError, match=r"between 0 and 1, found 0.1 and 1.5"):
-        Segments(short=1.5)
+        OneOrTwoSegments(short_fraction=1.5)

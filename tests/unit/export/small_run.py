@@ -10,29 +10,29 @@ from small_bert import POSITIONS, TRUNK, small_tokenizer
 from small_dialects import SHAPES
 
 from unmask.codec import encode, fingerprint
-from unmask.dialect import Dialect
+from unmask.dialect import ModelType
 from unmask.family import member
-from unmask.nets.trunk import Trunk
-from unmask.train.budget import Progress
-from unmask.train.checkpoint import Best, State, save_checkpoint
-from unmask.train.learner import Learner
+from unmask.nets.trunk import TransformerConfig
+from unmask.train.budget import RunProgress
+from unmask.train.checkpoint import BestEval, RunState, save_checkpoint
+from unmask.train.learner import MultiHeadModel
 
 
-def trunk_of(name: str) -> Trunk:
+def trunk_of(name: str) -> TransformerConfig:
     """BERT's shape, unless the member has parts that only its own shape has room for."""
-    return SHAPES[Dialect.ELECTRA] if name == "electra" else TRUNK
+    return SHAPES[ModelType.ELECTRA] if name == "electra" else TRUNK
 
 
-def drawn(seed: int, name: str = "bert") -> Learner:
+def drawn(seed: int, name: str = "bert") -> MultiHeadModel:
     recipe = member(name)
-    learner = Learner(trunk_of(name), recipe.objectives, small_tokenizer().vocab.size, POSITIONS)
-    learner.draw(seed)
+    learner = MultiHeadModel(trunk_of(name), recipe.objectives, small_tokenizer().vocab.size, POSITIONS)
+    learner.init_weights(seed)
     return learner
 
 
-def write_run(folder: Path, learners: dict[int, Learner], best: int = 0, name: str = "bert") -> Path:
+def write_run(folder: Path, learners: dict[int, MultiHeadModel], best: int = 0, name: str = "bert") -> Path:
     """A run with a checkpoint for each step given, of which one was the best."""
-    recipe = replace(member(name), trunk=trunk_of(name))
+    recipe = replace(member(name), network=trunk_of(name))
     tokenizer = small_tokenizer()
     folder.mkdir()
     said = {
@@ -52,6 +52,6 @@ def write_run(folder: Path, learners: dict[int, Learner], best: int = 0, name: s
     (folder / "run.json").write_text(json.dumps(said))
     tokenizer.save(folder / "tokenizer.json")
     for step, learner in learners.items():
-        state = State(Progress(step, 10 * step, 1.0), Best(2.0, best) if best else Best())
-        save_checkpoint(folder / "checkpoints", learner.weights(), {}, state)
+        state = RunState(RunProgress(step, 10 * step, 1.0), BestEval(2.0, best) if best else BestEval())
+        save_checkpoint(folder / "checkpoints", learner.named_weights(), {}, state)
     return folder

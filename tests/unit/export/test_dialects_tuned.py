@@ -8,27 +8,27 @@ from small_bert import small_model, write_folder
 from small_dialects import SHAPES, tokenizer_for
 from small_tuned import PAIR_ROWS, PAIRS, code_on_card, small_tuned, tuned_folder
 
-from unmask.dialect import Dialect
-from unmask.export.architecture import Architecture, Purpose
-from unmask.export.onnx_file import Onnx
-from unmask.export.read import load
-from unmask.export.tuned import export_tuned
-from unmask.export.write import export
-from unmask.tune.outputs.choose import Choose
-from unmask.tune.outputs.classify import Classify
-from unmask.tune.outputs.span import Span
-from unmask.tune.outputs.tag import Tag
-from unmask.tune.policy import Full
-from unmask.tune.tagging_scheme import Scheme
+from unmask.dialect import ModelType
+from unmask.export.architecture import Architecture, HFTask
+from unmask.export.onnx_file import OnnxFormat
+from unmask.export.read import load_hf_model
+from unmask.export.tuned import export_finetuned
+from unmask.export.write import export_hf
+from unmask.tune.outputs.choose import MultipleChoiceTask
+from unmask.tune.outputs.classify import ClassificationTask
+from unmask.tune.outputs.span import SpanQATask
+from unmask.tune.outputs.tag import TaggingTask
+from unmask.tune.policy import FullFineTuning
+from unmask.tune.tagging_scheme import TagScheme
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 OUTPUTS = {
-    Purpose.CLASSIFIER: Classify(("a", "b", "c")),
-    Purpose.TAGGER: Tag(("B-X", "I-X", "O"), Scheme.BIO),
-    Purpose.READER: Span(longest=9),
-    Purpose.CHOOSER: Choose(),
+    HFTask.CLASSIFIER: ClassificationTask(("a", "b", "c")),
+    HFTask.TOKEN_CLASSIFICATION: TaggingTask(("B-X", "I-X", "O"), TagScheme.BIO),
+    HFTask.QUESTION_ANSWERING: SpanQATask(max_answer_tokens=9),
+    HFTask.MULTIPLE_CHOICE: MultipleChoiceTask(),
 }
-OTHERS = [dialect for dialect in Dialect if dialect is not Dialect.BERT]
+OTHERS = [dialect for dialect in ModelType if dialect is not ModelType.BERT]
 
 
 def root_of(folder, dialect):
@@ -37,7 +37,7 @@ def root_of(folder, dialect):
 
 
 def masked(dialect):
-    return Architecture(dialect, Purpose.MASKED_LM)
+    return Architecture(dialect, HFTask.MASKED_LM)
 
 
 @pytest.mark.parametrize("dialect", OTHERS)
@@ -45,21 +45,21 @@ def masked(dialect):
 def test_every_kind_of_task_has_its_class(dialect, purpose, tmp_path):
     pytest.importorskip("onnxruntime")
     root_of(tmp_path / "root", dialect)
-    tuned_folder(tmp_path / "tuned", small_tuned(OUTPUTS[purpose], Full(), dialect), root="../root")
-    architecture, proof = export_tuned(tmp_path / "tuned", tmp_path / "out", extras=(Onnx(),))
+    tuned_folder(tmp_path / "tuned", small_tuned(OUTPUTS[purpose], FullFineTuning(), dialect), root="../root")
+    architecture, proof = export_finetuned(tmp_path / "tuned", tmp_path / "out", extras=(OnnxFormat(),))
     assert architecture == Architecture(dialect, purpose)
-    assert max(proof.hidden, proof.logits, proof.others[0].apart) < 1e-5
-    assert proof.logits > 0
-    assert load(tmp_path / "out")[0].shape == SHAPES[dialect]
+    assert max(proof.max_hidden_difference, proof.max_logits_difference, proof.format_checks[0].max_difference) < 1e-5
+    assert proof.max_logits_difference > 0
+    assert load_hf_model(tmp_path / "out")[0].config == SHAPES[dialect]
 
 
 @pytest.mark.parametrize("dialect", OTHERS)
 def test_pairs_are_answered_alike(dialect, tmp_path):
     """One token stands between two texts here, whatever the tokenizer of the family does; the export says so."""
     root_of(tmp_path / "root", dialect)
-    tuned = small_tuned(OUTPUTS[Purpose.CLASSIFIER], Full(), dialect)
+    tuned = small_tuned(OUTPUTS[HFTask.CLASSIFIER], FullFineTuning(), dialect)
     ours = tuned_folder(tmp_path / "tuned", tuned, PAIR_ROWS, root="../root")
-    export_tuned(tmp_path / "tuned", tmp_path / "out")
+    export_finetuned(tmp_path / "tuned", tmp_path / "out")
     left: dict[str, object] = {}
     exec(code_on_card(tmp_path / "out"), left)
     for (a, b), mine in zip(PAIRS, ours, strict=True):
@@ -70,18 +70,22 @@ def test_pairs_are_answered_alike(dialect, tmp_path):
 def test_a_tuned_network_whose_root_is_gone_is_known_by_its_shape(tmp_path):
     for dialect in OTHERS:
         tuned_folder(
-            tmp_path / f"tuned-{dialect}", small_tuned(OUTPUTS[Purpose.TAGGER], Full(), dialect), root="../gone"
+            tmp_path / f"tuned-{dialect}",
+            small_tuned(OUTPUTS[HFTask.TOKEN_CLASSIFICATION], FullFineTuning(), dialect),
+            root="../gone",
         )
-        architecture, _ = export_tuned(tmp_path / f"tuned-{dialect}", tmp_path / dialect.value)
-        assert architecture.dialect is (Dialect.BERT if dialect is Dialect.ERNIE else dialect)
+        architecture, _ = export_finetuned(tmp_path / f"tuned-{dialect}", tmp_path / dialect.value)
+        assert architecture.model_type is (ModelType.BERT if dialect is ModelType.ERNIE else dialect)
 
 
 def test_a_tokenizer_of_bytes_has_the_name_of_its_family_before_it_is_tuned_and_not_after(tmp_path):
-    bytes_ = tokenizer_for(Dialect.ROBERTA)
-    model = small_model(300, row=False, trunk=SHAPES[Dialect.ROBERTA])
-    export(model, bytes_, tmp_path / "masked", masked(Dialect.ROBERTA))
-    tuned_folder(tmp_path / "tuned", small_tuned(OUTPUTS[Purpose.READER], Full(), Dialect.ROBERTA))
-    export_tuned(tmp_path / "tuned", tmp_path / "reader")
+    bytes_ = tokenizer_for(ModelType.ROBERTA)
+    model = small_model(300, row=False, trunk=SHAPES[ModelType.ROBERTA])
+    export_hf(model, bytes_, tmp_path / "masked", masked(ModelType.ROBERTA))
+    tuned_folder(
+        tmp_path / "tuned", small_tuned(OUTPUTS[HFTask.QUESTION_ANSWERING], FullFineTuning(), ModelType.ROBERTA)
+    )
+    export_finetuned(tmp_path / "tuned", tmp_path / "reader")
     names = [
         json.loads((tmp_path / one / "tokenizer_config.json").read_text())["tokenizer_class"]
         for one in ("masked", "reader")

@@ -20,18 +20,18 @@ from small_tuned import (
     tuned_folder,
 )
 
-from unmask.export.tuned import export_tuned
-from unmask.tune.asking import PassageQuestion
-from unmask.tune.outputs.choose import Choose, rows_of
-from unmask.tune.outputs.classify import Classify
-from unmask.tune.outputs.labels import Labels
-from unmask.tune.outputs.rank import Rank
-from unmask.tune.outputs.regress import Regress
-from unmask.tune.outputs.span import Span
-from unmask.tune.outputs.tag import Tag
-from unmask.tune.say import shares, token_scores
-from unmask.tune.sheet import Sheet
-from unmask.tune.tagging_scheme import Scheme
+from unmask.export.tuned import export_finetuned
+from unmask.tune.asking import QAExample
+from unmask.tune.outputs.choose import MultipleChoiceTask, choice_rows
+from unmask.tune.outputs.classify import ClassificationTask
+from unmask.tune.outputs.labels import MultiLabelTask
+from unmask.tune.outputs.rank import RankingTask
+from unmask.tune.outputs.regress import RegressionTask
+from unmask.tune.outputs.span import SpanQATask
+from unmask.tune.outputs.tag import TaggingTask
+from unmask.tune.say import softmax, token_logits
+from unmask.tune.sheet import ExampleSet
+from unmask.tune.tagging_scheme import TagScheme
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 NEAR = {"abs": 1e-5}
@@ -43,7 +43,7 @@ def exported(tmp_path):
 
     def make(output, questions):
         ours = tuned_folder(tmp_path / "tuned", small_tuned(output), questions)
-        export_tuned(tmp_path / "tuned", tmp_path / "out")
+        export_finetuned(tmp_path / "tuned", tmp_path / "out")
         return ours, tmp_path / "out"
 
     return make
@@ -62,7 +62,7 @@ def on_card(folder, **changes):
 
 def test_classes_of_texts_and_pairs(exported):
     labels = ("中立", "反对", "同意")
-    ours, folder = exported(Classify(labels), PAIR_ROWS)
+    ours, folder = exported(ClassificationTask(labels), PAIR_ROWS)
     answer = on_card(folder)["answer"]
     for (a, b), mine in zip(PAIRS, ours, strict=True):
         theirs = answer({"text": a, "text_pair": b})
@@ -73,7 +73,7 @@ def test_classes_of_texts_and_pairs(exported):
 
 
 def test_several_labels(exported):
-    ours, folder = exported(Labels(("a", "b", "c", "d")), LABEL_ROWS)
+    ours, folder = exported(MultiLabelTask(("a", "b", "c", "d")), LABEL_ROWS)
     answer = on_card(folder)["answer"]
     for text, mine in zip(TEXTS, ours, strict=True):
         said = [one for one in answer([text])[0] if one["score"] >= 0.5]
@@ -83,14 +83,14 @@ def test_several_labels(exported):
 
 
 def test_numbers(exported):
-    ours, folder = exported(Regress(mean=2.0, spread=3.0), ROWS)
+    ours, folder = exported(RegressionTask(mean=2.0, std=3.0), ROWS)
     answer = on_card(folder)["answer"]
     theirs = [answer([text])[0][0]["score"] for text in TEXTS]
     assert theirs == pytest.approx([mine.said for mine in ours], **NEAR)
 
 
 def test_a_ranking_is_one_number_for_each_candidate(exported):
-    (ours,), folder = exported(Rank(), RANKED)
+    (ours,), folder = exported(RankingTask(), RANKED)
     answer = on_card(folder)["answer"]
     (asked,) = RANKED
     theirs = [answer({"text": asked.query, "text_pair": one})[0]["score"] for one in asked.candidates]
@@ -98,13 +98,13 @@ def test_a_ranking_is_one_number_for_each_candidate(exported):
 
 
 def test_tags_and_entities(exported):
-    output = Tag(("B-LOC", "I-LOC", "B-PER", "I-PER", "O"), Scheme.BIO)
+    output = TaggingTask(("B-LOC", "I-LOC", "B-PER", "I-PER", "O"), TagScheme.BIO)
     ours, folder = exported(output, TAG_ROWS)
     tuned = small_tuned(output)
-    sheet = Sheet("dev", TAG_ROWS, ("",) * len(TAG_ROWS))
-    exercise = tuned.lay_out(sheet)
-    likely_TC = shares(token_scores(tuned.learner, "tag", exercise))
-    by_row = [likely_TC[first + 1 : end - 1] for first, end in pairwise(exercise.rows.rows.tolist())]
+    sheet = ExampleSet("dev", TAG_ROWS, ("",) * len(TAG_ROWS))
+    exercise = tuned.encode(sheet)
+    likely_TC = softmax(token_logits(tuned.learner, "tag", exercise))
+    by_row = [likely_TC[first + 1 : end - 1] for first, end in pairwise(exercise.rows.offsets.tolist())]
     whole, pieces = on_card(folder)["answer"], transformers.pipeline("token-classification", str(folder))
     pieces._postprocess_params["ignore_labels"] = []
     for question, mine, likely_LC in zip(TAG_ROWS, ours, by_row, strict=True):
@@ -121,8 +121,8 @@ def test_tags_and_entities(exported):
 @pytest.mark.parametrize("longest", [2, 30])
 def test_spans_and_silence(exported, threshold, longest):
     passages = ("今天天气真好，我们去公园。", "The quick brown fox jumps.", "the lazy dog, the fox")
-    asked = tuple(PassageQuestion(str(n), "天气?", passage) for n, passage in enumerate(passages))
-    ours, folder = exported(Span(longest, may_be_silent=True, threshold=threshold), asked)
+    asked = tuple(QAExample(str(n), "天气?", passage) for n, passage in enumerate(passages))
+    ours, folder = exported(SpanQATask(longest, allow_no_answer=True, threshold=threshold), asked)
     for passage, mine in zip(passages, ours, strict=True):
         left = on_card(folder, question=f"question, passage = '天气?', {passage!r}")
         assert left["found"] == mine.said
@@ -134,21 +134,21 @@ def test_spans_and_silence(exported, threshold, longest):
 
 
 def test_something_is_always_said_where_training_had_no_silence(exported):
-    (ours,), folder = exported(Span(9), (PassageQuestion("1", "天气?", "今天天气真好"),))
+    (ours,), folder = exported(SpanQATask(9), (QAExample("1", "天气?", "今天天气真好"),))
     assert on_card(folder, question="question, passage = '天气?', '今天天气真好'")["found"] == ours.said != ""
 
 
 def test_choices(exported):
-    ours, folder = exported(Choose(), CHOICES)
+    ours, folder = exported(MultipleChoiceTask(), CHOICES)
     network = transformers.BertForMultipleChoice.from_pretrained(folder).eval()
     words = transformers.AutoTokenizer.from_pretrained(folder)
     for question, mine in zip(CHOICES, ours, strict=True):
-        first, second = zip(*rows_of(question), strict=True)
+        first, second = zip(*choice_rows(question), strict=True)
         inputs = words(list(first), list(second), padding=True, return_tensors="pt")
         with torch.no_grad():
             likely = network(**{name: inputs[name][None] for name in inputs}).logits[0].softmax(-1)
         assert likely.tolist() == pytest.approx(mine.probabilities, **NEAR)
         assert question.choices[int(likely.argmax())] == mine.said
     asked = CHOICES[1]
-    left = on_card(folder, question=f"question, choices = {asked.given[0]!r}, {list(asked.choices)!r}")
+    left = on_card(folder, question=f"question, choices = {asked.context[0]!r}, {list(asked.choices)!r}")
     np.testing.assert_allclose(left["likely"].numpy(), ours[1].probabilities, atol=1e-5)

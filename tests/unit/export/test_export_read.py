@@ -8,13 +8,13 @@ from safetensors.torch import load_file, save_file
 from small_bert import ENCODER, MASKED_LM, PRE_TRAINING, small_model, small_tokenizer, write_folder
 
 from unmask.errors import InputError
-from unmask.export.read import load
+from unmask.export.read import load_hf_model
 
 
 def test_the_heads_are_those_that_the_weights_hold(tmp_path):
-    model, _ = load(write_folder(tmp_path, small_model(), MASKED_LM))
-    assert model.tokens is not None
-    assert model.row is None
+    model, _ = load_hf_model(write_folder(tmp_path, small_model(), MASKED_LM))
+    assert model.lm_head is not None
+    assert model.row_head is None
     assert not model.training
 
 
@@ -22,24 +22,24 @@ def test_a_bare_encoder_without_pooler_has_no_heads(tmp_path):
     write_folder(tmp_path, small_model(), ENCODER)
     weights = load_file(tmp_path / "model.safetensors")
     save_file({n: t for n, t in weights.items() if not n.startswith("pooler")}, tmp_path / "model.safetensors")
-    model, _ = load(tmp_path)
-    assert model.tokens is None
-    assert model.row is None
+    model, _ = load_hf_model(tmp_path)
+    assert model.lm_head is None
+    assert model.row_head is None
 
 
 def test_half_precision_is_read_as_float32(tmp_path):
     write_folder(tmp_path, small_model(), PRE_TRAINING)
     weights = load_file(tmp_path / "model.safetensors")
     save_file({name: tensor.half() for name, tensor in weights.items()}, tmp_path / "model.safetensors")
-    model, _ = load(tmp_path)
+    model, _ = load_hf_model(tmp_path)
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
     known = weights["bert.embeddings.position_embeddings.weight"].half().float()
-    assert torch.equal(model.trunk.embed.position.weight, known)
+    assert torch.equal(model.encoder.embed.position.weight, known)
 
 
 def test_the_output_matrix_is_the_embedding_itself(tmp_path):
-    model, _ = load(write_folder(tmp_path, small_model(), MASKED_LM))
-    assert model.tokens.token is model.trunk.embed.token
+    model, _ = load_hf_model(write_folder(tmp_path, small_model(), MASKED_LM))
+    assert model.lm_head.token is model.encoder.embed.token
 
 
 def test_a_list_of_entries_becomes_the_same_tokenizer(tmp_path):
@@ -48,17 +48,17 @@ def test_a_list_of_entries_becomes_the_same_tokenizer(tmp_path):
     vocab = tokenizer.pipeline.get_vocab()
     (tmp_path / "tokenizer.json").unlink()
     (tmp_path / "vocab.txt").write_text("\n".join(sorted(vocab, key=vocab.get)) + "\n", encoding="utf-8")
-    _, read = load(tmp_path)
+    _, read = load_hf_model(tmp_path)
     assert read.digest == tokenizer.digest
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False}))
-    _, cased = load(tmp_path)
+    _, cased = load_hf_model(tmp_path)
     assert cased.content()["normalizer"]["lowercase"] is False
     assert cased.content()["normalizer"]["strip_accents"] is False
 
 
 def refused(folder, said):
     with pytest.raises(InputError, match=said):
-        load(folder)
+        load_hf_model(folder)
 
 
 def test_weights_that_could_run_code_are_never_read(tmp_path):

@@ -11,50 +11,50 @@ from small_bert import CHOOSER, CLASSIFIER, POSITIONS, READER, TAGGER
 from small_tuned import ROWS, small_tuned, tuned_folder
 
 from unmask.errors import InputError, UserError
-from unmask.export.read import load
-from unmask.export.source import open_source
-from unmask.export.tuned import export_tuned, open_tuned
-from unmask.export.tuned_class import model_of_tuned
-from unmask.export.write import their_weights
-from unmask.nets.reading import ReadOut
-from unmask.tune.outputs.choose import Choose
-from unmask.tune.outputs.classify import Classify
-from unmask.tune.outputs.labels import Labels
-from unmask.tune.outputs.pair import PairClass
-from unmask.tune.outputs.rank import Rank
-from unmask.tune.outputs.regress import Regress
-from unmask.tune.outputs.span import Span
-from unmask.tune.outputs.tag import Tag
-from unmask.tune.outputs.write import Write
+from unmask.export.read import load_hf_model
+from unmask.export.source import open_model
+from unmask.export.tuned import export_finetuned, open_finetuned
+from unmask.export.tuned_class import model_for_export
+from unmask.export.write import to_hf_state_dict
+from unmask.nets.reading import Pooling
+from unmask.tune.outputs.choose import MultipleChoiceTask
+from unmask.tune.outputs.classify import ClassificationTask
+from unmask.tune.outputs.labels import MultiLabelTask
+from unmask.tune.outputs.pair import SANPairTask
+from unmask.tune.outputs.rank import RankingTask
+from unmask.tune.outputs.regress import RegressionTask
+from unmask.tune.outputs.span import SpanQATask
+from unmask.tune.outputs.tag import TaggingTask
+from unmask.tune.outputs.write import GenerationTask
 from unmask.tune.policies.adapter import Adapter
-from unmask.tune.policies.frozen import Frozen
-from unmask.tune.policies.layers import Layers
+from unmask.tune.policies.frozen import FrozenEncoder
+from unmask.tune.policies.layers import ScalarMixing
 from unmask.tune.policies.lora import Lora
-from unmask.tune.policies.norms import Norms
-from unmask.tune.policies.top import Top
-from unmask.tune.tagging_scheme import Scheme
+from unmask.tune.policies.norms import NormOnly
+from unmask.tune.policies.top import TopLayers
+from unmask.tune.tagging_scheme import TagScheme
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 TAGS = ("B-LOC", "I-LOC", "O")
 EVERY = {
-    Classify(("中立", "反对", "同意")): (CLASSIFIER, "single_label_classification"),
-    Labels(("a", "b", "c")): (CLASSIFIER, "multi_label_classification"),
-    Regress(mean=2.0, spread=3.0): (CLASSIFIER, "regression"),
-    Rank(): (CLASSIFIER, "regression"),
-    Tag(TAGS, Scheme.BIO): (TAGGER, None),
-    Span(longest=9): (READER, None),
-    Choose(): (CHOOSER, None),
+    ClassificationTask(("中立", "反对", "同意")): (CLASSIFIER, "single_label_classification"),
+    MultiLabelTask(("a", "b", "c")): (CLASSIFIER, "multi_label_classification"),
+    RegressionTask(mean=2.0, std=3.0): (CLASSIFIER, "regression"),
+    RankingTask(): (CLASSIFIER, "regression"),
+    TaggingTask(TAGS, TagScheme.BIO): (TAGGER, None),
+    SpanQATask(max_answer_tokens=9): (READER, None),
+    MultipleChoiceTask(): (CHOOSER, None),
 }
 
 
 @pytest.mark.parametrize("output", EVERY, ids=str)
 def test_every_kind_of_task_has_its_class(output, tmp_path):
     tuned_folder(tmp_path / "tuned", small_tuned(output))
-    architecture, proof = export_tuned(tmp_path / "tuned", tmp_path / "out")
+    architecture, proof = export_finetuned(tmp_path / "tuned", tmp_path / "out")
     config = transformers.AutoConfig.from_pretrained(tmp_path / "out")
     assert (architecture, config.problem_type) == EVERY[output]
     assert config.architectures == [architecture.name]
-    assert 0 < max(proof.hidden, proof.logits) < 1e-5
+    assert 0 < max(proof.max_hidden_difference, proof.max_logits_difference) < 1e-5
     labels = getattr(output, "labels", ())
     if labels:
         assert config.id2label == dict(enumerate(labels))
@@ -64,32 +64,32 @@ def test_every_kind_of_task_has_its_class(output, tmp_path):
 @pytest.mark.parametrize("output", EVERY, ids=str)
 def test_import_is_the_same_table_backwards(output, tmp_path):
     tuned_folder(tmp_path / "tuned", small_tuned(output))
-    architecture, _ = export_tuned(tmp_path / "tuned", tmp_path / "out")
-    back, _ = load(tmp_path / "out")
-    before = model_of_tuned(open_tuned(tmp_path / "tuned")).state_dict()
+    architecture, _ = export_finetuned(tmp_path / "tuned", tmp_path / "out")
+    back, _ = load_hf_model(tmp_path / "out")
+    before = model_for_export(open_finetuned(tmp_path / "tuned")).state_dict()
     assert back.state_dict().keys() == before.keys()
     assert all(torch.equal(tensor, before[name]) for name, tensor in back.state_dict().items())
-    written, again = load_file(tmp_path / "out" / "model.safetensors"), their_weights(back, architecture)
+    written, again = load_file(tmp_path / "out" / "model.safetensors"), to_hf_state_dict(back, architecture)
     assert written.keys() == again.keys()
     pooler = {name for name in written if "pooler" in name}
     assert bool(pooler) == (architecture in (CLASSIFIER, CHOOSER))
 
 
 def test_an_old_tagger_with_a_pooler_that_it_does_not_use_is_read(tmp_path):
-    tuned_folder(tmp_path / "tuned", small_tuned(Tag(TAGS, Scheme.BIO)))
-    export_tuned(tmp_path / "tuned", tmp_path / "out")
+    tuned_folder(tmp_path / "tuned", small_tuned(TaggingTask(TAGS, TagScheme.BIO)))
+    export_finetuned(tmp_path / "tuned", tmp_path / "out")
     state = load_file(tmp_path / "out" / "model.safetensors")
     width = state["classifier.weight"].shape[1]
     state |= {"bert.pooler.dense.weight": torch.ones(width, width), "bert.pooler.dense.bias": torch.ones(width)}
     save_file(state, tmp_path / "out" / "model.safetensors")
-    back, _ = load(tmp_path / "out")
-    assert torch.equal(back.each.weight, state["classifier.weight"])
-    assert back.row.pool.weight.all()
+    back, _ = load_hf_model(tmp_path / "out")
+    assert torch.equal(back.token_classifier.weight, state["classifier.weight"])
+    assert back.row_head.pool.weight.all()
 
 
 def test_the_card_tells_the_task_and_how_to_read_its_answers(tmp_path):
-    tuned_folder(tmp_path / "tuned", small_tuned(Rank()))
-    export_tuned(tmp_path / "tuned", tmp_path / "out")
+    tuned_folder(tmp_path / "tuned", small_tuned(RankingTask()))
+    export_finetuned(tmp_path / "tuned", tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text()
     for said in ("text-classification", "tuned from r1 to rank; accuracy 0.875", "rows learned: 90", "This is ranking"):
         assert said in card
@@ -97,17 +97,17 @@ def test_the_card_tells_the_task_and_how_to_read_its_answers(tmp_path):
 
 
 def test_rows_are_cut_where_they_were_cut_in_training(tmp_path):
-    tuned_folder(tmp_path / "tuned", replace(small_tuned(Classify(("a", "b"))), length=12))
-    export_tuned(tmp_path / "tuned", tmp_path / "out")
+    tuned_folder(tmp_path / "tuned", replace(small_tuned(ClassificationTask(("a", "b"))), max_length=12))
+    export_finetuned(tmp_path / "tuned", tmp_path / "out")
     words = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
     assert len(words("今天天气真好，" * 9, truncation=True)["input_ids"]) == 12
 
 
-@pytest.mark.parametrize("policy", [Frozen(), Norms(), Top(1), Lora(rank=2)], ids=str)
+@pytest.mark.parametrize("policy", [FrozenEncoder(), NormOnly(), TopLayers(1), Lora(rank=2)], ids=str)
 def test_what_ends_in_the_plain_shape_can_be_exported(policy, tmp_path):
-    tuned = small_tuned(Classify(("a", "b")), policy)
+    tuned = small_tuned(ClassificationTask(("a", "b")), policy)
     ours = tuned_folder(tmp_path / "tuned", tuned, ROWS)
-    export_tuned(tmp_path / "tuned", tmp_path / "out")
+    export_finetuned(tmp_path / "tuned", tmp_path / "out")
     answer = transformers.pipeline("text-classification", str(tmp_path / "out"), top_k=None)
     for question, mine in zip(ROWS, ours, strict=True):
         likely = {one["label"]: one["score"] for one in answer([question.texts[0]])[0]}
@@ -115,9 +115,9 @@ def test_what_ends_in_the_plain_shape_can_be_exported(policy, tmp_path):
 
 
 def test_updates_are_added_to_a_copy(tmp_path):
-    tuned = small_tuned(Classify(("a", "b")), Lora(rank=2))
+    tuned = small_tuned(ClassificationTask(("a", "b")), Lora(rank=2))
     before = dict(tuned.learner.named_parameters()).keys()
-    model = model_of_tuned(tuned)
+    model = model_for_export(tuned)
     assert dict(tuned.learner.named_parameters()).keys() == before
     assert not any("lora" in name for name in model.state_dict())
 
@@ -125,37 +125,41 @@ def test_updates_are_added_to_a_copy(tmp_path):
 @pytest.mark.parametrize(
     ("output", "policy", "said"),
     [
-        (Classify(("a", "b")), Adapter(4), r"adapters inside its blocks.*--policy lora"),
-        (Classify(("a", "b")), Layers(), r"mixture of all layers.*--policy frozen"),
-        (Tag(TAGS, Scheme.BIO, crf=True), Frozen(), r"together, by a CRF.*without --crf"),
-        (PairClass(("a", "b")), Frozen(), r"word by word.*--kind classify"),
-        (Write(), Frozen(), "tuned to write"),
-        (Classify(("a", "b"), read=ReadOut.MEAN), Frozen(), "--read first"),
-        (Choose(read=ReadOut.ATTENTION), Frozen(), "--read first"),
+        (ClassificationTask(("a", "b")), Adapter(4), r"adapters inside its blocks.*--policy lora"),
+        (ClassificationTask(("a", "b")), ScalarMixing(), r"mixture of all layers.*--policy frozen"),
+        (TaggingTask(TAGS, TagScheme.BIO, crf=True), FrozenEncoder(), r"together, by a CRF.*without --crf"),
+        (SANPairTask(("a", "b")), FrozenEncoder(), r"word by word.*--kind classify"),
+        (GenerationTask(), FrozenEncoder(), "tuned to write"),
+        (ClassificationTask(("a", "b"), pooling=Pooling.MEAN), FrozenEncoder(), "--read first"),
+        (MultipleChoiceTask(pooling=Pooling.ATTENTION), FrozenEncoder(), "--read first"),
     ],
     ids=str,
 )
 def test_what_no_class_can_say_is_refused_with_a_way_out(output, policy, said, tmp_path):
     tuned_folder(tmp_path / "tuned", small_tuned(output, policy))
     with pytest.raises(UserError, match=said):
-        export_tuned(tmp_path / "tuned", tmp_path / "out")
+        export_finetuned(tmp_path / "tuned", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("output", [Classify(("a", "b")), Tag(TAGS, Scheme.BIO), Span(), Choose()], ids=str)
+@pytest.mark.parametrize(
+    "output",
+    [ClassificationTask(("a", "b")), TaggingTask(TAGS, TagScheme.BIO), SpanQATask(), MultipleChoiceTask()],
+    ids=str,
+)
 def test_neither_form_of_a_tuned_network_is_taken_for_a_pretrained_one(output, tmp_path):
     tuned_folder(tmp_path / "tuned", small_tuned(output))
-    export_tuned(tmp_path / "tuned", tmp_path / "out")
+    export_finetuned(tmp_path / "tuned", tmp_path / "out")
     for name in ("tuned", "out"):
         with pytest.raises(InputError, match="tuned for a task"):
-            open_source(tmp_path / name)
+            open_model(tmp_path / name)
 
 
 def test_a_damaged_network_is_not_exported(tmp_path):
-    tuned_folder(tmp_path / "tuned", small_tuned(Classify(("a", "b"))))
+    tuned_folder(tmp_path / "tuned", small_tuned(ClassificationTask(("a", "b"))))
     said = json.loads((tmp_path / "tuned" / "task.json").read_text())
     said["files"]["model.safetensors"] = "0" * 32
     (tmp_path / "tuned" / "task.json").write_text(json.dumps(said))
     with pytest.raises(InputError, match="is not what was written"):
-        export_tuned(tmp_path / "tuned", tmp_path / "out")
+        export_finetuned(tmp_path / "tuned", tmp_path / "out")
     assert not (tmp_path / "out").exists()

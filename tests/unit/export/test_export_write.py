@@ -11,7 +11,7 @@ from small_bert import MASKED_LM, PRE_TRAINING, small_model, small_tokenizer
 
 from unmask.errors import InputError, UserError
 from unmask.export.tokenizer_files import special_names, tokenizer_config, with_template
-from unmask.export.write import export, their_weights
+from unmask.export.write import export_hf, to_hf_state_dict
 from unmask.tokenize.tokenizer import Tokenizer
 
 
@@ -23,33 +23,33 @@ def tokenizer():
 def test_a_folder_with_something_in_it_is_left_alone(tokenizer, tmp_path):
     (tmp_path / "note.txt").write_text("mine")
     with pytest.raises(InputError, match="exists already"):
-        export(small_model(), tokenizer, tmp_path, MASKED_LM)
+        export_hf(small_model(), tokenizer, tmp_path, MASKED_LM)
     assert [path.name for path in tmp_path.iterdir()] == ["note.txt"]
 
 
 def test_without_the_other_library_a_sentence_says_how_to_get_it(tokenizer, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)  # what Python keeps for a module that cannot be found
     with pytest.raises(UserError, match=r"pip install 'unmask\[export\]'"):
-        export(small_model(), tokenizer, tmp_path / "out", MASKED_LM)
+        export_hf(small_model(), tokenizer, tmp_path / "out", MASKED_LM)
     assert not list(tmp_path.iterdir())
 
 
 def test_broken_numbers_are_refused_by_name():
     model = small_model()
     with torch.no_grad():
-        model.trunk.embed.norm.bias[3] = float("nan")
+        model.encoder.embed.norm.bias[3] = float("nan")
     with pytest.raises(InputError, match=r"not finite in trunk\.embed\.norm\.bias"):
-        their_weights(model, MASKED_LM)
+        to_hf_state_dict(model, MASKED_LM)
 
 
 def test_a_network_with_fewer_rows_than_the_tokenizer_is_refused(tokenizer, tmp_path):
     with pytest.raises(InputError, match="rows for 30 only"):
-        export(small_model(vocabulary=30), tokenizer, tmp_path / "out", MASKED_LM)
+        export_hf(small_model(vocabulary=30), tokenizer, tmp_path / "out", MASKED_LM)
     assert not list(tmp_path.iterdir())
 
 
 def test_tied_weights_are_written_once_and_in_float32():
-    weights = their_weights(small_model().bfloat16(), PRE_TRAINING)
+    weights = to_hf_state_dict(small_model().bfloat16(), PRE_TRAINING)
     assert not [name for name in weights if "decoder" in name]
     assert {tensor.dtype for tensor in weights.values()} == {torch.float32}
 
@@ -87,7 +87,7 @@ def test_a_full_disk_is_told_of_the_folder_that_was_named(tokenizer, tmp_path, m
 
     monkeypatch.setattr("unmask.export.write.save", full)
     with pytest.raises(UserError) as caught:
-        export(small_model(), tokenizer, tmp_path / "out", MASKED_LM)
+        export_hf(small_model(), tokenizer, tmp_path / "out", MASKED_LM)
     assert str(caught.value) == (
         f"The disk under {tmp_path / 'out'} is full. Nothing was written: free some space, or use another disk, and "
         "start the same command again."

@@ -10,23 +10,23 @@ from small_bert import ENCODER, MASKED_LM, POSITIONS, PRE_TRAINING, TRUNK, small
 from small_dialects import SHAPES, tokenizer_for
 from small_tuned import code_on_card, small_tuned, tuned_folder
 
-from unmask.dialect import Dialect
+from unmask.dialect import ModelType
 from unmask.errors import InputError, UserError
 from unmask.export import extra, onnx_file
-from unmask.export.architecture import FOR_A_TASK
+from unmask.export.architecture import DOWNSTREAM_TASKS
 from unmask.export.dialects import architectures
-from unmask.export.onnx_file import Onnx
-from unmask.export.tuned import export_tuned
-from unmask.export.write import export
-from unmask.nets.model import Model
-from unmask.nets.transformer import draw_weights
+from unmask.export.onnx_file import OnnxFormat
+from unmask.export.tuned import export_finetuned
+from unmask.export.write import export_hf
+from unmask.nets.model import EncoderWithHeads
+from unmask.nets.transformer import init_weights
 from unmask.nets.trunk import Activation
-from unmask.tune.outputs.choose import Choose
-from unmask.tune.outputs.classify import Classify
-from unmask.tune.outputs.span import Span
-from unmask.tune.outputs.tag import Tag
-from unmask.tune.tagging_scheme import Scheme
-from unmask.use.rows import flat
+from unmask.tune.outputs.choose import MultipleChoiceTask
+from unmask.tune.outputs.classify import ClassificationTask
+from unmask.tune.outputs.span import SpanQATask
+from unmask.tune.outputs.tag import TaggingTask
+from unmask.tune.tagging_scheme import TagScheme
+from unmask.use.rows import pack
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs: pip install 'unmask[onnx]'")
 onnx = pytest.importorskip("onnx")
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::F
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
     folder, model = tmp_path_factory.mktemp("onnx") / "out", small_model().eval()
-    proof = export(model, small_tokenizer(), folder, ENCODER, extras=(Onnx(),))
+    proof = export_hf(model, small_tokenizer(), folder, ENCODER, extras=(OnnxFormat(),))
     return folder, model, proof
 
 
@@ -62,7 +62,7 @@ def test_rows_of_every_length_give_our_states(encoder, lengths):
         ["last_hidden_state"], {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
     )
     with torch.no_grad():
-        ours_TD = model.trunk(flat(rows)).last_TD.numpy()
+        ours_TD = model.trunk(pack(rows)).last_TD.numpy()
     np.testing.assert_allclose(said[0][mask.astype(bool)], ours_TD, atol=1e-5)
 
 
@@ -80,44 +80,53 @@ def test_the_code_on_the_card_works(encoder, capsys):
     ],
 )
 def test_a_pretrained_network_gives_states_and_logits(architecture, names, tmp_path):
-    proof = export(small_model(), small_tokenizer(), tmp_path / "out", architecture, extras=(Onnx(),))
-    assert proof.others[0].apart < 1e-4
+    proof = export_hf(small_model(), small_tokenizer(), tmp_path / "out", architecture, extras=(OnnxFormat(),))
+    assert proof.format_checks[0].max_difference < 1e-4
     session = onnxruntime.InferenceSession(tmp_path / "out" / "model.onnx")
     assert [one.name for one in session.get_outputs()] == names
 
 
-@pytest.mark.parametrize("dialect", [dialect for dialect in Dialect if dialect is not Dialect.BERT])
+@pytest.mark.parametrize("dialect", [dialect for dialect in ModelType if dialect is not ModelType.BERT])
 def test_every_pretrained_class_of_every_dialect_has_a_graph(dialect, tmp_path):
     tokenizer, trunk = tokenizer_for(dialect), SHAPES[dialect]
-    model = Model(trunk, tokenizer.vocab.size, POSITIONS, replaced=dialect is Dialect.ELECTRA)
-    draw_weights(model, 0.1, torch.Generator().manual_seed(6))
+    model = EncoderWithHeads(
+        trunk, tokenizer.vocab.size, POSITIONS, has_discriminator_head=dialect is ModelType.ELECTRA
+    )
+    init_weights(model, 0.1, torch.Generator().manual_seed(6))
     for architecture in architectures(dialect):
-        if architecture.purpose in FOR_A_TASK:
+        if architecture.task in DOWNSTREAM_TASKS:
             continue
-        folder = tmp_path / architecture.purpose
-        proof = export(model, tokenizer, folder, architecture, extras=(Onnx(),))
-        assert 0 < proof.others[0].apart < 1e-5
+        folder = tmp_path / architecture.task
+        proof = export_hf(model, tokenizer, folder, architecture, extras=(OnnxFormat(),))
+        assert 0 < proof.format_checks[0].max_difference < 1e-5
         graph = onnx.load(folder / "model.onnx").graph
         held = [one.name for one in graph.initializer if not one.name.startswith("constant_")]
         assert set(held) <= dict(model.named_parameters()).keys()  # what layers share is there once
 
 
 @pytest.mark.parametrize(
-    "output", [Classify(("a", "b", "c")), Choose(), Tag(("B-X", "I-X", "O"), Scheme.BIO), Span()], ids=str
+    "output",
+    [
+        ClassificationTask(("a", "b", "c")),
+        MultipleChoiceTask(),
+        TaggingTask(("B-X", "I-X", "O"), TagScheme.BIO),
+        SpanQATask(),
+    ],
+    ids=str,
 )
 def test_a_tuned_network_answers_from_the_graph(output, tmp_path, capsys):
     tuned_folder(tmp_path / "tuned", small_tuned(output))
-    _, proof = export_tuned(tmp_path / "tuned", tmp_path / "out", extras=(Onnx(),))
-    assert proof.others[0].apart < 1e-4
+    _, proof = export_finetuned(tmp_path / "tuned", tmp_path / "out", extras=(OnnxFormat(),))
+    assert proof.format_checks[0].max_difference < 1e-4
     exec(code_on_card(tmp_path / "out", 1), {})
     assert "logits" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("activation", [Activation.GELU_TANH, Activation.RELU])
 def test_every_activation_of_bert_is_known(activation, tmp_path):
-    model = small_model(trunk=replace(TRUNK, activation=activation, segments=1, epsilon=1e-5))
-    proof = export(model, small_tokenizer(), tmp_path / "out", PRE_TRAINING, extras=(Onnx(),))
-    assert proof.others[0].apart < 1e-5
+    model = small_model(trunk=replace(TRUNK, activation=activation, num_segments=1, norm_eps=1e-5))
+    proof = export_hf(model, small_tokenizer(), tmp_path / "out", PRE_TRAINING, extras=(OnnxFormat(),))
+    assert proof.format_checks[0].max_difference < 1e-5
 
 
 def test_the_file_is_valid_and_holds_every_weight_once(encoder):
@@ -132,14 +141,14 @@ def test_the_file_is_valid_and_holds_every_weight_once(encoder):
 def test_a_network_that_is_too_large_for_one_file_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(onnx_file, "_MOST", 1000)
     with pytest.raises(InputError, match="without --onnx"):
-        export(small_model(), small_tokenizer(), tmp_path / "out", ENCODER, extras=(Onnx(),))
+        export_hf(small_model(), small_tokenizer(), tmp_path / "out", ENCODER, extras=(OnnxFormat(),))
     assert not list(tmp_path.iterdir())
 
 
 def test_other_numbers_refuse_the_export_and_leave_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(extra, "TOLERANCE", 0.0)
     with pytest.raises(InputError, match="gives other numbers"):
-        export(small_model(), small_tokenizer(), tmp_path / "out", ENCODER, extras=(Onnx(),))
+        export_hf(small_model(), small_tokenizer(), tmp_path / "out", ENCODER, extras=(OnnxFormat(),))
     assert not list(tmp_path.iterdir())
 
 
@@ -147,5 +156,5 @@ def test_other_numbers_refuse_the_export_and_leave_nothing(tmp_path, monkeypatch
 def test_without_the_libraries_nothing_is_written(missing, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(UserError, match=rf"{missing} is not installed.*pip install 'unmask\[onnx\]'"):
-        export(small_model(), small_tokenizer(), tmp_path / "out", ENCODER, extras=(Onnx(),))
+        export_hf(small_model(), small_tokenizer(), tmp_path / "out", ENCODER, extras=(OnnxFormat(),))
     assert not list(tmp_path.iterdir())

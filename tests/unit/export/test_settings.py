@@ -9,7 +9,7 @@ from small_bert import MASKED_LM, POSITIONS, PRE_TRAINING, TRUNK, small_model
 
 from unmask.errors import InputError, UserError
 from unmask.export.settings import read_config, write_config
-from unmask.nets.trunk import Activation, Norm, Positions, Trunk
+from unmask.nets.trunk import Activation, Norm, Positions, TransformerConfig
 
 
 @given(
@@ -21,21 +21,21 @@ from unmask.nets.trunk import Activation, Norm, Positions, Trunk
     segments=st.integers(1, 3),
 )
 def test_a_trunk_comes_back_from_its_settings(heads, depth, activation, dropout, epsilon, segments):
-    trunk = Trunk(
+    trunk = TransformerConfig(
         depth=depth,
         width=4 * heads,
         heads=heads,
-        inner=8,
+        ffn_width=8,
         activation=activation,
         dropout=dropout,
         attention_dropout=dropout / 2,
-        epsilon=epsilon,
-        segments=segments,
-        spread=0.03,
+        norm_eps=epsilon,
+        num_segments=segments,
+        init_std=0.03,
     )
     config = write_config(small_model(trunk=trunk), 7, MASKED_LM)
     sizes = read_config(config)
-    assert (sizes.trunk, sizes.vocabulary, sizes.positions) == (trunk, 120, POSITIONS)
+    assert (sizes.network, sizes.vocab_size, sizes.max_positions) == (trunk, 120, POSITIONS)
     assert config["pad_token_id"] == 7
     assert config["architectures"] == ["BertForMaskedLM"]
 
@@ -48,7 +48,7 @@ def test_a_trunk_comes_back_from_its_settings(heads, depth, activation, dropout,
         ({"embedding": 8}, "factorised"),
         ({"tasks": 2}, "task embeddings"),
         ({"segments": 0}, "no segment"),
-        ({"activation": Activation.GATED}, "gated"),
+        ({"activation": Activation.GEGLU}, "gated"),
     ],
 )
 def test_what_bert_cannot_say_is_refused(change, said):
@@ -82,4 +82,4 @@ def test_settings_that_cannot_be_followed_are_refused(change, said):
 def test_settings_that_old_files_leave_out_have_their_usual_values():
     config = write_config(small_model(), 0, PRE_TRAINING)
     optional = {"architectures", "layer_norm_eps", "initializer_range", "hidden_act", "position_embedding_type"}
-    assert read_config({name: value for name, value in config.items() if name not in optional}).trunk == TRUNK
+    assert read_config({name: value for name, value in config.items() if name not in optional}).network == TRUNK

@@ -15,14 +15,14 @@ import torch
 from typer.testing import CliRunner
 
 from unmask.cli.main import app
-from unmask.cli.short import shortened
-from unmask.cli.terminal import changed
+from unmask.cli.short import short_recipe
+from unmask.cli.terminal import apply_changes
 from unmask.codec import fingerprint
-from unmask.examples.packed import Join, Packed
+from unmask.examples.packed import DocumentBoundary, Packed
 from unmask.family import member
-from unmask.nets.model import Model
+from unmask.nets.model import EncoderWithHeads
 from unmask.shards.corpus import Corpus
-from unmask.shards.split import split
+from unmask.shards.split import split_heldout
 from unmask.text.embedded import peoples_daily
 
 BENCH = Path(__file__).parents[3] / "bench"
@@ -44,7 +44,7 @@ def test_every_arm_is_a_recipe_of_its_own(name):
     for words in claim.arms.values():
         own, *changes = shlex.split(words)
         assert all(change.startswith("--set=") for change in changes)
-        recipe = changed(shortened(member(own, "mini")), [one.removeprefix("--set=") for one in changes], "")
+        recipe = apply_changes(short_recipe(member(own, "mini")), [one.removeprefix("--set=") for one in changes], "")
         made.add(fingerprint(recipe))
     assert len(made) == len(claim.arms)
     for expect in claim.expects:
@@ -148,9 +148,9 @@ def _documents(corpus):
 
 def test_the_border_probe_learns_from_states_and_leaves_the_network_as_it_was(corpus, monkeypatch):
     monkeypatch.setattr("claims_border.JUDGED", 2)
-    learn, judge = split(corpus, 0.2)
+    learn, judge = split_heldout(corpus, 0.2)
     torch.manual_seed(0)
-    model = Model(member("spanbert", "tiny").trunk, corpus.vocab.size, 64).eval()
+    model = EncoderWithHeads(member("spanbert", "tiny").network, corpus.vocab.size, 64).eval()
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     few, more = (_border(steps, model, learn, judge, monkeypatch) for steps in (1, 20))
     assert 0 <= more["border right"] <= 1
@@ -164,7 +164,7 @@ def _border(steps, model, learn, judge, monkeypatch):
 
 
 def test_who_says_every_token_again_finds_no_mistake_and_who_knows_all_finds_each(corpus, monkeypatch):
-    model = Model(member("bert", "tiny").trunk, corpus.vocab.size, 128)
+    model = EncoderWithHeads(member("bert", "tiny").network, corpus.vocab.size, 128)
     network = Opened(model, torch.device("cpu"))
     monkeypatch.setattr(Opened, "said", lambda self, example, ids: ids)
     assert correct(network, corpus, 128) == {
@@ -176,4 +176,4 @@ def test_who_says_every_token_again_finds_no_mistake_and_who_knows_all_finds_eac
     assert set(correct(network, corpus, 128).values()) == {1.0}
     assert far(network, corpus, 128)["far"] == 1.0
     assert far(network, corpus, 128)["far n"] > 0
-    assert len(rows_of(Packed(Join.NEVER), corpus, 128)) > 1
+    assert len(rows_of(Packed(DocumentBoundary.NEVER), corpus, 128)) > 1

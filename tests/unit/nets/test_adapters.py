@@ -8,33 +8,33 @@ import pytest
 import torch
 from torch import nn
 
-from unmask.nets.adapters import SPREAD, Bottleneck, add_adapters
-from unmask.nets.block import Branch
-from unmask.nets.layout import Borders
-from unmask.nets.transformer import Tokens, Transformer, count, draw_weights
-from unmask.nets.trunk import Norm, Sharing, Trunk
+from unmask.nets.adapters import INIT_STD, Bottleneck, add_adapters
+from unmask.nets.block import ResidualBranch
+from unmask.nets.layout import PackedSequences
+from unmask.nets.transformer import TokenInputs, TransformerEncoder, init_weights, num_parameters
+from unmask.nets.trunk import Norm, Sharing, TransformerConfig
 
-TRUNK = Trunk(depth=3, width=16, heads=2, inner=32)
+TRUNK = TransformerConfig(depth=3, width=16, heads=2, ffn_width=32)
 
 
-def made(trunk: Trunk = TRUNK) -> Transformer:
-    net = Transformer(trunk, 50, 12)
-    draw_weights(net, 0.1, torch.Generator().manual_seed(1))
+def made(trunk: TransformerConfig = TRUNK) -> TransformerEncoder:
+    net = TransformerEncoder(trunk, 50, 12)
+    init_weights(net, 0.1, torch.Generator().manual_seed(1))
     return net.eval()
 
 
-def said(net: Transformer) -> torch.Tensor:
+def said(net: TransformerEncoder) -> torch.Tensor:
     ids_T = torch.arange(12)
     with torch.no_grad():
-        return net(Tokens(ids_T, ids_T % 6, torch.zeros_like(ids_T), Borders.of([0, 6, 12]))).last_TD
+        return net(TokenInputs(ids_T, ids_T % 6, torch.zeros_like(ids_T), PackedSequences.of([0, 6, 12]))).last_TD
 
 
 @pytest.mark.parametrize("narrow", [1, 4, 64])
 def test_parameters_of_a_layer(narrow):
     net = made()
-    before = count(net)
+    before = num_parameters(net)
     add_adapters(net, narrow, 0)
-    assert count(net) - before == TRUNK.depth * 2 * (2 * narrow * 16 + 16 + narrow)
+    assert num_parameters(net) - before == TRUNK.depth * 2 * (2 * narrow * 16 + 16 + narrow)
 
 
 @pytest.mark.parametrize("norm", Norm)
@@ -45,7 +45,9 @@ def test_at_first_the_network_says_almost_what_it_said_and_both_layers_learn(nor
     difference = (said(net) - before).abs().max()
     assert 0 < difference < 1e-3
     ids_T = torch.arange(12)
-    net(Tokens(ids_T, ids_T % 6, torch.zeros_like(ids_T), Borders.of([0, 6, 12]))).last_TD.pow(3).sum().backward()
+    net(TokenInputs(ids_T, ids_T % 6, torch.zeros_like(ids_T), PackedSequences.of([0, 6, 12]))).last_TD.pow(
+        3
+    ).sum().backward()
     for adapter in (part for part in net.modules() if isinstance(part, Bottleneck)):
         assert adapter.down.weight.grad is not None
         assert adapter.down.weight.grad.any()
@@ -54,7 +56,7 @@ def test_at_first_the_network_says_almost_what_it_said_and_both_layers_learn(nor
 
 def test_the_formula():
     adapter = Bottleneck(16, 4)
-    adapter.draw(torch.Generator().manual_seed(1))
+    adapter.init_weights(torch.Generator().manual_seed(1))
     x_TD = torch.randn(5, 16)
     down = torch.nn.functional.gelu(x_TD @ adapter.down.weight.T + adapter.down.bias)
     assert torch.allclose(adapter(x_TD), x_TD + down @ adapter.up.weight.T + adapter.up.bias)
@@ -71,13 +73,13 @@ def test_first_weights_are_small_cut_and_the_same_for_the_same_seed():
             assert not drawn.any()
         else:
             assert not torch.equal(drawn, weights[2][name])
-            assert drawn.abs().max() <= 2 * SPREAD
-            assert float(drawn.detach().std()) == pytest.approx(0.88 * SPREAD, rel=0.1)  # of a law cut at two
+            assert drawn.abs().max() <= 2 * INIT_STD
+            assert float(drawn.detach().std()) == pytest.approx(0.88 * INIT_STD, rel=0.1)  # of a law cut at two
 
 
 def test_it_stands_between_work_and_norm():
-    branch = Branch(TRUNK, nn.Linear(16, 16)).eval()
-    branch.adapt = nn.Threshold(1e9, 0.0)  # lets nothing through
+    branch = ResidualBranch(TRUNK, nn.Linear(16, 16)).eval()
+    branch.adapter = nn.Threshold(1e9, 0.0)  # lets nothing through
     x_TD = torch.randn(5, 16)
     assert torch.equal(branch(x_TD), branch.norm(x_TD))
 

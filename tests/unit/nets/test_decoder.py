@@ -7,18 +7,18 @@ import pytest
 import torch
 from torch import nn
 
-from unmask.nets.attention import Lowering
-from unmask.nets.cross import Cross, Source
+from unmask.nets.attention import AttentionBackend
+from unmask.nets.cross import CrossAttention, EncoderOutput
 from unmask.nets.decoder import Decoder
-from unmask.nets.layout import Borders, Sight
-from unmask.nets.transformer import count, draw_weights
-from unmask.nets.trunk import Activation, Norm, Positions, Sharing, Trunk
+from unmask.nets.layout import MaskKind, PackedSequences
+from unmask.nets.transformer import init_weights, num_parameters
+from unmask.nets.trunk import Activation, Norm, Positions, Sharing, TransformerConfig
 
-SMALL = Trunk(depth=2, width=32, heads=4, inner=64, dropout=0.0, attention_dropout=0.0)
+SMALL = TransformerConfig(depth=2, width=32, heads=4, ffn_width=64, dropout=0.0, attention_dropout=0.0)
 TRUNKS = {
     "post": SMALL,
-    "pre": replace(SMALL, norm=Norm.PRE, activation=Activation.GATED),
-    "narrow": replace(SMALL, embedding=16, positions=Positions.SINUSOIDAL),
+    "pre": replace(SMALL, norm=Norm.PRE, activation=Activation.GEGLU),
+    "narrow": replace(SMALL, embedding_width=16, positions=Positions.SINUSOIDAL),
     "shared": replace(SMALL, depth=3, sharing=Sharing.ALL),
 }
 TEXTS, SOURCES = [3, 6, 1], [4, 2, 7]
@@ -31,17 +31,17 @@ def ends(lengths):
 
 def decoder(trunk=SMALL):
     made = Decoder(trunk, nn.Embedding(50, trunk.token_width), 16, 24).eval()
-    draw_weights(made, 0.2, torch.Generator().manual_seed(0))
+    init_weights(made, 0.2, torch.Generator().manual_seed(0))
     return made
 
 
 def own(lengths=TEXTS):
-    return Borders.of(ends(lengths), "cpu", Sight.PAST)
+    return PackedSequences.of(ends(lengths), "cpu", MaskKind.CAUSAL)
 
 
 def source(lengths=SOURCES, texts=TEXTS, width=24):
     states = torch.randn(sum(lengths), width, generator=torch.Generator().manual_seed(1))
-    return Source(states, Borders.of(ends(lengths)), own(texts))
+    return EncoderOutput(states, PackedSequences.of(ends(lengths)), own(texts))
 
 
 def ids(lengths=TEXTS):
@@ -62,10 +62,10 @@ def test_token_by_token_equals_all_at_once(trunk):
     made, looked = decoder(trunk), source()
     whole, begin = run(made, ids()), ends(TEXTS)
     with torch.no_grad():
-        kept = made.remember(looked.states_UD, looked.borders)
+        kept = made.prefill(looked.states_UD, looked.sequences)
         for place in range(max(TEXTS)):
             at = torch.tensor([min(start + place, end - 1) for start, end in pairwise(begin)])
-            stepped = made.step(ids()[at], torch.full((3,), place), kept)
+            stepped = made.decode_step(ids()[at], torch.full((3,), place), kept)
             for row, length in enumerate(TEXTS):
                 if place < length:
                     assert torch.allclose(stepped[row], whole[begin[row] + place], atol=1e-5)
@@ -94,30 +94,32 @@ def test_a_text_looks_at_its_own_source_only():
     assert (before[3:9] - after[3:9]).abs().amin(0).max() > 0
 
 
-@pytest.mark.parametrize("lowering", [Lowering.EACH, Lowering.SDPA, Lowering.FLEX, Lowering.AUTO])
+@pytest.mark.parametrize(
+    "lowering", [AttentionBackend.LOOP, AttentionBackend.SDPA, AttentionBackend.FLEX, AttentionBackend.AUTO]
+)
 @pytest.mark.parametrize(("sources", "texts"), [(SOURCES, TEXTS), ([5, 5], [3, 3])])
 def test_every_lowering_equals_the_dense_reference(lowering, sources, texts):
-    cross, x = Cross(SMALL, 24).eval(), torch.randn(sum(texts), 32)
+    cross, x = CrossAttention(SMALL, 24).eval(), torch.randn(sum(texts), 32)
     looked = source(sources, texts)
     found = []
-    for wish in (lowering, Lowering.DENSE):
-        cross.lowering = wish
+    for wish in (lowering, AttentionBackend.REFERENCE):
+        cross.backend = wish
         y = cross(x, looked)
         found.append((y, *torch.autograd.grad(y.square().sum(), list(cross.parameters()))))
     assert all(torch.allclose(one, two, atol=1e-5, rtol=1e-4) for one, two in zip(*found, strict=True))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("lowering", [Lowering.SDPA, Lowering.VARLEN, Lowering.AUTO])
+@pytest.mark.parametrize("lowering", [AttentionBackend.SDPA, AttentionBackend.VARLEN, AttentionBackend.AUTO])
 def test_on_a_gpu_every_lowering_equals_the_dense_reference_in_bf16(lowering):
-    cross, x, looked = Cross(SMALL, 24).eval(), torch.randn(sum(TEXTS), 32), source()
-    cross.lowering = Lowering.DENSE
+    cross, x, looked = CrossAttention(SMALL, 24).eval(), torch.randn(sum(TEXTS), 32), source()
+    cross.backend = AttentionBackend.REFERENCE
     with torch.no_grad():
         exact = cross(x, looked)
         cross = cross.cuda().bfloat16()
-        cross.lowering = lowering
-        there = Borders.of(ends(SOURCES), "cuda"), Borders.of(ends(TEXTS), "cuda", Sight.PAST)
-        found = cross(x.cuda().bfloat16(), Source(looked.states_UD.cuda().bfloat16(), *there))
+        cross.backend = lowering
+        there = PackedSequences.of(ends(SOURCES), "cuda"), PackedSequences.of(ends(TEXTS), "cuda", MaskKind.CAUSAL)
+        found = cross(x.cuda().bfloat16(), EncoderOutput(looked.states_UD.cuda().bfloat16(), *there))
     assert (found.float().cpu() - exact).abs().max() < 0.02
 
 
@@ -147,7 +149,7 @@ def torchs_own(made):
 
 def test_a_layer_equals_that_of_torch():
     made = Decoder(replace(SMALL, depth=1), nn.Embedding(50, 32), 16, 32).eval()
-    draw_weights(made, 0.2, torch.Generator().manual_seed(0))
+    init_weights(made, 0.2, torch.Generator().manual_seed(0))
     looked = source(width=32)
     found = run(made, ids(), looked)
     with torch.no_grad():
@@ -164,5 +166,5 @@ def test_what_is_said_goes_through_the_token_embedding_that_was_given():
     made = Decoder(SMALL, token, 16, 24)
     assert made.embed.token is token
     assert torch.allclose(made.logits(token.weight[:3]), token.weight[:3] @ token.weight.T + made.bias)
-    alone = count(made)
-    assert alone == count(Decoder(SMALL, nn.Embedding(60, 32), 16, 24)) - 10 * 32 - 10
+    alone = num_parameters(made)
+    assert alone == num_parameters(Decoder(SMALL, nn.Embedding(60, 32), 16, 24)) - 10 * 32 - 10

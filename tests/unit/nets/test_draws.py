@@ -8,15 +8,15 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from unmask.nets import lowering
-from unmask.nets.draws import ONE_BY_ONE, AtOnce, for_attention
+from unmask.nets.draws import PER_CALL_SEEDS, PooledSeeds, attention_seed_count
 from unmask.nets.fused import use_kernels
-from unmask.nets.layout import Borders
-from unmask.nets.lowering import Lowering
-from unmask.nets.transformer import Tokens, Transformer
-from unmask.nets.trunk import Sharing, Trunk
+from unmask.nets.layout import PackedSequences
+from unmask.nets.lowering import AttentionBackend
+from unmask.nets.transformer import TokenInputs, TransformerEncoder
+from unmask.nets.trunk import Sharing, TransformerConfig
 
 DEVICE = torch.device(interpreted.DEVICE)
-TRUNK = Trunk(depth=3, width=32, heads=2, inner=32, dropout=0.3, attention_dropout=0.3)
+TRUNK = TransformerConfig(depth=3, width=32, heads=2, ffn_width=32, dropout=0.3, attention_dropout=0.3)
 
 
 class Watch(TorchDispatchMode):
@@ -35,7 +35,7 @@ class Watch(TorchDispatchMode):
 
 def network(trunk=TRUNK, on=True):
     torch.manual_seed(1)
-    made = Transformer(trunk, 50, 16).to(DEVICE).train()
+    made = TransformerEncoder(trunk, 50, 16).to(DEVICE).train()
     use_kernels(made, on)
     return made
 
@@ -43,35 +43,35 @@ def network(trunk=TRUNK, on=True):
 def tokens(lengths=(9, 0, 7)):
     ids = torch.arange(sum(lengths), device=DEVICE) % 9
     ends = [0, *torch.tensor(lengths).cumsum(0).tolist()]
-    return Tokens(ids, ids, torch.zeros_like(ids), Borders.of(ends, DEVICE))
+    return TokenInputs(ids, ids, torch.zeros_like(ids), PackedSequences.of(ends, DEVICE))
 
 
 @pytest.fixture(autouse=True)
 def _our_attention(monkeypatch):
     """On a CPU, too, where another lowering would be taken with dropout."""
-    monkeypatch.setattr(lowering, "_fastest", lambda *_: Lowering.KERNEL)
+    monkeypatch.setattr(lowering, "_fastest", lambda *_: AttentionBackend.TRITON)
 
 
 def test_numbers_are_handed_out_once_and_at_round_addresses():
     beside = torch.zeros(1, device=DEVICE)
     torch.manual_seed(2)
-    draws = AtOnce.of([1, 6, 1, 9], DEVICE)
-    first = draws.left.data_ptr()
+    draws = PooledSeeds.of([1, 6, 1, 9], DEVICE)
+    first = draws.remaining.data_ptr()
     taken = [draws.take(count, beside) for count in (1, 6, 1, 9)]
     begins = [(one.data_ptr() - first) // 4 for one in taken]
     assert begins == [0, 4, 12, 16]
     torch.manual_seed(2)
-    everything = ONE_BY_ONE.take(28, beside)
+    everything = PER_CALL_SEEDS.take(28, beside)
     assert all(torch.equal(one, everything[at : at + len(one)]) for one, at in zip(taken, begins, strict=True))
     assert everything.dtype is torch.int32
     assert everything.min() >= 0
 
 
 def test_more_than_was_announced_is_refused():
-    draws = AtOnce.of([3], DEVICE)
-    draws.take(3, draws.left)
+    draws = PooledSeeds.of([3], DEVICE)
+    draws.take(3, draws.remaining)
     with pytest.raises(AssertionError, match="more random numbers"):
-        draws.take(1, draws.left)
+        draws.take(1, draws.remaining)
 
 
 @pytest.mark.parametrize("asked", [(), (0, 3, 12)], ids=["all", "some"])
@@ -79,7 +79,7 @@ def test_a_pass_draws_once_and_not_a_number_too_many(asked):
     places = [torch.tensor(asked, device=DEVICE)] if asked else []
     with Watch() as seen:
         network()(tokens(), places)
-    a_block = -(-for_attention(2, 16, 16) // 4) * 4 + 4 + 4
+    a_block = -(-attention_seed_count(2, 16, 16) // 4) * 4 + 4 + 4
     assert seen.draws == [4 + TRUNK.depth * a_block]
 
 

@@ -3,17 +3,17 @@
 import pytest
 import torch
 
-from unmask.nets.attention import Attention, Lowering
-from unmask.nets.dropout import drop
-from unmask.nets.layout import Borders
-from unmask.nets.trunk import Trunk
+from unmask.nets.attention import AttentionBackend, SelfAttention
+from unmask.nets.dropout import apply_dropout
+from unmask.nets.layout import PackedSequences
+from unmask.nets.trunk import TransformerConfig
 
 MANY = 1_000_003  # no multiple of four
 
 
 def dropped(rate, seed=0):
     torch.manual_seed(seed)
-    return drop(torch.ones(MANY), rate)
+    return apply_dropout(torch.ones(MANY), rate)
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
@@ -38,28 +38,28 @@ def test_the_seed_decides():
 
 def test_nothing_falls_at_rate_zero_or_out_of_training():
     x = torch.randn(5)
-    assert drop(x, 0.0) is x
-    assert drop(x, 0.5, training=False) is x
+    assert apply_dropout(x, 0.0) is x
+    assert apply_dropout(x, 0.5, training=False) is x
 
 
 def test_the_gradient_is_that_of_what_was_kept():
     x = torch.ones(1000, requires_grad=True)
-    y = drop(x, 0.3)
+    y = apply_dropout(x, 0.3)
     y.sum().backward()
     assert torch.equal(x.grad, y.detach())
 
 
-@pytest.mark.parametrize("lowering", [Lowering.EACH, Lowering.DENSE, Lowering.SDPA])
+@pytest.mark.parametrize("lowering", [AttentionBackend.LOOP, AttentionBackend.REFERENCE, AttentionBackend.SDPA])
 def test_attention_dropout_has_the_same_mean_and_spread_in_every_lowering(lowering):
-    trunk = Trunk(depth=1, width=8, heads=2, inner=8, attention_dropout=0.4)
+    trunk = TransformerConfig(depth=1, width=8, heads=2, ffn_width=8, attention_dropout=0.4)
     torch.manual_seed(0)
-    made = Attention(trunk).train()
-    made.lowering = lowering
+    made = SelfAttention(trunk).train()
+    made.backend = lowering
     with torch.no_grad():
         made.out.weight.copy_(torch.eye(8))
         x = torch.randn(6, 8).repeat(2000, 1)
-        y = made(x, Borders.of([6 * i for i in range(2001)])).view(2000, 6, 8)
-        exact = made.eval()(x[:6], Borders.of([0, 6]))
+        y = made(x, PackedSequences.of([6 * i for i in range(2001)])).view(2000, 6, 8)
+        exact = made.eval()(x[:6], PackedSequences.of([0, 6]))
     assert (y.mean(0) - exact).abs().max() < 0.05
     # Each value is kept or not by itself: the spread of a sum of six terms of about a sixth each.
     value = made.qkv(x[:6]).view(6, 3, 2, 4)[:, 2]
@@ -75,5 +75,5 @@ def test_a_cpu_with_attention_dropout_takes_the_sequences_one_by_one(monkeypatch
         raise AssertionError("a padded grid was made")
 
     monkeypatch.setattr("unmask.nets.attend.to_grid", refuse)
-    made = Attention(Trunk(depth=1, width=8, heads=2, inner=8)).train()
-    assert made(torch.randn(9, 8), Borders.of([0, 3, 4, 9])).shape == (9, 8)
+    made = SelfAttention(TransformerConfig(depth=1, width=8, heads=2, ffn_width=8)).train()
+    assert made(torch.randn(9, 8), PackedSequences.of([0, 3, 4, 9])).shape == (9, 8)

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from unmask.nets.fused import Lowered
-from unmask.nets.halves import with_halves
+from unmask.nets.fused import FusableModule
+from unmask.nets.halves import call_with_cast_weights
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -24,7 +24,7 @@ class Full(nn.Module):
             return self.layer(x_TD.float())
 
 
-class Shared(Lowered):
+class Shared(FusableModule):
     """A layer that is used twice, under two names, and one that is used once, whose bias its product adds."""
 
     adding = ("last",)
@@ -43,7 +43,7 @@ def gradients(halves: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor | None
     torch.manual_seed(0)
     network, x_TD = Shared().to(DEVICE), torch.randn(5, 6).to(DEVICE)
     with torch.autocast(DEVICE, dtype=torch.bfloat16):
-        said = with_halves(network, torch.bfloat16, x_TD) if halves else network(x_TD)
+        said = call_with_cast_weights(network, torch.bfloat16, x_TD) if halves else network(x_TD)
     said.float().square().sum().backward()
     assert all(isinstance(one, nn.Parameter) and one.dtype is torch.float32 for one in network.parameters())
     return said, {name: parameter.grad for name, parameter in network.named_parameters()}
@@ -62,7 +62,7 @@ def test_they_are_those_of_autocast_to_the_last_digit() -> None:
 def test_the_weights_are_back_after_an_error() -> None:
     network = Shared()
     with pytest.raises(RuntimeError):
-        with_halves(network, torch.bfloat16, torch.randn(5, 7))
+        call_with_cast_weights(network, torch.bfloat16, torch.randn(5, 7))
     assert all(isinstance(one, nn.Parameter) for one in network.parameters())
 
 
@@ -75,7 +75,7 @@ def test_a_bias_is_cast_only_where_its_product_adds_it() -> None:
             lambda made, *_, name=name: seen.update({name: (made.weight.dtype, made.bias.dtype)})
         )
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        with_halves(network, torch.bfloat16, torch.randn(5, 6))
+        call_with_cast_weights(network, torch.bfloat16, torch.randn(5, 6))
     assert seen == {"first": (torch.bfloat16, torch.float32), "last": (torch.bfloat16, torch.bfloat16)}
 
 
@@ -84,6 +84,6 @@ def test_no_gradient_is_asked_for_below_what_rests() -> None:
     network.first.requires_grad_(False)
     network.last.register_forward_pre_hook(lambda _, given: seen.append(given[0].requires_grad))
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        said = with_halves(network, torch.bfloat16, torch.randn(5, 6))
+        said = call_with_cast_weights(network, torch.bfloat16, torch.randn(5, 6))
     assert seen == [False]
     assert said.requires_grad

@@ -4,15 +4,15 @@ import pytest
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
-from unmask.nets.block import make_blocks
-from unmask.nets.held import held_bytes
-from unmask.nets.layout import Borders
-from unmask.nets.trunk import Activation, Norm, Trunk
+from unmask.nets.block import build_blocks
+from unmask.nets.held import activation_bytes
+from unmask.nets.layout import PackedSequences
+from unmask.nets.trunk import Activation, Norm, TransformerConfig
 
 
 def kept(trunk, tokens=96):
     """Bytes that are kept of a token, each storage once, without parameters."""
-    blocks = torch.nn.ModuleList(make_blocks(trunk))
+    blocks = torch.nn.ModuleList(build_blocks(trunk))
     weights = {parameter.data_ptr() for parameter in blocks.parameters()}
     found = {}
 
@@ -25,7 +25,7 @@ def kept(trunk, tokens=96):
     x = torch.randn(tokens, trunk.width, requires_grad=True)
     with saved_tensors_hooks(keep, lambda tensor: tensor):
         for block in blocks:
-            x = block(x, Borders.of([0, tokens], "cpu"))
+            x = block(x, PackedSequences.of([0, tokens], "cpu"))
     return sum(size for at, size in found.items() if at not in weights) / tokens
 
 
@@ -33,9 +33,10 @@ def kept(trunk, tokens=96):
 def test_a_block_keeps_what_the_arithmetic_says(width, inner):
     """In float32 without dropout plain code keeps what kernels do, in twice as many bytes, and a token's own sums."""
     short, long = (
-        Trunk(depth=d, width=width, heads=2, inner=inner, dropout=0.0, attention_dropout=0.0) for d in (1, 3)
+        TransformerConfig(depth=d, width=width, heads=2, ffn_width=inner, dropout=0.0, attention_dropout=0.0)
+        for d in (1, 3)
     )
-    expected = 2 * (held_bytes(long, fused=True) - held_bytes(short, fused=True))
+    expected = 2 * (activation_bytes(long, fused=True) - activation_bytes(short, fused=True))
     assert expected <= kept(long) - kept(short) <= 1.05 * expected
 
 
@@ -43,27 +44,27 @@ def test_a_block_keeps_what_the_arithmetic_says(width, inner):
     "unlike",
     [
         {},
-        {"activation": Activation.GATED},
+        {"activation": Activation.GEGLU},
         {"norm": Norm.PRE},
-        {"norm": Norm.PRE, "activation": Activation.GATED},
+        {"norm": Norm.PRE, "activation": Activation.GEGLU},
         {"dropout": 0.1},
-        {"dropout": 0.1, "norm": Norm.PRE, "activation": Activation.GATED},
+        {"dropout": 0.1, "norm": Norm.PRE, "activation": Activation.GEGLU},
     ],
 )
 def test_plain_code_under_autocast_keeps_no_more_than_is_reckoned(unlike):
     usual = {"width": 64, "heads": 2, "inner": 256, "dropout": 0.0, "attention_dropout": 0.0}
-    short, long = (Trunk(**{**usual, **unlike, "depth": depth}) for depth in (1, 3))
+    short, long = (TransformerConfig(**{**usual, **unlike, "depth": depth}) for depth in (1, 3))
     with torch.autocast("cpu", torch.bfloat16):
         found = kept(long) - kept(short)
-    expected = held_bytes(long, fused=False) - held_bytes(short, fused=False)
+    expected = activation_bytes(long, fused=False) - activation_bytes(short, fused=False)
     assert 0.6 * expected <= found <= expected
 
 
 def test_only_kernels_hold_less():
-    fused = {(norm, bend): held_bytes(_of(norm, bend), fused=True) for norm in Norm for bend in Activation}
-    lean = {which for which, size in fused.items() if size < held_bytes(_of(*which), fused=False)}
+    fused = {(norm, bend): activation_bytes(_of(norm, bend), fused=True) for norm in Norm for bend in Activation}
+    lean = {which for which, size in fused.items() if size < activation_bytes(_of(*which), fused=False)}
     assert lean == {(Norm.POST, Activation.GELU), (Norm.POST, Activation.GELU_TANH)}
 
 
 def _of(norm, activation):
-    return Trunk(depth=2, width=64, heads=2, inner=256, norm=norm, activation=activation)
+    return TransformerConfig(depth=2, width=64, heads=2, ffn_width=256, norm=norm, activation=activation)

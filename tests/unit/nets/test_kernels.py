@@ -7,16 +7,16 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from unmask.nets.block import Branch, FeedForward
-from unmask.nets.draws import ONE_BY_ONE
-from unmask.nets.embed import Embed
-from unmask.nets.fused import add_norm, bias_gelu, use_kernels
-from unmask.nets.fused_norm import AddNorm
-from unmask.nets.fused_tokens import draw, say, widened
-from unmask.nets.kernels_random import kept
-from unmask.nets.kernels_sums import summed
-from unmask.nets.trunk import Activation, Trunk
-from unmask.objectives.guessing import drawn
+from unmask.nets.block import FeedForward, ResidualBranch
+from unmask.nets.draws import PER_CALL_SEEDS
+from unmask.nets.embed import Embeddings
+from unmask.nets.fused import bias_dropout_residual_norm, bias_gelu, use_kernels
+from unmask.nets.fused_norm import BiasDropoutResidualNorm
+from unmask.nets.fused_tokens import linear_cross_entropy, padded_table, sample_tokens
+from unmask.nets.kernels_random import keep_mask
+from unmask.nets.kernels_sums import reduce_all
+from unmask.nets.trunk import Activation, TransformerConfig
+from unmask.objectives.guessing import sample_from_logits
 
 triton, tl = interpreted.triton, interpreted.triton.language
 DEVICE = interpreted.DEVICE
@@ -62,7 +62,7 @@ def test_add_norm_is_sum_and_norm(shape):
     norm = norm_of(shape[1])
 
     def ours(x, y, bias, gamma, beta):
-        return AddNorm.apply(x, y, bias, gamma, beta, NO_SEED, 0.0, 1e-12)[0]
+        return BiasDropoutResidualNorm.apply(x, y, bias, gamma, beta, NO_SEED, 0.0, 1e-12)[0]
 
     def plain(x, y, bias, gamma, beta):
         return F.layer_norm(x + (y + bias), x.shape[1:], gamma, beta, 1e-12)
@@ -77,7 +77,7 @@ def test_a_norm_whose_weights_are_zero_still_learns():
         norm.weight[:8] = 0.0
     x, y, bias = numbers(5, 16), numbers(5, 16), numbers(16)
     check(
-        lambda x, y, bias, gamma: AddNorm.apply(x, y, bias, gamma, norm.bias, NO_SEED, 0.0, 1e-12)[0],
+        lambda x, y, bias, gamma: BiasDropoutResidualNorm.apply(x, y, bias, gamma, norm.bias, NO_SEED, 0.0, 1e-12)[0],
         lambda x, y, bias, gamma: F.layer_norm(x + y + bias, (16,), gamma, norm.bias, 1e-12),
         *(x, y, bias, norm.weight),
     )
@@ -88,8 +88,8 @@ def test_both_gradients_of_states_that_are_read_twice_are_added():
     x, y, z, bias = numbers(9, 24), numbers(9, 24), numbers(9, 24), numbers(24)
 
     def ours(x, y, z, bias):
-        once = add_norm(x, y, bias, norm, 0.0)
-        return add_norm(once, once.tanh() + z, bias, second, 0.0)
+        once = bias_dropout_residual_norm(x, y, bias, norm, 0.0)
+        return bias_dropout_residual_norm(once, once.tanh() + z, bias, second, 0.0)
 
     def plain(x, y, z, bias):
         once = norm(x + y + bias)
@@ -103,8 +103,8 @@ def test_two_gradients_that_are_one_tensor_are_two():
     norm, second = norm_of(24), norm_of(24)
 
     def ours(x, y, bias):
-        once = add_norm(x, y, bias, norm, 0.0)
-        return add_norm(once, once, bias, second, 0.0)
+        once = bias_dropout_residual_norm(x, y, bias, norm, 0.0)
+        return bias_dropout_residual_norm(once, once, bias, second, 0.0)
 
     def plain(x, y, bias):
         once = norm(x + y + bias)
@@ -117,7 +117,7 @@ def mask_of(shape, rate, norm):
     """What dropout leaves of ones, found through the kernel: y = 1 in each place, and the norm undone."""
     x, y = torch.zeros(shape, device=DEVICE, requires_grad=True), torch.ones(shape, device=DEVICE, requires_grad=True)
     zero = torch.zeros(shape[1], device=DEVICE)
-    out, _ = AddNorm.apply(x, y, zero, norm.weight, norm.bias, ONE_BY_ONE.take(1, x), rate, 1e-12)
+    out, _ = BiasDropoutResidualNorm.apply(x, y, zero, norm.weight, norm.bias, PER_CALL_SEEDS.take(1, x), rate, 1e-12)
     weight = torch.randn_like(out)
     dx, dy = gradients((out * weight).sum(), x, y)
     return out.detach(), dx, dy, weight
@@ -151,7 +151,7 @@ def test_the_same_seed_drops_the_same():
 @pytest.mark.parametrize("shape", [(1, 7), (64, 32), (65, 3, 33), (200, 2, 2, 8), (0, 5)])
 def test_what_programs_left_behind_is_added_up(shape):
     parts = numbers(*shape, grad=False)
-    assert torch.allclose(summed(parts), parts.sum(0), atol=1e-5)
+    assert torch.allclose(reduce_all(parts), parts.sum(0), atol=1e-5)
 
 
 def test_coins_fall_as_they_should():
@@ -160,7 +160,7 @@ def test_coins_fall_as_they_should():
     @triton.jit
     def toss(seed_ptr, out_ptr, rate, BLOCK: tl.constexpr):
         at = tl.arange(0, BLOCK)
-        tl.store(out_ptr + at, kept(tl.load(seed_ptr), at, rate).to(tl.int8))
+        tl.store(out_ptr + at, keep_mask(tl.load(seed_ptr), at, rate).to(tl.int8))
 
     def tossed(seed, rate, size=1 << 14):
         out = torch.empty(size, dtype=torch.int8, device=DEVICE)
@@ -199,10 +199,17 @@ def test_gelu_is_exact_far_out(tanh):
 
 
 def embedding(segments, first=0, dropout=0.0):
-    trunk = Trunk(
-        depth=1, width=24, heads=2, inner=8, segments=segments, first_position=first, dropout=dropout, epsilon=1e-12
+    trunk = TransformerConfig(
+        depth=1,
+        width=24,
+        heads=2,
+        ffn_width=8,
+        num_segments=segments,
+        position_offset=first,
+        dropout=dropout,
+        norm_eps=1e-12,
     )
-    embed = Embed(trunk, vocabulary=11, positions=6).to(DEVICE)
+    embed = Embeddings(trunk, vocab_size=11, max_positions=6).to(DEVICE)
     for parameter in embed.parameters():
         nn.init.normal_(parameter)
     return embed
@@ -252,7 +259,7 @@ def test_tokens_are_said(vocabulary):
     answers[2] = answers[8] = -100
     logits = F.linear(x, table, bias)
     answers[0] = logits[0].argmax()
-    total, right, mine = say(x, table, bias, answers)
+    total, right, mine = linear_cross_entropy(x, table, bias, answers)
     plain = F.cross_entropy(logits, answers, ignore_index=-100, reduction="sum")
     torch.testing.assert_close(total, plain, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(mine, logits, rtol=1e-5, atol=1e-4)
@@ -265,13 +272,13 @@ def test_tokens_are_said(vocabulary):
 def test_the_first_of_equals_is_the_likeliest():
     x, table = torch.ones(3, 4, device=DEVICE), torch.zeros(70, 4, device=DEVICE)
     table[[5, 9]] = 1.0
-    _, right, _ = say(x, table, torch.zeros(70, device=DEVICE), torch.tensor([5, 9, 1], device=DEVICE))
+    _, right, _ = linear_cross_entropy(x, table, torch.zeros(70, device=DEVICE), torch.tensor([5, 9, 1], device=DEVICE))
     assert right == 1
 
 
 def test_logits_are_used_up_by_their_gradient():
     x, table, bias = numbers(3, 16), numbers(70, 16), numbers(70)
-    total, _, _ = say(x, table, bias, torch.tensor([1, 2, 3], device=DEVICE))
+    total, _, _ = linear_cross_entropy(x, table, bias, torch.tensor([1, 2, 3], device=DEVICE))
     total.backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="inplace"):
         total.backward()
@@ -280,7 +287,7 @@ def test_logits_are_used_up_by_their_gradient():
 def test_no_gradient_is_made_for_logits():
     """They are not differentiable; zeros of their size would be written all the same."""
     x, table, bias = numbers(3, 16), numbers(70, 16), numbers(70)
-    total, _, logits = say(x, table, bias, torch.tensor([1, 2, 3], device=DEVICE))
+    total, _, logits = linear_cross_entropy(x, table, bias, torch.tensor([1, 2, 3], device=DEVICE))
     made = []
 
     class Watch(TorchDispatchMode):
@@ -296,18 +303,18 @@ def test_no_gradient_is_made_for_logits():
 
 def test_a_table_is_widened_with_zeros_and_its_rows_stay():
     table = numbers(70, 8, grad=False)
-    wide = widened(table, torch.float32)
+    wide = padded_table(table, torch.float32)
     assert wide.shape == (128, 8)
     assert torch.equal(wide[:70], table)
     assert not wide[70:].any()
-    assert widened(wide, torch.float32) is wide
+    assert padded_table(wide, torch.float32) is wide
 
 
 @pytest.mark.parametrize("vocabulary", [70, 4099])
 def test_draws_are_those_of_the_plain_code(vocabulary):
     wide = numbers(40, vocabulary + 9, grad=False, scale=2.0)
     logits, chance = wide[:, :vocabulary], torch.rand(40, device=DEVICE)
-    mine, theirs = draw(logits, chance), drawn(logits, chance)
+    mine, theirs = sample_tokens(logits, chance), sample_from_logits(logits, chance)
     upto = logits.double().softmax(-1).cumsum(-1)
     apart = mine != theirs  # only where a draw falls on a border, as near as float32 can tell
     border = (upto - chance[:, None].double()).abs().min(-1).values
@@ -318,13 +325,13 @@ def test_draws_are_those_of_the_plain_code(vocabulary):
 def test_what_cannot_be_is_never_drawn():
     logits = torch.full((3, 70), -float("inf"), device=DEVICE)
     logits[:, [4, 60]] = 0.0
-    assert draw(logits, torch.tensor([0.0, 0.499, 0.501], device=DEVICE)).tolist() == [4, 4, 60]
+    assert sample_tokens(logits, torch.tensor([0.0, 0.499, 0.501], device=DEVICE)).tolist() == [4, 4, 60]
 
 
 @pytest.mark.parametrize("activation", list(Activation))
 def test_a_branch_says_the_same(activation):
-    trunk = Trunk(depth=1, width=16, heads=2, inner=40, activation=activation, dropout=0.0)
-    branch = Branch(trunk, FeedForward(trunk)).to(DEVICE)
+    trunk = TransformerConfig(depth=1, width=16, heads=2, ffn_width=40, activation=activation, dropout=0.0)
+    branch = ResidualBranch(trunk, FeedForward(trunk)).to(DEVICE)
     for parameter in branch.parameters():
         nn.init.normal_(parameter, std=0.5)
     names, parameters = zip(*branch.named_parameters(), strict=True)
@@ -351,7 +358,7 @@ def test_add_norm_in_halves(shape):
     norm = norm_of(shape[1])
     x, y = halves(numbers(*shape), numbers(*shape))
     bias = numbers(shape[1])
-    out = add_norm(x, y, bias, norm, 0.0)
+    out = bias_dropout_residual_norm(x, y, bias, norm, 0.0)
     assert out.dtype is torch.bfloat16
     plain = norm(x.float() + y.float() + bias)
     torch.testing.assert_close(out.float(), plain, rtol=1e-2, atol=1e-2)
@@ -381,7 +388,7 @@ def test_tokens_are_said_in_halves():
     x, table, bias = numbers(999, 768), numbers(30522, 768, scale=0.05), numbers(30522, scale=0.1)
     answers = torch.randint(30522, (999,), device=DEVICE)
     with torch.autocast("cuda", dtype=torch.bfloat16):
-        total, _, logits = say(x, table, bias, answers)
+        total, _, logits = linear_cross_entropy(x, table, bias, answers)
         assert logits.dtype is torch.bfloat16
         plain = F.cross_entropy(F.linear(x, table, bias).float(), answers, reduction="sum")
     assert abs(total / plain - 1) < 1e-3

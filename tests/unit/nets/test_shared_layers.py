@@ -5,23 +5,23 @@ import torch
 from transformers import AlbertConfig, AlbertModel
 
 from unmask.errors import RecipeError
-from unmask.nets.layout import Borders
-from unmask.nets.parameters import trunk_parameters
-from unmask.nets.transformer import Tokens, Transformer, count, draw_weights
-from unmask.nets.trunk import Activation, Norm, Positions, Sharing, Trunk
+from unmask.nets.layout import PackedSequences
+from unmask.nets.parameters import encoder_parameters
+from unmask.nets.transformer import TokenInputs, TransformerEncoder, init_weights, num_parameters
+from unmask.nets.trunk import Activation, Norm, Positions, Sharing, TransformerConfig
 
 PLAIN = {"width": 16, "heads": 2, "inner": 32, "dropout": 0.0, "attention_dropout": 0.0}
 
 
 def network(**shape):
-    made = Transformer(Trunk(**PLAIN, **shape), 50, 20).eval()
-    draw_weights(made, 0.2, torch.Generator().manual_seed(1))
+    made = TransformerEncoder(TransformerConfig(**PLAIN, **shape), 50, 20).eval()
+    init_weights(made, 0.2, torch.Generator().manual_seed(1))
     return made
 
 
 def tokens():
     ids = torch.arange(9) * 5
-    return Tokens(ids, torch.arange(9), torch.zeros(9, dtype=torch.int64), Borders.of([0, 9]))
+    return TokenInputs(ids, torch.arange(9), torch.zeros(9, dtype=torch.int64), PackedSequences.of([0, 9]))
 
 
 @pytest.mark.parametrize(
@@ -35,9 +35,9 @@ def tokens():
     ],
 )
 def test_sets_take_turns_as_in_transformers(depth, groups, cycle, turns):
-    trunk = Trunk(depth=depth, sharing=Sharing.ALL, groups=groups, cycle=cycle, **PLAIN)
-    assert trunk.turns == turns
-    assert trunk.sets == groups * cycle
+    trunk = TransformerConfig(depth=depth, sharing=Sharing.ALL, share_groups=groups, layers_per_group=cycle, **PLAIN)
+    assert trunk.layer_of_depth == turns
+    assert trunk.num_distinct_layers == groups * cycle
     blocks = network(depth=depth, sharing=Sharing.ALL, groups=groups, cycle=cycle).blocks()
     for which in ("attend", "feed"):
         made = [getattr(block, which) for block in blocks]
@@ -53,7 +53,9 @@ def test_sets_take_turns_as_in_transformers(depth, groups, cycle, turns):
         for n in range(config.num_hidden_layers)
         for inner in range(cycle)
     )
-    assert len(theirs.albert_layer_groups) * len(theirs.albert_layer_groups[0].albert_layers) == trunk.sets
+    assert (
+        len(theirs.albert_layer_groups) * len(theirs.albert_layer_groups[0].albert_layers) == trunk.num_distinct_layers
+    )
 
 
 @pytest.mark.parametrize("sharing", [Sharing.ATTENTION, Sharing.FEED_FORWARD])
@@ -96,7 +98,7 @@ def test_the_gradient_of_what_is_shared_is_the_sum_over_the_depths(sharing, grou
 )
 def test_layers_that_cannot_be_parted_are_refused(shape, sentence):
     with pytest.raises(RecipeError, match=sentence):
-        Trunk(**PLAIN, **shape)
+        TransformerConfig(**PLAIN, **shape)
 
 
 @pytest.mark.parametrize("sharing", Sharing)
@@ -104,14 +106,14 @@ def test_layers_that_cannot_be_parted_are_refused(shape, sentence):
 @pytest.mark.parametrize("more", [
     {},
     {"embedding": 8, "segments": 0, "tasks": 3},
-    {"embedding": 16, "activation": Activation.GATED},
+    {"embedding": 16, "activation": Activation.GEGLU},
     {"positions": Positions.SINUSOIDAL, "first_position": 2},
     {"first_position": 2, "segments": 1},
 ])  # fmt: skip
 def test_parameters_are_counted_from_the_shape_as_torch_counts_them(sharing, norm, more):
     sets = {} if sharing is Sharing.NONE else {"groups": 2, "cycle": 3}
-    trunk = Trunk(depth=12, sharing=sharing, norm=norm, **PLAIN, **sets, **more)
-    assert trunk_parameters(trunk, 50, 20) == count(Transformer(trunk, 50, 20))
+    trunk = TransformerConfig(depth=12, sharing=sharing, norm=norm, **PLAIN, **sets, **more)
+    assert encoder_parameters(trunk, 50, 20) == num_parameters(TransformerEncoder(trunk, 50, 20))
 
 
 def test_positions_begin_where_the_trunk_says():
@@ -121,6 +123,6 @@ def test_positions_begin_where_the_trunk_says():
         later.embed.position.weight[2:].copy_(plain.embed.position.weight)
         later.embed.position.weight[:2] = torch.nan
     assert later.embed.position.num_embeddings == 22
-    assert later.embed.positions == plain.embed.positions == 20
+    assert later.embed.max_positions == plain.embed.max_positions == 20
     assert torch.equal(later(tokens()).last_TD, plain(tokens()).last_TD)
-    assert network(depth=1, positions=Positions.SINUSOIDAL).embed.positions == 0
+    assert network(depth=1, positions=Positions.SINUSOIDAL).embed.max_positions == 0

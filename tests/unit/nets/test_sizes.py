@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from unmask.family import member, members, sizes
-from unmask.nets.model import Model
+from unmask.nets.model import EncoderWithHeads
 from unmask.nets.sizes import SIZES
-from unmask.nets.transformer import count
-from unmask.recipes.bert import trunk_of
+from unmask.nets.transformer import num_parameters
+from unmask.recipes.bert import transformer_config
 
 ENGLISH, CHINESE, POSITIONS = 30_522, 21_128, 512
 PUBLISHED = {
@@ -23,11 +23,11 @@ PUBLISHED = {
 
 def network(name, vocabulary):
     with torch.device("meta"):
-        return Model(trunk_of(SIZES[name]), vocabulary, POSITIONS)
+        return EncoderWithHeads(transformer_config(SIZES[name]), vocabulary, POSITIONS)
 
 
 def encoder(model):
-    return count(model.trunk) + count(model.row.pool)
+    return num_parameters(model.trunk) + num_parameters(model.row.pool)
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -45,23 +45,23 @@ def test_no_size_is_left_without_a_number():
 def test_base_with_its_heads(vocabulary, bare, whole):
     model = network("base", vocabulary)
     assert encoder(model) == bare
-    assert count(model) == whole
+    assert num_parameters(model) == whole
 
 
 def test_heads_are_64_wide_and_feed_forward_layers_four_times_as_wide():
     for size in SIZES.values():
         assert size.width == 64 * size.heads
-        assert size.inner == 4 * size.width
+        assert size.ffn_width == 4 * size.width
 
 
 def test_a_member_is_base_unless_another_size_is_wished_for():
     for recipe in members():
         for name, size in sizes(recipe.name).items():
-            trunk = member(recipe.name, name).trunk
-            assert (trunk.depth, trunk.width, trunk.heads, trunk.inner) == (
+            trunk = member(recipe.name, name).network
+            assert (trunk.depth, trunk.width, trunk.heads, trunk.ffn_width) == (
                 size.depth,
                 size.width,
                 size.heads,
-                size.inner,
+                size.ffn_width,
             )
-        assert recipe.trunk == member(recipe.name, "base").trunk
+        assert recipe.network == member(recipe.name, "base").network

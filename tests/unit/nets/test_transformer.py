@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from unmask.errors import RecipeError
-from unmask.nets.attention import Lowering
-from unmask.nets.layout import Borders, from_grid, to_grid
-from unmask.nets.transformer import Tokens, Transformer, count, draw_weights
-from unmask.nets.trunk import Activation, Norm, Positions, Sharing, Trunk
+from unmask.nets.attention import AttentionBackend
+from unmask.nets.layout import PackedSequences, pad, unpad
+from unmask.nets.transformer import TokenInputs, TransformerEncoder, init_weights, num_parameters
+from unmask.nets.trunk import Activation, Norm, Positions, Sharing, TransformerConfig
 
 SIZES = {
     "tiny": (2, 128),
@@ -31,7 +31,7 @@ SHARED = {
     Sharing.FEED_FORWARD: 37_686_528,
     Sharing.NONE: 89_650_176,
 }
-SMALL = Trunk(depth=2, width=32, heads=4, inner=64, dropout=0.0, attention_dropout=0.0)
+SMALL = TransformerConfig(depth=2, width=32, heads=4, ffn_width=64, dropout=0.0, attention_dropout=0.0)
 
 
 def pooler(width):
@@ -40,25 +40,25 @@ def pooler(width):
 
 def on_meta(trunk, vocabulary):
     with torch.device("meta"):
-        return count(Transformer(trunk, vocabulary, 512))
+        return num_parameters(TransformerEncoder(trunk, vocabulary, 512))
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_published_sizes_to_the_digit(size):
     depth, width = SIZES[size]
-    trunk = Trunk(depth=depth, width=width, heads=width // 64, inner=4 * width)
+    trunk = TransformerConfig(depth=depth, width=width, heads=width // 64, ffn_width=4 * width)
     assert on_meta(trunk, 30522) + pooler(width) == PUBLISHED[size]
 
 
 @pytest.mark.parametrize("sharing", Sharing)
 def test_sharing_modes_to_the_digit(sharing):
-    trunk = Trunk(depth=12, width=768, heads=12, inner=3072, embedding=128, sharing=sharing)
+    trunk = TransformerConfig(depth=12, width=768, heads=12, ffn_width=3072, embedding_width=128, sharing=sharing)
     assert on_meta(trunk, 30000) + pooler(768) == SHARED[sharing]
 
 
 def network(trunk=SMALL, seed=0):
-    made = Transformer(trunk, 100, 64).eval()
-    draw_weights(made, 0.1, torch.Generator().manual_seed(seed))
+    made = TransformerEncoder(trunk, 100, 64).eval()
+    init_weights(made, 0.1, torch.Generator().manual_seed(seed))
     return made
 
 
@@ -68,7 +68,7 @@ def tokens(lengths, seed=0):
     offsets = torch.tensor([0, *lengths]).cumsum(0)
     position = torch.cat([torch.arange(length) for length in lengths])
     ids = torch.randint(0, 100, (total,), generator=generator)
-    return Tokens(ids, position, torch.randint(0, 2, (total,), generator=generator), Borders.of(offsets))
+    return TokenInputs(ids, position, torch.randint(0, 2, (total,), generator=generator), PackedSequences.of(offsets))
 
 
 def run(made, batch, lowering):
@@ -79,11 +79,13 @@ def run(made, batch, lowering):
 
 
 @pytest.mark.parametrize("lengths", [[7, 7, 7], [5, 1, 12, 3]])
-@pytest.mark.parametrize("lowering", [Lowering.EACH, Lowering.SDPA, Lowering.FLEX, Lowering.AUTO])
+@pytest.mark.parametrize(
+    "lowering", [AttentionBackend.LOOP, AttentionBackend.SDPA, AttentionBackend.FLEX, AttentionBackend.AUTO]
+)
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 def test_every_lowering_equals_the_dense_reference(lengths, lowering):
     made, batch = network(), tokens(lengths)
-    assert torch.allclose(run(made, batch, lowering), run(made, batch, Lowering.DENSE), atol=1e-6)
+    assert torch.allclose(run(made, batch, lowering), run(made, batch, AttentionBackend.REFERENCE), atol=1e-6)
 
 
 def gradients(made, batch, lowering):
@@ -95,25 +97,32 @@ def gradients(made, batch, lowering):
 
 
 @pytest.mark.parametrize("lengths", [[7, 7, 7], [5, 1, 12, 3]])
-@pytest.mark.parametrize("lowering", [Lowering.EACH, Lowering.SDPA])
+@pytest.mark.parametrize("lowering", [AttentionBackend.LOOP, AttentionBackend.SDPA])
 def test_gradients_equal_those_of_the_dense_reference(lengths, lowering):
     made, batch = network(), tokens(lengths)
-    pairs = zip(gradients(made, batch, lowering), gradients(made, batch, Lowering.DENSE), strict=True)
+    pairs = zip(gradients(made, batch, lowering), gradients(made, batch, AttentionBackend.REFERENCE), strict=True)
     assert all(torch.allclose(one, two, atol=1e-4, rtol=1e-4) for one, two in pairs)
 
 
 VARIANTS = [
     SMALL,
-    Trunk(
-        depth=2, width=32, heads=4, inner=64, norm=Norm.PRE, activation=Activation.GATED, dropout=0, attention_dropout=0
-    ),
-    Trunk(
+    TransformerConfig(
         depth=2,
         width=32,
         heads=4,
-        inner=64,
+        ffn_width=64,
+        norm=Norm.PRE,
+        activation=Activation.GEGLU,
+        dropout=0,
+        attention_dropout=0,
+    ),
+    TransformerConfig(
+        depth=2,
+        width=32,
+        heads=4,
+        ffn_width=64,
         positions=Positions.SINUSOIDAL,
-        embedding=16,
+        embedding_width=16,
         dropout=0,
         attention_dropout=0,
     ),
@@ -124,50 +133,52 @@ VARIANTS = [
 def test_a_sequence_is_the_same_alone_and_in_a_batch(trunk):
     made, lengths = network(trunk), [5, 9, 2]
     batch = tokens(lengths)
-    together = run(made, batch, Lowering.SDPA)
+    together = run(made, batch, AttentionBackend.SDPA)
     start = 0
     for length in lengths:
         cut = slice(start, start + length)
-        alone = Tokens(batch.ids_T[cut], batch.position_T[cut], batch.segment_T[cut], Borders.of([0, length]))
-        assert torch.allclose(run(made, alone, Lowering.SDPA), together[cut], atol=1e-5)
+        alone = TokenInputs(
+            batch.ids_T[cut], batch.position_T[cut], batch.segment_T[cut], PackedSequences.of([0, length])
+        )
+        assert torch.allclose(run(made, alone, AttentionBackend.SDPA), together[cut], atol=1e-5)
         start += length
 
 
 def test_changing_one_sequence_changes_no_other():
     made, batch = network(), tokens([4, 6])
-    before = run(made, batch, Lowering.SDPA)
+    before = run(made, batch, AttentionBackend.SDPA)
     batch.ids_T[5] = (batch.ids_T[5] + 1) % 100
-    after = run(made, batch, Lowering.SDPA)
+    after = run(made, batch, AttentionBackend.SDPA)
     assert torch.equal(before[:4], after[:4])
     assert not torch.allclose(before[4:], after[4:])
 
 
 def test_the_grid_and_back():
-    borders = Borders.of([0, 3, 4, 9])
+    borders = PackedSequences.of([0, 3, 4, 9])
     x = torch.randn(9, 2)
-    grid = to_grid(x, borders)
+    grid = pad(x, borders)
     assert grid.shape == (3, 5, 2)
-    assert torch.equal(from_grid(grid, borders), x)
+    assert torch.equal(unpad(grid, borders), x)
     assert grid[1, 1:].abs().sum() == 0
 
 
 def test_gradients_go_to_the_grid_and_back():
-    borders = Borders.of([0, 3, 4, 9])
+    borders = PackedSequences.of([0, 3, 4, 9])
     x = torch.randn(9, 2, requires_grad=True)
     weight = torch.randn(9, 2)
-    (from_grid(to_grid(x, borders) * 2, borders) * weight).sum().backward()
+    (unpad(pad(x, borders) * 2, borders) * weight).sum().backward()
     assert torch.equal(x.grad, 2 * weight)
 
 
 @pytest.mark.parametrize("offsets", [[0, 3, 4, 9], [0, 4, 8]])
 def test_borders_know_the_place_of_every_token(offsets):
-    borders = Borders.of(offsets)
-    assert torch.equal(borders.place_T, borders.real_SL().flatten().nonzero()[:, 0])
+    borders = PackedSequences.of(offsets)
+    assert torch.equal(borders.padded_index_T, borders.valid_SL().flatten().nonzero()[:, 0])
 
 
 def test_blocks_that_share_are_one_object():
-    made = network(Trunk(depth=3, width=32, heads=4, inner=64, sharing=Sharing.ALL))
-    assert len({id(block.attend) for block in made.blocks()}) == 1
+    made = network(TransformerConfig(depth=3, width=32, heads=4, ffn_width=64, sharing=Sharing.ALL))
+    assert len({id(block.attention) for block in made.blocks()}) == 1
     assert len(made.blocks()) == 3
 
 
@@ -183,23 +194,27 @@ def test_the_same_seed_draws_the_same_network():
 
 def test_a_trunk_that_cannot_be_built_is_refused():
     with pytest.raises(RecipeError, match="heads divide"):
-        Trunk(depth=2, width=30, heads=4, inner=64)
+        TransformerConfig(depth=2, width=30, heads=4, ffn_width=64)
     with pytest.raises(RecipeError, match="Dropout"):
-        Trunk(depth=2, width=32, heads=4, inner=64, dropout=1.0)
+        TransformerConfig(depth=2, width=32, heads=4, ffn_width=64, dropout=1.0)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("lowering", [Lowering.SDPA, Lowering.FLEX, Lowering.VARLEN, Lowering.AUTO])
+@pytest.mark.parametrize(
+    "lowering", [AttentionBackend.SDPA, AttentionBackend.FLEX, AttentionBackend.VARLEN, AttentionBackend.AUTO]
+)
 @pytest.mark.parametrize("lengths", [[64, 64], [5, 1, 120, 33]])
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 def test_on_a_gpu_every_lowering_equals_the_dense_reference_in_bf16(lengths, lowering):
-    trunk = Trunk(depth=2, width=128, heads=2, inner=256, dropout=0.0, attention_dropout=0.0)
-    made = Transformer(trunk, 100, 128).eval()
-    draw_weights(made, 0.1, torch.Generator().manual_seed(0))
+    trunk = TransformerConfig(depth=2, width=128, heads=2, ffn_width=256, dropout=0.0, attention_dropout=0.0)
+    made = TransformerEncoder(trunk, 100, 128).eval()
+    init_weights(made, 0.1, torch.Generator().manual_seed(0))
     host = tokens(lengths)
-    exact = run(made, host, Lowering.DENSE)
+    exact = run(made, host, AttentionBackend.REFERENCE)
     made = made.cuda().bfloat16()
     offsets = torch.tensor([0, *lengths]).cumsum(0)
-    batch = Tokens(host.ids_T.cuda(), host.position_T.cuda(), host.segment_T.cuda(), Borders.of(offsets, "cuda"))
+    batch = TokenInputs(
+        host.ids_T.cuda(), host.position_T.cuda(), host.segment_T.cuda(), PackedSequences.of(offsets, "cuda")
+    )
     difference = (run(made, batch, lowering).float().cpu() - exact).abs().max()
     assert difference < 0.08

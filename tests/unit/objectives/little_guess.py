@@ -8,18 +8,18 @@ import numpy as np
 import torch
 
 from unmask.nets.batch import Batch, collate
-from unmask.nets.trunk import Trunk
-from unmask.objectives.guess import Guess
-from unmask.objectives.part import Taught
-from unmask.objectives.replaced import Replaced
-from unmask.ragged import offsets, within
-from unmask.records import Cloze, Inputs, Instance, Spans
-from unmask.train.learner import Learner
+from unmask.nets.trunk import TransformerConfig
+from unmask.objectives.guess import Generator
+from unmask.objectives.part import Trainable
+from unmask.objectives.replaced import RTD
+from unmask.ragged import offsets, positions_in_rows
+from unmask.records import Cloze, Inputs, InputsAndTargets, Spans
+from unmask.train.learner import MultiHeadModel
 
 torch.set_num_threads(1)
 
 MASK, SIZE, POSITIONS = 3, 40, 16
-TRUNK = Trunk(depth=2, width=32, heads=4, inner=64, dropout=0.0, attention_dropout=0.0, spread=0.3)
+TRUNK = TransformerConfig(depth=2, width=32, heads=4, ffn_width=64, dropout=0.0, attention_dropout=0.0, init_std=0.3)
 ROWS = (
     [1, 10, 11, 12, 13, 14, 2],
     [1, 20, 21, 22, 2],
@@ -28,7 +28,7 @@ ROWS = (
 HOLES = ((2, 4), (1,), (3, 4, 7))
 
 
-def instance(rows: Sequence[Sequence[int]] = ROWS, holes: Sequence[Sequence[int]] = HOLES) -> Instance:
+def instance(rows: Sequence[Sequence[int]] = ROWS, holes: Sequence[Sequence[int]] = HOLES) -> InputsAndTargets:
     """These rows with a mask in every hole; the first hole of each row shows its token as it is."""
     borders = offsets(np.array([len(row) for row in rows]))
     ids = np.concatenate([np.array(row, dtype=np.int32) for row in rows])
@@ -37,8 +37,8 @@ def instance(rows: Sequence[Sequence[int]] = ROWS, holes: Sequence[Sequence[int]
     shown = ids.copy()
     shown[np.concatenate([some[1:] for some in flat])] = MASK
     zeros = np.zeros(len(ids))
-    inputs = Inputs(shown, zeros.astype(np.uint8), zeros.astype(np.int32), within(borders), borders)
-    return Instance(inputs, (Cloze(positions, ids[positions], Spans(positions, positions + 1)),))
+    inputs = Inputs(shown, zeros.astype(np.uint8), zeros.astype(np.int32), positions_in_rows(borders), borders)
+    return InputsAndTargets(inputs, (Cloze(positions, ids[positions], Spans(positions, positions + 1)),))
 
 
 def batch() -> Batch:
@@ -49,8 +49,8 @@ def original() -> torch.Tensor:
     return torch.tensor([token for row in ROWS for token in row])
 
 
-def learner(*objectives: Taught, trunk: Trunk = TRUNK, seed: int = 0) -> Learner:
+def learner(*objectives: Trainable, trunk: TransformerConfig = TRUNK, seed: int = 0) -> MultiHeadModel:
     """A learner with drawn weights; of ELECTRA's objectives, if none are given."""
-    made = Learner(trunk, objectives or (Guess(), Replaced()), SIZE, POSITIONS)
-    made.draw(seed)
+    made = MultiHeadModel(trunk, objectives or (Generator(), RTD()), SIZE, POSITIONS)
+    made.init_weights(seed)
     return made

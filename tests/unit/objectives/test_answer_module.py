@@ -10,15 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from unmask.nets.batch import collate
-from unmask.nets.transformer import States
-from unmask.nets.trunk import Trunk
-from unmask.objectives.answer_module import AnswerModule, SayPair, keep_some, two_texts
-from unmask.ragged import within
-from unmask.records import Fact, Inputs, Instance
+from unmask.nets.transformer import HiddenStates
+from unmask.nets.trunk import TransformerConfig
+from unmask.objectives.answer_module import AnswerModule, SANHead, text_masks, vote_dropout
+from unmask.ragged import positions_in_rows
+from unmask.records import Inputs, InputsAndTargets, RowClass
 
 CLS, SEP, WIDTH, CLASSES = 2, 3, 6, 3
 ROWS = (([11, 12, 13], [21, 22]), ([14], [23, 24, 25, 26]), ([15, 16, 17, 18], [27]))
-TRUNK = Trunk(depth=1, width=WIDTH, heads=2, inner=8, dropout=0.0)
+TRUNK = TransformerConfig(depth=1, width=WIDTH, heads=2, ffn_width=8, dropout=0.0)
 
 
 def batch_of(rows=ROWS, segments=2, truths=(0, 2, 1)):
@@ -27,21 +27,21 @@ def batch_of(rows=ROWS, segments=2, truths=(0, 2, 1)):
     begin = np.append(0, np.cumsum([len(row) for row in ids]))
     flat = np.concatenate(ids).astype(np.int32)
     segment = np.concatenate(parts).astype(np.uint8)
-    inputs = Inputs(flat, segment, np.zeros(len(flat), dtype=np.int32), within(begin), begin)
-    return collate(Instance(inputs, (Fact("pair", np.array(truths)),)))
+    inputs = Inputs(flat, segment, np.zeros(len(flat), dtype=np.int32), positions_in_rows(begin), begin)
+    return collate(InputsAndTargets(inputs, (RowClass("pair", np.array(truths)),)))
 
 
-def head(steps: int, drop: float = 0.0, seed: int = 1) -> SayPair:
-    made = SayPair(TRUNK, "pair", CLASSES, steps, drop)
+def head(steps: int, drop: float = 0.0, seed: int = 1) -> SANHead:
+    made = SANHead(TRUNK, "pair", CLASSES, steps, drop)
     generator = torch.Generator().manual_seed(seed)
     for parameter in made.parameters():
         nn.init.normal_(parameter, 0, 0.5, generator=generator)
     return made
 
 
-def states_of(batch) -> States:
+def states_of(batch) -> HiddenStates:
     count = len(batch.tokens.ids_T)
-    return States((torch.randn(count, WIDTH, generator=torch.Generator().manual_seed(7)),))
+    return HiddenStates((torch.randn(count, WIDTH, generator=torch.Generator().manual_seed(7)),))
 
 
 def softmax(scores: list[float]) -> list[float]:
@@ -141,11 +141,11 @@ def test_probabilities_sum_to_one(training):
 
 def test_at_least_one_vote_of_each_row_is_kept_and_any_may_be_dropped():
     torch.manual_seed(0)
-    kept = keep_some(5, 4000, 0.9, torch.device("cpu"))
+    kept = vote_dropout(5, 4000, 0.9, torch.device("cpu"))
     assert kept.any(0).all()
     assert (~kept).any(1).all()
     torch.testing.assert_close(kept.float().mean(1), torch.full((5,), 0.1 + 0.9**5 / 5), rtol=0, atol=0.03)
-    assert keep_some(5, 100, 0.0, torch.device("cpu")).all()
+    assert vote_dropout(5, 100, 0.0, torch.device("cpu")).all()
 
 
 def test_prediction_dropout_averages_the_kept_votes_and_moves_as_the_papers_form():
@@ -156,13 +156,13 @@ def test_prediction_dropout_averages_the_kept_votes_and_moves_as_the_papers_form
     ours = [parameter.grad.clone() for parameter in made.parameters()]
 
     torch.manual_seed(3)
-    kept = keep_some(4, 3, 0.5, torch.device("cpu")).float()
+    kept = vote_dropout(4, 3, 0.5, torch.device("cpu")).float()
     assert 0 < float(kept.mean()) < 1
-    grid = torch.zeros(3, batch.tokens.borders.longest, WIDTH)
+    grid = torch.zeros(3, batch.tokens.sequences.max_seqlen, WIDTH)
     for row in range(3):
-        first, last = batch.tokens.borders.offsets_S1[row : row + 2].tolist()
+        first, last = batch.tokens.sequences.cu_seqlens_S1[row : row + 2].tolist()
         grid[row, : last - first] = states.last_TD[first:last]
-    votes = torch.stack(made.answer.votes(grid, *two_texts(batch.tokens))).exp()
+    votes = torch.stack(made.answer.votes(grid, *text_masks(batch.tokens))).exp()
     theirs = (votes * (kept / (1 - 0.5))[..., None]).mean(0)  # their divisor: the chance to be kept
     made.zero_grad()
     (-theirs.log()[torch.arange(3), torch.tensor([0, 2, 1])].sum()).backward()
@@ -175,9 +175,9 @@ def test_rows_know_nothing_of_each_other_and_the_texts_have_roles():
     states = states_of(together)
     said = made.logits(states, together)
     for row in range(3):
-        first, last = together.tokens.borders.offsets_S1[row : row + 2].tolist()
+        first, last = together.tokens.sequences.cu_seqlens_S1[row : row + 2].tolist()
         alone = batch_of(ROWS[row : row + 1], truths=(0,))
-        torch.testing.assert_close(made.logits(States((states.last_TD[first:last],)), alone)[0], said[row])
+        torch.testing.assert_close(made.logits(HiddenStates((states.last_TD[first:last],)), alone)[0], said[row])
     grid = torch.randn(1, 5, WIDTH)
     one, other = torch.tensor([[0, 1, 1, 0, 0]]).bool(), torch.tensor([[0, 0, 0, 1, 1]]).bool()
     assert not torch.allclose(made.answer(grid, one, other), made.answer(grid, other, one), atol=1e-3)
@@ -185,7 +185,7 @@ def test_rows_know_nothing_of_each_other_and_the_texts_have_roles():
 
 @pytest.mark.parametrize("segments", [1, 2])
 def test_special_tokens_belong_to_neither_text(segments):
-    one, other = two_texts(batch_of(segments=segments).tokens)
+    one, other = text_masks(batch_of(segments=segments).tokens)
     assert one.sum(1).tolist() == [3, 1, 4]
     assert other.sum(1).tolist() == [2, 4, 1]
     assert one[0].tolist() == [False, True, True, True, False, False, False, False]
@@ -205,4 +205,4 @@ def test_it_computes_in_float32_whatever_the_trunk_does():
     with torch.autocast("cpu", dtype=torch.bfloat16):
         said = made.logits(states, batch)
     assert torch.equal(said, made.logits(states, batch))
-    assert made.logits(States((states.last_TD.bfloat16(),)), batch).dtype == torch.float32
+    assert made.logits(HiddenStates((states.last_TD.bfloat16(),)), batch).dtype == torch.float32

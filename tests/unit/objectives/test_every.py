@@ -6,20 +6,20 @@ import pytest
 import torch
 from little_guess import batch, instance, learner, original
 
-from unmask.objectives.after_guess import SayEvery
-from unmask.objectives.every import Every
-from unmask.objectives.guess import Guess
-from unmask.train.learner import Learner
+from unmask.objectives.after_guess import AllTokensMLMHead
+from unmask.objectives.every import AllTokensMLM
+from unmask.objectives.guess import Generator
+from unmask.train.learner import MultiHeadModel
 
-BOTH = (Guess(), Every())
+BOTH = (Generator(), AllTokensMLM())
 
 
-def parts(made: Learner) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def parts(made: MultiHeadModel) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """What is shown, the gate and the probabilities of the softmax."""
     shown = made.heads["guess"](batch())[1].tokens
-    states, head = made.trunk(shown).last_TD, made.heads["every"]
-    assert isinstance(head, SayEvery)
-    return shown.ids_T, head.gate(states).squeeze(-1).sigmoid(), head.tokens(states).softmax(-1)
+    states, head = made.network(shown).last_TD, made.heads["every"]
+    assert isinstance(head, AllTokensMLMHead)
+    return shown.ids_T, head.gate(states).squeeze(-1).sigmoid(), head.lm_head(states).softmax(-1)
 
 
 def test_the_loss_is_that_of_the_written_out_mixture() -> None:
@@ -33,14 +33,14 @@ def test_the_loss_is_that_of_the_written_out_mixture() -> None:
     truth = original()
     assert float(term.total) == pytest.approx(float(-mixed.gather(-1, truth[:, None]).log().sum()), rel=1e-5)
     assert int(term.right) == int((mixed.argmax(-1) == truth).sum())
-    assert term.count == len(truth) == Every().asked(instance())
+    assert term.count == len(truth) == AllTokensMLM().num_predictions(instance())
 
 
 @pytest.mark.parametrize("bias", [-200.0, 200.0])
 def test_a_gate_that_is_quite_open_or_shut_stays_finite(bias: float) -> None:
     made = learner(*BOTH)
     head = made.heads["every"]
-    assert isinstance(head, SayEvery)
+    assert isinstance(head, AllTokensMLMHead)
     with torch.no_grad():
         head.gate.bias.fill_(bias)
     made(batch(), BOTH)[1].total.backward()

@@ -6,17 +6,17 @@ import pytest
 import torch
 from little_guess import ROWS, batch, instance, learner
 
-from unmask.nets.answers import ReplacedAnswers
-from unmask.objectives.guess import Guess
-from unmask.objectives.replaced import Replaced, Where
-from unmask.train.learner import Learner
+from unmask.nets.answers import ReplacementTargets
+from unmask.objectives.guess import Generator
+from unmask.objectives.replaced import RTD, JudgedTokens
+from unmask.train.learner import MultiHeadModel
 
 
-def judged(made: Learner) -> tuple[torch.Tensor, ReplacedAnswers]:
+def judged(made: MultiHeadModel) -> tuple[torch.Tensor, ReplacementTargets]:
     """Every logit, and the truth."""
     shown = made.heads["guess"](batch())[1]
-    (answers,) = (some for some in shown.answers if isinstance(some, ReplacedAnswers))
-    logits: torch.Tensor = made.heads["replaced"].replaced(made.trunk(shown.tokens).last_TD)
+    (answers,) = (some for some in shown.answers if isinstance(some, ReplacementTargets))
+    logits: torch.Tensor = made.heads["replaced"].replaced(made.network(shown.tokens).last_TD)
     return logits.detach(), answers
 
 
@@ -32,7 +32,7 @@ def test_the_loss_is_that_of_a_padded_batch_averaged_over_real_tokens() -> None:
     real = pad([torch.ones(length) for length in lengths], batch_first=True)
     losses = -(truth * torch.sigmoid(logits).log() + (1 - truth) * (1 - torch.sigmoid(logits)).log())
     expected = torch.where(real > 0, losses, torch.zeros(())).sum() / real.sum()
-    term = made(batch(), (Guess(), Replaced()))[1]
+    term = made(batch(), (Generator(), RTD()))[1]
     assert float(term.total.detach() / term.count) == pytest.approx(float(expected), rel=1e-5)
     assert term.count == sum(lengths)
     assert int(term.right) == int(((logits_T > 0) == answers.replaced_T).sum())
@@ -40,7 +40,7 @@ def test_the_loss_is_that_of_a_padded_batch_averaged_over_real_tokens() -> None:
 
 
 def test_only_the_chosen_tokens_if_that_is_wished_for() -> None:
-    objectives = (Guess(), Replaced(where=Where.CHOSEN))
+    objectives = (Generator(), RTD(judged_tokens=JudgedTokens.CHOSEN))
     made = learner(*objectives)
     logits_T, answers = judged(made)
     at = answers.chosen_P
@@ -49,18 +49,18 @@ def test_only_the_chosen_tokens_if_that_is_wished_for() -> None:
     )
     term = made(batch(), objectives)[1]
     assert float(term.total.detach()) == pytest.approx(float(expected), rel=1e-5)
-    assert term.count == 6 == objectives[1].asked(instance())
+    assert term.count == 6 == objectives[1].num_predictions(instance())
 
 
 def test_special_tokens_are_judged_and_never_replaced() -> None:
     _, answers = judged(learner())
     borders = [0, 6, 7, 11, 12, 20]
     assert not answers.replaced_T[borders].any()
-    assert len(answers.replaced_T) == Replaced().asked(instance())
+    assert len(answers.replaced_T) == RTD().num_predictions(instance())
 
 
 def test_names_in_a_checkpoint() -> None:
-    names = [name for name in learner().weights() if name.startswith("heads.replaced")]
+    names = [name for name in learner().named_weights() if name.startswith("heads.replaced")]
     assert names == [
         f"heads.replaced.replaced.{part}" for part in ("dense.weight", "dense.bias", "classify.weight", "classify.bias")
     ]

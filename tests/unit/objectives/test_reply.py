@@ -5,27 +5,29 @@ from __future__ import annotations
 import pytest
 import torch
 
-from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.mask_out import MaskTokens
 from unmask.errors import RecipeError
 from unmask.examples.dialogues import Dialogues
-from unmask.examples.pairs import Pairs
-from unmask.nets.trunk import Trunk
+from unmask.examples.pairs import SegmentPairs
+from unmask.nets.trunk import TransformerConfig
 from unmask.objectives.mlm import MLM
 from unmask.objectives.pair import DLM, NSP
 from unmask.tasks import Task
 
 
 def test_the_head_has_two_classes() -> None:
-    trunk = Trunk(depth=1, width=8, heads=2, inner=16, segments=4)
-    head = DLM.head(trunk, torch.nn.Embedding(10, 8))
+    trunk = TransformerConfig(depth=1, width=8, heads=2, ffn_width=16, num_segments=4)
+    head = DLM.build_head(trunk, torch.nn.Embedding(10, 8))
     assert DLM.name == "reply"
     assert head.fact == "reply"
     assert head.row.classify.out_features == 2
 
 
 def test_it_needs_rows_that_state_it() -> None:
-    assert Task(name="talk", examples=Dialogues(), corrupt=MaskOut(), learns=(MLM(), DLM)).learns[1] is DLM
+    assert (
+        Task(name="talk", examples=Dialogues(), corruption=MaskTokens(), objectives=(MLM(), DLM)).objectives[1] is DLM
+    )
     with pytest.raises(RecipeError, match="needs the fact 'reply', but Pairs states next"):
-        Task(name="talk", examples=Pairs(), corrupt=MaskOut(), learns=(MLM(), DLM))
+        Task(name="talk", examples=SegmentPairs(), corruption=MaskTokens(), objectives=(MLM(), DLM))
     with pytest.raises(RecipeError, match="needs the fact 'next', but Dialogues states reply"):
-        Task(name="talk", examples=Dialogues(), corrupt=MaskOut(), learns=(MLM(), NSP))
+        Task(name="talk", examples=Dialogues(), corruption=MaskTokens(), objectives=(MLM(), NSP))

@@ -11,19 +11,19 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.mask_out import MaskTokens
 from unmask.errors import RecipeError
 from unmask.family import member
 from unmask.keys import Key
 from unmask.nets.batch import collate
-from unmask.nets.transformer import States
-from unmask.nets.trunk import Trunk
-from unmask.objectives.sbo import SBO, borders_of
-from unmask.records import Cloze, Example, Flag, Inputs, Instance, Spans, UnitMap
+from unmask.nets.transformer import HiddenStates
+from unmask.nets.trunk import TransformerConfig
+from unmask.objectives.sbo import SBO, find_span_borders
+from unmask.records import Cloze, Inputs, InputsAndTargets, RowBatch, Spans, TokenUnits, UnitFlag
 from unmask.tokenize.vocab import Vocab
 
 SIZE = 50
-TRUNK = Trunk(depth=1, width=16, heads=2, inner=32)
+TRUNK = TransformerConfig(depth=1, width=16, heads=2, ffn_width=32)
 VOCAB = Vocab(SIZE, 1, 2, 3, 0, 4, np.arange(5, SIZE, dtype=np.int32), np.zeros(0, np.int32))
 
 
@@ -35,7 +35,7 @@ def question(lengths, *spans):
     drawn = Spans.of(*spans)
     places = np.concatenate([np.arange(a, b) for a, b in spans]) if spans else np.zeros(0, np.int64)
     inputs = Inputs(ids, np.zeros(len(ids), np.uint8), np.zeros(len(ids), np.int32), position, rows)
-    return Instance(inputs, (Cloze(places, ids[places], drawn),))
+    return InputsAndTargets(inputs, (Cloze(places, ids[places], drawn),))
 
 
 def drawn_head(sbo, trunk=TRUNK):
@@ -93,12 +93,12 @@ QUESTIONS = [
 @pytest.mark.parametrize("embedding", [0, 8])
 @pytest.mark.parametrize("instance", QUESTIONS)
 def test_loss_and_gradients_are_those_of_the_slow_reference(instance, embedding, most):
-    sbo = SBO(positions=6, most=most)
-    head = drawn_head(sbo, replace(TRUNK, embedding=embedding))
+    sbo = SBO(position_width=6, max_span_tokens=most)
+    head = drawn_head(sbo, replace(TRUNK, embedding_width=embedding))
     x_TD = torch.randn(len(instance.inputs.ids), TRUNK.width, requires_grad=True)
-    term = head(States((x_TD,)), sbo.prepare(collate(instance)))
+    term = head(HiddenStates((x_TD,)), sbo.prepare(collate(instance)))
     losses = slowly(head, x_TD, instance, most)
-    assert term.count == len(losses) == sbo.asked(instance)
+    assert term.count == len(losses) == sbo.num_predictions(instance)
     expected = sum(losses, x_TD.sum() * 0)
     assert torch.allclose(term.total, expected, rtol=1e-5, atol=1e-5)
     ours, theirs = (torch.autograd.grad(one, x_TD, retain_graph=True)[0] for one in (term.total, expected))
@@ -106,12 +106,12 @@ def test_loss_and_gradients_are_those_of_the_slow_reference(instance, embedding,
 
 
 def test_every_right_answer_counts():
-    head = drawn_head(SBO(positions=6))
+    head = drawn_head(SBO(position_width=6))
     instance = QUESTIONS[0]
     with torch.no_grad():
         head.bias.fill_(-1e4)
         head.bias[int(instance.inputs.ids[3])] = 1e4
-    term = head(States((torch.randn(12, TRUNK.width),)), SBO().prepare(collate(instance)))
+    term = head(HiddenStates((torch.randn(12, TRUNK.width),)), SBO().prepare(collate(instance)))
     assert (int(term.right), term.count) == (1, 5)
 
 
@@ -122,20 +122,20 @@ def test_what_is_asked_has_its_borders_inside_its_row(lengths, seed, most):
     hidden = rng.random(rows[-1]) < 0.4
     hidden[rows[:-1]] = hidden[rows[1:] - 1] = False
     edges = np.flatnonzero(np.diff(np.concatenate([[0], hidden.astype(int), [0]])))
-    found = borders_of(Spans(edges[::2], edges[1::2]), rows, most)
+    found = find_span_borders(Spans(edges[::2], edges[1::2]), rows, most)
     places = np.flatnonzero(hidden)
     row = np.searchsorted(rows, found.left, side="right") - 1
     assert not hidden[found.left].any()
     assert not hidden[found.right].any()
     assert (found.left > rows[row]).all()
     assert (found.right < rows[row + 1] - 1).all()
-    assert (places[found.answer] == found.left + 1 + found.place).all()
-    assert (found.place < most).all()
+    assert (places[found.target_index] == found.left + 1 + found.offset).all()
+    assert (found.offset < most).all()
 
 
 def test_its_head_is_one_of_the_paper():
     sbo = SBO()
-    head = sbo.head(replace(TRUNK, width=32, heads=4), torch.nn.Embedding(SIZE, 32))
+    head = sbo.build_head(replace(TRUNK, width=32, heads=4), torch.nn.Embedding(SIZE, 32))
     assert head.place.weight.shape == (20, 200)
     assert head.first.dense.weight.shape == (32, 2 * 32 + 200)
     assert head.second.dense.weight.shape == (32, 32)
@@ -146,28 +146,28 @@ def test_its_head_is_one_of_the_paper():
 
 def test_numbers_that_cannot_work_are_refused():
     with pytest.raises(RecipeError, match="at least 1 token of a span; found 200 and 0"):
-        SBO(most=0)
+        SBO(max_span_tokens=0)
 
 
 def test_spans_of_the_member_never_touch_and_its_borders_are_in_sight():
     rng = np.random.default_rng(3)
     lengths = rng.integers(10, 120, 40)
     rows = np.append(0, np.cumsum(lengths))
-    bits = np.where(rng.random(rows[-1]) < 0.6, np.uint8(Flag.WORD), np.uint8(0))
+    bits = np.where(rng.random(rows[-1]) < 0.6, np.uint8(UnitFlag.WORD), np.uint8(0))
     fixed = np.zeros(rows[-1], dtype=np.bool_)
     fixed[rows[:-1]] = fixed[rows[1:] - 1] = True
-    bits[fixed] = bits[rows[:-1] + 1] = Flag.BORDER
+    bits[fixed] = bits[rows[:-1] + 1] = UnitFlag.BORDER
     ids = rng.integers(5, SIZE, rows[-1]).astype(np.int32)
     plain = np.zeros(rows[-1], np.int32)
-    example = Example(ids, plain.astype(np.uint8), plain, fixed, UnitMap(bits), rows)
-    corrupt = member("spanbert").tasks[0].corrupt
-    assert isinstance(corrupt, MaskOut)
+    example = RowBatch(ids, plain.astype(np.uint8), plain, fixed, TokenUnits(bits), rows)
+    corrupt = member("spanbert").tasks[0].corruption
+    assert isinstance(corrupt, MaskTokens)
     for visit in range(20):
-        instance = corrupt(example, VOCAB, Key.of(visit).fold(np.arange(len(lengths))))
+        instance = corrupt(example, VOCAB, Key.of(visit).fold_in(np.arange(len(lengths))))
         spans = instance.targets[0].spans
         assert (spans.end[:-1] < spans.start[1:]).all()
-        found = borders_of(spans, rows, 20)
+        found = find_span_borders(spans, rows, 20)
         hidden = np.isin(np.arange(rows[-1]), instance.targets[0].positions)
-        assert len(found.place) > 0
+        assert len(found.offset) > 0
         assert not hidden[found.left].any()
         assert not hidden[found.right].any()

@@ -10,12 +10,12 @@ from transformers import BertConfig, BertForQuestionAnswering
 from transformers.modeling_outputs import BaseModelOutput
 
 from unmask.nets.batch import collate
-from unmask.nets.transformer import States
-from unmask.nets.trunk import Trunk
-from unmask.objectives.span import SaySpan
-from unmask.records import Extract, Inputs, Instance
+from unmask.nets.transformer import HiddenStates
+from unmask.nets.trunk import TransformerConfig
+from unmask.objectives.span import SpanHead
+from unmask.records import AnswerSpan, Inputs, InputsAndTargets
 
-TRUNK = Trunk(depth=1, width=16, heads=2, inner=32)
+TRUNK = TransformerConfig(depth=1, width=16, heads=2, ffn_width=32)
 LENGTHS = (5, 9, 3)
 START, END = np.array([2, 7, 0]), np.array([4, 7, 0])  # inside the rows; the last row holds no answer
 
@@ -27,18 +27,18 @@ def batch_of(rows=3):
     zeros = np.zeros(total, dtype=np.int32)
     inputs = Inputs(zeros, zeros.astype(np.uint8), zeros, position, offsets)
     begin = offsets[:rows]
-    return collate(Instance(inputs, (Extract("span", begin + START[:rows], begin + END[:rows]),)))
+    return collate(InputsAndTargets(inputs, (AnswerSpan("span", begin + START[:rows], begin + END[:rows]),)))
 
 
 def drawn():
     torch.manual_seed(0)
-    head, states_TD = SaySpan(TRUNK, "span"), torch.randn(sum(LENGTHS), TRUNK.width, requires_grad=True)
+    head, states_TD = SpanHead(TRUNK, "span"), torch.randn(sum(LENGTHS), TRUNK.width, requires_grad=True)
     return head, states_TD
 
 
 def test_the_loss_is_the_mean_of_two_softmaxes_over_the_tokens_of_each_row():
     head, states_TD = drawn()
-    term = head(States((states_TD,)), batch_of())
+    term = head(HiddenStates((states_TD,)), batch_of())
     total = 0.0
     for row_LD, start, end in zip(states_TD.split(LENGTHS), START, END, strict=True):
         scores_L2 = head.classify(row_LD)
@@ -63,7 +63,7 @@ def test_the_loss_is_that_of_transformers():
         start_positions=torch.tensor([2]),
         end_positions=torch.tensor([4]),
     ).loss
-    ours = head(States((states_TD,)), batch_of(rows=1))
+    ours = head(HiddenStates((states_TD,)), batch_of(rows=1))
     torch.testing.assert_close(ours.total, loss)
     assert ours.count == 1  # rows after those that are asked about belong to others
 
@@ -79,4 +79,4 @@ def test_a_row_is_right_if_both_ends_are(wrong_end, right):
     with torch.no_grad():
         head.classify.weight.zero_()
         head.classify.weight[0, 0] = head.classify.weight[1, 1] = 1.0
-    assert int(head(States((states_TD,)), batch_of()).right) == right
+    assert int(head(HiddenStates((states_TD,)), batch_of()).right) == right

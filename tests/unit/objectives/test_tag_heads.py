@@ -9,34 +9,36 @@ import pytest
 import torch
 
 from unmask.nets.batch import collate
-from unmask.nets.transformer import States, draw_weights
-from unmask.nets.trunk import Trunk
-from unmask.objectives.tagging import HASTE, TagHead, TagsTogether
-from unmask.ragged import within
-from unmask.records import Inputs, Instance, Tags
-from unmask.tune.tagging import SayTags
-from unmask.tune.tagging_scheme import Scheme, legal
+from unmask.nets.transformer import HiddenStates, init_weights
+from unmask.nets.trunk import TransformerConfig
+from unmask.objectives.tagging import TRANSITION_LR_SCALE, CRFHead, TokenClassificationHead
+from unmask.ragged import positions_in_rows
+from unmask.records import Inputs, InputsAndTargets, TokenLabels
+from unmask.tune.tagging import Tagging
+from unmask.tune.tagging_scheme import TagScheme, allowed_transitions
 
-TRUNK = Trunk(depth=1, width=8, heads=2, inner=16)
+TRUNK = TransformerConfig(depth=1, width=8, heads=2, ffn_width=16)
 LABELS = ("O", "B-X", "I-X")
 ROWS = np.array([0, 5, 8, 10])
 PLACES, TRUTH = np.array([1, 2, 3, 6, 9]), np.array([0, 1, 2, 1, 0])
 BY_ROW = ((0, 3), (3, 4), (4, 5))
 
 
-def instance_of(places=PLACES, truth=TRUTH) -> Instance:
+def instance_of(places=PLACES, truth=TRUTH) -> InputsAndTargets:
     count = int(ROWS[-1])
-    inputs = Inputs(np.zeros(count, np.int32), np.zeros(count, np.uint8), np.zeros(count, np.int32), within(ROWS), ROWS)
-    return Instance(inputs, (Tags("tag", places, truth),))
+    inputs = Inputs(
+        np.zeros(count, np.int32), np.zeros(count, np.uint8), np.zeros(count, np.int32), positions_in_rows(ROWS), ROWS
+    )
+    return InputsAndTargets(inputs, (TokenLabels("tag", places, truth),))
 
 
-def states_of(width: int = TRUNK.width) -> States:
-    return States((torch.randn(int(ROWS[-1]), width, generator=torch.Generator().manual_seed(1)),))
+def states_of(width: int = TRUNK.width) -> HiddenStates:
+    return HiddenStates((torch.randn(int(ROWS[-1]), width, generator=torch.Generator().manual_seed(1)),))
 
 
-def head_of(crf: bool) -> TagHead | TagsTogether:
-    head = SayTags(LABELS, Scheme.BIO, crf).head(TRUNK, torch.nn.Embedding(3, 8))
-    draw_weights(head, 0.5, torch.Generator().manual_seed(2))
+def head_of(crf: bool) -> TokenClassificationHead | CRFHead:
+    head = Tagging(LABELS, TagScheme.BIO, crf).build_head(TRUNK, torch.nn.Embedding(3, 8))
+    init_weights(head, 0.5, torch.Generator().manual_seed(2))
     return head.eval()
 
 
@@ -46,7 +48,7 @@ def test_the_loss_of_single_words_is_their_cross_entropy():
     logits = head.classify(states.last_TD)
     wanted = sum(-torch.log_softmax(logits[place], -1)[truth] for place, truth in zip(PLACES, TRUTH, strict=True))
     assert term.total.item() == pytest.approx(wanted.item())
-    assert term.count == SayTags(LABELS, Scheme.BIO).asked(instance_of()) == 5
+    assert term.count == Tagging(LABELS, TagScheme.BIO).num_predictions(instance_of()) == 5
     assert term.right == sum(int(logits[p].argmax()) == t for p, t in zip(PLACES, TRUTH, strict=True))
     assert torch.equal(head.logits(states, batch), logits)
 
@@ -55,12 +57,14 @@ def test_the_loss_of_rows_is_the_likelihood_of_their_paths():
     head, states, batch = head_of(crf=True), states_of(), collate(instance_of())
     with torch.no_grad():
         for parameter in (head.first, head.follow, head.last):
-            parameter.copy_(torch.randn(len(parameter), generator=torch.Generator().manual_seed(3)) / HASTE)
-    term, steps = head(states, batch), head.steps
+            parameter.copy_(
+                torch.randn(len(parameter), generator=torch.Generator().manual_seed(3)) / TRANSITION_LR_SCALE
+            )
+    term, steps = head(states, batch), head.transitions
     scores = head.classify(states.last_TD[PLACES])
 
     def score(path, first):
-        inner = sum(steps.step_CC[a, b] for a, b in pairwise(path))
+        inner = sum(steps.transition_CC[a, b] for a, b in pairwise(path))
         said = sum(scores[first + place, one] for place, one in enumerate(path))
         return steps.start_C[path[0]] + said + inner + steps.end_C[path[-1]]
 
@@ -95,7 +99,7 @@ def test_rows_do_not_know_each_other(crf):
 
 
 def test_steps_begin_at_nothing_and_rules_are_no_weights():
-    head = TagsTogether(TRUNK, "tag", *legal(LABELS, Scheme.BIO))
-    draw_weights(head, 0.5, torch.Generator().manual_seed(2))
-    assert not any(part.any() for part in head.steps.parts)
+    head = CRFHead(TRUNK, "tag", *allowed_transitions(LABELS, TagScheme.BIO))
+    init_weights(head, 0.5, torch.Generator().manual_seed(2))
+    assert not any(part.any() for part in head.transitions.tensors)
     assert set(head.state_dict()) == {"classify.weight", "classify.bias", "first", "follow", "last"}

@@ -8,18 +8,18 @@ import torch
 import torch.nn.functional as F
 
 from unmask.nets.batch import collate
-from unmask.nets.heads import TokenHead
-from unmask.nets.layout import Sight
-from unmask.nets.trunk import Trunk
-from unmask.objectives.part import Learnable
-from unmask.objectives.writing import Write, WriteAfter
-from unmask.ragged import within
-from unmask.records import Continue, Inputs, Instance, Rewrite
-from unmask.train.learner import Learner
-from unmask.views import CAUSAL, ENCODER, PREFIX, Layout, leaks
+from unmask.nets.heads import LMHead
+from unmask.nets.layout import MaskKind
+from unmask.nets.trunk import TransformerConfig
+from unmask.objectives.part import TrainableObjective
+from unmask.objectives.writing import PrefixLMObjective, Seq2SeqObjective
+from unmask.ragged import positions_in_rows
+from unmask.records import ContinuationTarget, DecoderTarget, Inputs, InputsAndTargets
+from unmask.train.learner import MultiHeadModel
+from unmask.views import CAUSAL, FULL, PREFIX_LM, RowCoordinates, find_leaks
 
 CLS, SEP = 1, 2
-TRUNK = Trunk(depth=2, width=32, heads=4, inner=64)
+TRUNK = TransformerConfig(depth=2, width=32, heads=4, ffn_width=64)
 SOURCES, TEXTS = [[5, 6, 7], [8]], [[11, 12], [13, 14, 15]]
 
 
@@ -27,7 +27,7 @@ def inputs(rows, prefix=()):
     begin = np.cumsum([0, *map(len, rows)])
     ids = np.array([number for row in rows for number in row], dtype=np.int32)
     zeros = np.zeros(len(ids), dtype=np.int32)
-    return Inputs(ids, zeros.astype(np.uint8), zeros, within(begin), begin, np.array(prefix, dtype=np.int64))
+    return Inputs(ids, zeros.astype(np.uint8), zeros, positions_in_rows(begin), begin, np.array(prefix, dtype=np.int64))
 
 
 def behind(texts=TEXTS):
@@ -37,7 +37,7 @@ def behind(texts=TEXTS):
     ends = shown.rows[1:]
     at = [np.arange(end - len(text) - 1, end) for end, text in zip(ends, texts, strict=True)]
     answers = np.array([token for text in texts for token in (*text, SEP)], dtype=np.int32)
-    return Instance(shown, (Continue(np.concatenate(at), answers),))
+    return InputsAndTargets(shown, (ContinuationTarget(np.concatenate(at), answers),))
 
 
 def beside(texts=TEXTS, more=()):
@@ -45,26 +45,26 @@ def beside(texts=TEXTS, more=()):
     begin = np.cumsum([0, *(len(text) + 1 for text in texts)])
     ids = np.array([token for text in texts for token in (*text, SEP)], dtype=np.int32)
     rows = [[CLS, *source, SEP] for source in SOURCES] + [[CLS, *row] for row in more]
-    return Instance(inputs(rows), (Rewrite(ids, begin, within(begin)),))
+    return InputsAndTargets(inputs(rows), (DecoderTarget(ids, begin, positions_in_rows(begin)),))
 
 
 def learner(objective, seed=0):
-    made = Learner(TRUNK, (objective,), 50, 32)
-    made.draw(seed)
+    made = MultiHeadModel(TRUNK, (objective,), 50, 32)
+    made.init_weights(seed)
     for parameter in made.parameters():
         parameter.data.mul_(5)  # so that tokens differ in more than rounding
     return made.eval()
 
 
-CASES = [(WriteAfter(), behind), (Write(8, depth=1), beside)]
+CASES = [(PrefixLMObjective(), behind), (Seq2SeqObjective(8, depth=1), beside)]
 every_version = pytest.mark.parametrize(("objective", "instance"), CASES, ids=["behind", "beside"])
 
 
 @every_version
 def test_every_token_and_every_end_is_asked_for(objective, instance):
     (term,) = learner(objective)(collate(instance()), (objective,))
-    assert isinstance(objective, Learnable)
-    assert term.count == objective.asked(instance()) == 7
+    assert isinstance(objective, TrainableObjective)
+    assert term.count == objective.num_predictions(instance()) == 7
 
 
 def one_by_one(made, objective, instance):
@@ -85,16 +85,16 @@ def said(made, objective, batch):
     """The logits at every place where something is asked."""
     head, states = made.heads[objective.name], made.trunk(batch.tokens)
     kept = []
-    layer = head.tokens if isinstance(objective, WriteAfter) else head.decoder
-    ask = layer.forward if isinstance(objective, WriteAfter) else layer.logits
+    layer = head.tokens if isinstance(objective, PrefixLMObjective) else head.decoder
+    ask = layer.forward if isinstance(objective, PrefixLMObjective) else layer.logits
 
     def listen(x):
         kept.append(ask(x))
         return kept[-1]
 
-    setattr(layer, "forward" if isinstance(objective, WriteAfter) else "logits", listen)
+    setattr(layer, "forward" if isinstance(objective, PrefixLMObjective) else "logits", listen)
     head(states, batch)
-    delattr(layer, "forward" if isinstance(objective, WriteAfter) else "logits")
+    delattr(layer, "forward" if isinstance(objective, PrefixLMObjective) else "logits")
     return kept[0]
 
 
@@ -129,7 +129,7 @@ def test_smoothing_is_for_learning_only(objective, instance):
 
 
 def test_rows_behind_those_that_are_written_for_belong_to_others():
-    objective = Write(8)
+    objective = Seq2SeqObjective(8)
     made = learner(objective)
     with torch.no_grad():
         alone = made(collate(beside()), (objective,))[0]
@@ -143,25 +143,25 @@ def test_a_row_without_a_source_sees_all_of_itself():
         *(getattr(whole.inputs, name) for name in ("ids", "segment", "document", "position", "rows")),
         whole.inputs.prefix[:1],
     )
-    borders = collate(Instance(first, ())).tokens.borders
-    assert borders.sight is Sight.PREFIX
-    assert borders.prefix_S.tolist() == [5, 6]
+    borders = collate(InputsAndTargets(first, ())).tokens.sequences
+    assert borders.mask_kind is MaskKind.PREFIX_LM
+    assert borders.prefix_lengths_S.tolist() == [5, 6]
 
 
 def test_the_view_is_checked():
-    row = Layout.of(6, prefix=3)
-    question = WriteAfter().asks(row)
-    assert [answer.holds for answer in question.answers] == [3, 4, 5]
-    assert not leaks(PREFIX, row, question.answers)
-    assert not leaks(CAUSAL, row, question.answers)
-    assert leaks(ENCODER, row, question.answers)
+    row = RowCoordinates.of(6, prefix=3)
+    question = PrefixLMObjective().prediction_sites(row)
+    assert [answer.target for answer in question.sites] == [3, 4, 5]
+    assert not find_leaks(PREFIX_LM, row, question.sites)
+    assert not find_leaks(CAUSAL, row, question.sites)
+    assert find_leaks(FULL, row, question.sites)
 
 
 def test_the_encoder_writes_with_its_own_head_and_embedding():
-    made = learner(WriteAfter())
+    made = learner(PrefixLMObjective())
     head = made.heads["write_after"].tokens
-    assert isinstance(head, TokenHead)
-    assert head.token is made.trunk.embed.token
-    decoder = learner(Write(8)).heads["write"].decoder
+    assert isinstance(head, LMHead)
+    assert head.token is made.network.embed.token
+    decoder = learner(Seq2SeqObjective(8)).heads["write"].decoder
     assert decoder.trunk.depth == TRUNK.depth
-    assert len(learner(Write(8, depth=1)).heads["write"].decoder.blocks()) == 1
+    assert len(learner(Seq2SeqObjective(8, depth=1)).heads["write"].decoder.blocks()) == 1

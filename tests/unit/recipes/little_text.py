@@ -12,12 +12,12 @@ import numpy as np
 sys.path.append(str(Path(__file__).parent.parent / "examples"))
 from small_corpus import make_corpus
 
-from unmask.records import Example, Flag, UnitMap
+from unmask.records import RowBatch, TokenUnits, UnitFlag
 from unmask.shards.corpus import Corpus
 from unmask.tokenize.encode import Encoder
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tokenize.vocab import Vocab
-from unmask.walk.ground import marked
+from unmask.walk.ground import annotate
 
 SIZE = 64
 
@@ -30,14 +30,14 @@ def corpus(documents: int = 40) -> Corpus:
     return replace(made, shards=tuple(shards), vocab=vocab)
 
 
-def rows_of(texts: Sequence[str], tokenizer: Tokenizer) -> Example:
+def rows_of(texts: Sequence[str], tokenizer: Tokenizer) -> RowBatch:
     """Each text as a row `[CLS] text [SEP]`, with the words that a segmenter finds in it."""
     encode, vocab = Encoder(tokenizer), tokenizer.vocab
-    docs = [encode(marked(text, frozenset())) for text in texts]
+    docs = [encode(annotate(text, frozenset())) for text in texts]
     ids = [np.concatenate([[vocab.cls], doc.ids, [vocab.sep]]).astype(np.int32) for doc in docs]
-    bits = [np.concatenate([[Flag.BORDER], doc.units.bits, [Flag.BORDER]]).astype(np.uint8) for doc in docs]
+    bits = [np.concatenate([[UnitFlag.BORDER], doc.units.bits, [UnitFlag.BORDER]]).astype(np.uint8) for doc in docs]
     rows = np.append(0, np.cumsum([len(row) for row in ids]))
     fixed = np.zeros(rows[-1], dtype=np.bool_)
     fixed[rows[:-1]] = fixed[rows[1:] - 1] = True
     plain = np.zeros(rows[-1], dtype=np.int32)
-    return Example(np.concatenate(ids), plain.astype(np.uint8), plain, fixed, UnitMap(np.concatenate(bits)), rows)
+    return RowBatch(np.concatenate(ids), plain.astype(np.uint8), plain, fixed, TokenUnits(np.concatenate(bits)), rows)

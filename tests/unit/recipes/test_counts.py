@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from unmask.dialect import Dialect
-from unmask.family import member, members, parameters, sizes
-from unmask.nets.heads import RowHead
-from unmask.nets.transformer import Transformer, count
+from unmask.dialect import ModelType
+from unmask.family import count_parameters, member, members, sizes
+from unmask.nets.heads import PoolerClassifier
+from unmask.nets.transformer import TransformerEncoder, num_parameters
 from unmask.nets.trunk import Sharing
 
 EVERY = [(recipe.name, size) for recipe in members() for size in sizes(recipe.name)]
@@ -29,33 +29,35 @@ SQUARE = 768 * 768 + 768
 
 def counted(recipe):
     with torch.device("meta"):
-        trunk = Transformer(recipe.trunk, recipe.tokenizer.size, recipe.length)
-        pooler = RowHead(recipe.trunk, 2).pool
-    return count(trunk) + (0 if recipe.dialect is Dialect.ELECTRA else count(pooler))
+        trunk = TransformerEncoder(recipe.trunk, recipe.tokenizer.size, recipe.length)
+        pooler = PoolerClassifier(recipe.trunk, 2).pool
+    return num_parameters(trunk) + (0 if recipe.dialect is ModelType.ELECTRA else num_parameters(pooler))
 
 
 @pytest.mark.parametrize(("name", "size"), EVERY)
 def test_every_member_in_every_size_is_counted_as_torch_counts_it(name, size):
     recipe = member(name, size)
-    assert parameters(recipe) == counted(recipe)
+    assert count_parameters(recipe) == counted(recipe)
 
 
 @pytest.mark.parametrize("size", ALBERT)
 def test_albert_in_its_four_sizes(size):
-    assert parameters(member("albert", size)) == ALBERT[size]
+    assert count_parameters(member("albert", size)) == ALBERT[size]
 
 
 @pytest.mark.parametrize("size", ROBERTA)
 def test_roberta_with_positions_that_begin_at_2(size):
-    assert parameters(member("roberta", size)) == ROBERTA[size]
+    assert count_parameters(member("roberta", size)) == ROBERTA[size]
 
 
 @pytest.mark.parametrize("sharing", Sharing)
 def test_albert_in_its_four_ways_of_sharing(sharing):
     narrow, wide = SHARED[sharing]
     recipe = member("albert")
-    assert parameters(replace(recipe, trunk=replace(recipe.trunk, sharing=sharing))) == narrow
-    assert parameters(replace(recipe, trunk=replace(recipe.trunk, sharing=sharing, embedding=0))) == wide - SQUARE
+    assert count_parameters(replace(recipe, network=replace(recipe.network, sharing=sharing))) == narrow
+    assert (
+        count_parameters(replace(recipe, network=replace(recipe.network, sharing=sharing, embedding_width=0))) == wide - SQUARE
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,12 +71,12 @@ def test_albert_in_its_four_ways_of_sharing(sharing):
     ],
 )
 def test_members_of_berts_shape_differ_by_their_vocabulary_alone(name, published):
-    assert parameters(member(name)) == published
+    assert count_parameters(member(name)) == published
 
 
 def test_the_depth_of_a_network_that_shares_everything_is_free():
     recipe = member("albert")
-    assert {parameters(replace(recipe, trunk=replace(recipe.trunk, depth=depth))) for depth in (1, 12, 48)} == {
+    assert {count_parameters(replace(recipe, network=replace(recipe.network, depth=depth))) for depth in (1, 12, 48)} == {
         11_683_584
     }
 
@@ -82,7 +84,7 @@ def test_the_depth_of_a_network_that_shares_everything_is_free():
 def test_every_further_set_of_layers_costs_one_layer_of_bert():
     recipe, layer = member("albert"), 12 * 768**2 + 13 * 768
     found = [
-        parameters(replace(recipe, trunk=replace(recipe.trunk, **sets)))
+        count_parameters(replace(recipe, network=replace(recipe.network, **sets)))
         for sets in ({}, {"groups": 4}, {"cycle": 3}, {"groups": 2, "cycle": 3})
     ]
     assert [one - found[0] for one in found] == [0, 3 * layer, 2 * layer, 5 * layer]

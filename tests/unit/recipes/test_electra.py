@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 import torch
 
-from unmask.cli.terminal import resolve
+from unmask.cli.terminal import resolve_member
 from unmask.codec import decode, encode
-from unmask.corrupt.mask_out import MaskOut
+from unmask.corrupt.mask_out import MaskTokens
 from unmask.family import member
-from unmask.nets.transformer import Transformer, count
-from unmask.objectives.every import Every
-from unmask.objectives.guess import Guess, Tie
+from unmask.nets.transformer import TransformerEncoder, num_parameters
+from unmask.objectives.every import AllTokensMLM
+from unmask.objectives.guess import Generator, Tie
 from unmask.objectives.mlm import MLM
 from unmask.objectives.part import Objective
-from unmask.objectives.replaced import Replaced, Where
-from unmask.optimising import Balance
+from unmask.objectives.replaced import RTD, JudgedTokens
+from unmask.optimising import LossWeighting
 from unmask.recipes.electra import SIZES, electra
 from unmask.tasks import Recipe
 
@@ -25,7 +25,10 @@ TASK = "stages.0.tasks.0."
 @pytest.mark.parametrize(("size", "found"), [("small", 13_483_008), ("base", 108_891_648), ("large", 334_092_288)])
 def test_the_discriminator_has_the_published_number_of_parameters(size: str, found: int) -> None:
     with torch.device("meta"):
-        assert count(Transformer(member("electra", size).trunk, vocabulary=30_522, positions=512)) == found
+        assert (
+            num_parameters(TransformerEncoder(member("electra", size).network, vocab_size=30_522, max_positions=512))
+            == found
+        )
 
 
 @pytest.mark.parametrize(
@@ -40,40 +43,40 @@ def test_the_discriminator_has_the_published_number_of_parameters(size: str, fou
 def test_the_numbers_of_the_paper(size: str, numbers: tuple[float, ...]) -> None:
     recipe = member("electra", size)
     (stage,) = recipe.stages
-    corrupt, guess = stage.tasks[0].corrupt, stage.tasks[0].learns[0]
-    assert isinstance(corrupt, MaskOut)
-    assert isinstance(guess, Guess)
-    share = recipe.descent.schedule.warmup.share
-    rate = recipe.descent.optimiser.rate
-    assert (corrupt.select.rate, guess.width, stage.length, stage.batch, rate, share) == pytest.approx(numbers)
+    corrupt, guess = stage.tasks[0].corruption, stage.tasks[0].objectives[0]
+    assert isinstance(corrupt, MaskTokens)
+    assert isinstance(guess, Generator)
+    share = recipe.optim.schedule.warmup.fraction
+    rate = recipe.optim.optimizer.lr
+    assert (corrupt.select.rate, guess.width, stage.max_length, stage.batch_size, rate, share) == pytest.approx(numbers)
     assert (corrupt.replace.mask, corrupt.replace.keep) == (0.85, 0.15)
-    assert [one.weight for one in stage.tasks[0].learns] == [1.0, 50.0]
+    assert [one.weight for one in stage.tasks[0].objectives] == [1.0, 50.0]
 
 
 def test_every_size_has_a_generator() -> None:
     for size in SIZES.values():
-        (guess, _) = electra(size).tasks[0].learns
-        assert isinstance(guess, Guess)
-        assert guess.shape(electra(size).trunk).width < size.width
+        (guess, _) = electra(size).tasks[0].objectives
+        assert isinstance(guess, Generator)
+        assert guess.config_for(electra(size).network).width < size.width
 
 
 @pytest.mark.parametrize(
     ("typed", "says"),
     [
-        (f"{TASK}learns.1.where=chosen", Replaced(where=Where.CHOSEN)),
+        (f"{TASK}learns.1.where=chosen", RTD(judged_tokens=JudgedTokens.CHOSEN)),
         (f"{TASK}learns.1=MLM()", MLM()),
-        (f"{TASK}learns.1=Every()", Every()),
+        (f"{TASK}learns.1=Every()", AllTokensMLM()),
     ],
 )
 def test_an_ablation_can_be_typed_and_written(typed: str, says: Objective) -> None:
-    changed = resolve("electra", [typed], "small")
+    changed = resolve_member("electra", [typed], "small")
     assert changed == electra(SIZES["small"], says)
     assert changed.objectives[1] == says
     assert decode(encode(changed), Recipe) == changed
 
 
 def test_balance_and_ties_can_be_typed() -> None:
-    changed = resolve("electra", ["balance=learned", f"{TASK}learns.0.tie=all", f"{TASK}learns.0.width=1"])
-    assert changed.balance is Balance.LEARNED
-    assert changed.objectives[0] == Guess(width=1.0, tie=Tie.ALL)
-    assert electra(balance=Balance.LEARNED).balance is Balance.LEARNED
+    changed = resolve_member("electra", ["balance=learned", f"{TASK}learns.0.tie=all", f"{TASK}learns.0.width=1"])
+    assert changed.loss_weighting is LossWeighting.LEARNED
+    assert changed.objectives[0] == Generator(width=1.0, tie=Tie.ALL)
+    assert electra(loss_weighting=LossWeighting.LEARNED).loss_weighting is LossWeighting.LEARNED

@@ -9,17 +9,17 @@ import pytest
 import torch
 from little_text import SIZE, corpus
 
-from unmask.codec import override_all
-from unmask.examples.packed import Join, Packed
-from unmask.examples.visits import Copies
+from unmask.codec import override_many
+from unmask.examples.packed import DocumentBoundary, Packed
+from unmask.examples.visits import StaticMasking
 from unmask.family import member
-from unmask.feed import Feed
+from unmask.feed import TaskBatches
 from unmask.nets.trunk import Sharing
-from unmask.objectives.part import Learnable
-from unmask.train.course import Lesson
-from unmask.train.learner import Learner
-from unmask.train.lessons import learnable
-from unmask.train.step import Loaded
+from unmask.objectives.part import TrainableObjective
+from unmask.train.course import StepBatch
+from unmask.train.learner import MultiHeadModel
+from unmask.train.lessons import require_trainable
+from unmask.train.step import DeviceBatch
 
 torch.set_num_threads(1)
 EXAMPLES, LEARNS = "stages.*.tasks.0.examples", "stages.*.tasks.0.learns"
@@ -41,35 +41,35 @@ def small(recipe):
 
 def losses(recipe):
     """One pass over four rows: the terms, and how many answers each objective said that it would be judged on."""
-    instance = Feed.of(recipe, corpus(), seed=1).at(np.arange(4))
-    objectives = learnable(recipe.stages[0].tasks[0].learns)
-    learner = Learner(recipe.trunk, objectives, SIZE, recipe.length)
-    learner.draw(0)
-    lesson = Lesson((instance,), objectives, False, "", recipe.length)
-    (batch,) = Loaded.of(lesson, torch.device("cpu")).batches
+    instance = TaskBatches.of(recipe, corpus(), seed=1).batch_at(np.arange(4))
+    objectives = require_trainable(recipe.stages[0].tasks[0].learns)
+    learner = MultiHeadModel(recipe.trunk, objectives, SIZE, recipe.length)
+    learner.init_weights(0)
+    lesson = StepBatch((instance,), objectives, False, "", recipe.length)
+    (batch,) = DeviceBatch.of(lesson, torch.device("cpu")).batches
     terms = learner(batch, objectives)
     sum(term.total for term in terms).backward()
     heads = [parameter.grad for parameter in learner.heads.parameters()]
     assert all(grad is not None and grad.isfinite().all() for grad in heads)
-    return terms, [one.asked(instance) for one in objectives if isinstance(one, Learnable)]
+    return terms, [one.num_predictions(instance) for one in objectives if isinstance(one, TrainableObjective)]
 
 
 @pytest.mark.parametrize("name", ["albert", "roberta", "wwm", "spanbert"])
 @pytest.mark.parametrize("truth", WIRINGS)
 def test_any_member_takes_any_sentence_task(name, truth):
-    recipe = small(override_all(member(name), WIRINGS[truth]))
+    recipe = small(override_many(member(name), WIRINGS[truth]))
     for task in recipe.tasks:
-        assert [one.name for one in task.learns] == ["mlm", *([truth] if truth else [])]
+        assert [one.name for one in task.objectives] == ["mlm", *([truth] if truth else [])]
     terms, asked = losses(recipe)
     assert [term.count for term in terms] == asked
     assert all(term.total > 0 for term in terms)
 
 
 def test_both_tasks_in_one_have_three_classes():
-    recipe = small(override_all(member("bert"), WIRINGS["pair"]))
-    learner = Learner(recipe.trunk, learnable(recipe.objectives), SIZE, 32)
+    recipe = small(override_many(member("bert"), WIRINGS["pair"]))
+    learner = MultiHeadModel(recipe.network, require_trainable(recipe.objectives), SIZE, 32)
     assert learner.heads["pair"].row.classify.out_features == 3
-    values = Feed.of(recipe, corpus(), seed=1).at(np.arange(60)).targets[-1].value
+    values = TaskBatches.of(recipe, corpus(), seed=1).batch_at(np.arange(60)).targets[-1].value
     assert set(values.tolist()) == {0, 1, 2}
 
 
@@ -82,11 +82,11 @@ def test_a_member_as_it_is_learns_what_it_asks(name):
 
 @pytest.mark.parametrize(("typed", "copies"), [("Copies(1)", 1), ("Copies(count=10)", 10), ("Copies", 10)])
 def test_static_masking_is_one_word_away_from_dynamic(typed, copies):
-    recipe = small(override_all(member("roberta"), [("renew", typed)]))
-    assert recipe.renew == Copies(copies)
-    feed = Feed.of(recipe, corpus(), seed=1)
+    recipe = small(override_many(member("roberta"), [("renew", typed)]))
+    assert recipe.masking == StaticMasking(copies)
+    feed = TaskBatches.of(recipe, corpus(), seed=1)
     visits = np.arange(2 * copies) * len(feed.plan)  # the visits of some row, pass after pass
-    passes = [feed.task.corrupt(feed.example(np.array([0])), feed.corpus.vocab, feed.visits.at(np.array([0]), at))
+    passes = [feed.task.corruption(feed.build_rows(np.array([0])), feed.corpus.vocab, feed.sampler.key_of(np.array([0]), at))
               for at in (visits // len(feed.plan))[:, None]]  # fmt: skip
     masks = [tuple(one.targets[0].positions.tolist()) for one in passes]
     assert masks[:copies] == masks[copies:]
@@ -95,13 +95,15 @@ def test_static_masking_is_one_word_away_from_dynamic(typed, copies):
 
 def test_doc_sentences_never_cross_a_document_and_full_sentences_do():
     full = small(member("roberta"))
-    doc = override_all(full, [("stages.0.tasks.0.examples.join", "never")])
-    assert doc.tasks[0].examples == Packed(Join.NEVER)
+    doc = override_many(full, [("stages.0.tasks.0.examples.join", "never")])
+    assert doc.tasks[0].examples == Packed(DocumentBoundary.NEVER)
     crossed = []
     for recipe in (full, doc):
-        feed = Feed.of(replace(recipe, stages=tuple(replace(s, length=60) for s in recipe.stages)), corpus(), seed=1)
-        example = feed.example(np.arange(len(feed.plan)))
-        inner = example.fixed.copy()
+        feed = TaskBatches.of(
+            replace(recipe, stages=tuple(replace(s, length=60) for s in recipe.stages)), corpus(), seed=1
+        )
+        example = feed.build_rows(np.arange(len(feed.plan)))
+        inner = example.protected.copy()
         inner[example.rows[:-1]] = inner[example.rows[1:] - 1] = False
         crossed.append(int(inner.sum()))
     assert crossed[0] > 0
@@ -111,5 +113,5 @@ def test_doc_sentences_never_cross_a_document_and_full_sentences_do():
 @pytest.mark.parametrize("sharing", Sharing)
 def test_albert_learns_whatever_it_shares(sharing):
     recipe = small(member("albert"))
-    terms, asked = losses(replace(recipe, trunk=replace(recipe.trunk, sharing=sharing)))
+    terms, asked = losses(replace(recipe, trunk=replace(recipe.network, sharing=sharing)))
     assert [term.count for term in terms] == asked

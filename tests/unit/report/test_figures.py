@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from unmask.report.figures import Unit, lasted, shared, short, tick_labels, ticks
-from unmask.report.run_reading import Series
-from unmask.report.run_series import smoothed, thinned, tokens_at
+from unmask.report.figures import NumberFormat, format_count, format_duration, format_percent, tick_labels, ticks
+from unmask.report.run_reading import MetricSeries
+from unmask.report.run_series import smooth, thin, tokens_at
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,7 @@ from unmask.report.run_series import smoothed, thinned, tokens_at
     [(0, "0"), (950, "950"), (1200, "1,200"), (12_345, "12.3 k"), (999_999, "1 M"), (4.1e6, "4.1 M"), (3e9, "3 B")],
 )
 def test_counts_are_short(value, said):
-    assert short(value) == said
+    assert format_count(value) == said
 
 
 @pytest.mark.parametrize(
@@ -28,23 +28,23 @@ def test_counts_are_short(value, said):
     ],
 )
 def test_times_are_short(seconds, said):
-    assert lasted(seconds) == said
+    assert format_duration(seconds) == said
 
 
 def test_shares_keep_two_digits_where_they_are_small():
-    assert (shared(0), shared(0.0031), shared(0.1503)) == ("0.0 %", "0.31 %", "15.0 %")
+    assert (format_percent(0), format_percent(0.0031), format_percent(0.1503)) == ("0.0 %", "0.31 %", "15.0 %")
 
 
 @pytest.mark.parametrize(
     ("low", "high", "unit", "said"),
     [
-        (0, 1000, Unit.COUNT, ["0", "200", "400", "600", "800", "1,000"]),
-        (2.2, 9.1, Unit.PLAIN, ["4", "6", "8"]),
-        (0.33, 0.71, Unit.PLAIN, ["0.4", "0.5", "0.6", "0.7"]),
-        (0, 1e-4, Unit.PLAIN, ["0", "2e-5", "4e-5", "6e-5", "8e-5", "1e-4"]),
-        (0, 2e-3, Unit.PLAIN, ["0", "5e-4", "0.001", "0.0015", "0.002"]),
-        (0, 0.52, Unit.SHARE, ["0 %", "20 %", "40 %"]),
-        (0, 3.2e6, Unit.COUNT, ["0", "1 M", "2 M", "3 M"]),
+        (0, 1000, NumberFormat.COUNT, ["0", "200", "400", "600", "800", "1,000"]),
+        (2.2, 9.1, NumberFormat.PLAIN, ["4", "6", "8"]),
+        (0.33, 0.71, NumberFormat.PLAIN, ["0.4", "0.5", "0.6", "0.7"]),
+        (0, 1e-4, NumberFormat.PLAIN, ["0", "2e-5", "4e-5", "6e-5", "8e-5", "1e-4"]),
+        (0, 2e-3, NumberFormat.PLAIN, ["0", "5e-4", "0.001", "0.0015", "0.002"]),
+        (0, 0.52, NumberFormat.SHARE, ["0 %", "20 %", "40 %"]),
+        (0, 3.2e6, NumberFormat.COUNT, ["0", "1 M", "2 M", "3 M"]),
     ],
 )
 def test_ticks_are_round(low, high, unit, said):
@@ -62,26 +62,26 @@ def test_ticks_lie_inside_and_are_few(size, low):
 
 def series(values):
     at = np.arange(1.0, len(values) + 1)
-    return Series(at, at * 100, np.asarray(values, dtype=np.float64))
+    return MetricSeries(at, at * 100, np.asarray(values, dtype=np.float64))
 
 
 def test_thinning_keeps_the_mean_and_the_end():
     rng = np.random.default_rng(0)
     long = series(rng.normal(size=100_000))
-    thin = thinned(long, 500)
-    assert len(thin) == 500
-    assert (thin.step[-1], thin.tokens[-1]) == (100_000, 10_000_000)
-    assert thin.value.mean() == pytest.approx(long.value.mean(), abs=1e-3)
-    assert thinned(series([1, 2, 3]), 500).value.tolist() == [1, 2, 3]
+    thinned = thin(long, 500)
+    assert len(thinned) == 500
+    assert (thinned.step[-1], thinned.tokens[-1]) == (100_000, 10_000_000)
+    assert thinned.value.mean() == pytest.approx(long.value.mean(), abs=1e-3)
+    assert thin(series([1, 2, 3]), 500).value.tolist() == [1, 2, 3]
 
 
 def test_smoothing_calms_noise_and_leaves_a_level_alone():
     rng = np.random.default_rng(0)
     noisy = series(rng.normal(3, 1, 600))
-    smooth = smoothed(noisy)
-    assert smooth.value.std() < 0.4 * noisy.value.std()
-    assert smoothed(series(np.full(100, 2.5))).value.tolist() == pytest.approx([2.5] * 100)
-    assert smoothed(series([5, 1, 4])).value.tolist() == [5, 1, 4]
+    smoothed = smooth(noisy)
+    assert smoothed.value.std() < 0.4 * noisy.value.std()
+    assert smooth(series(np.full(100, 2.5))).value.tolist() == pytest.approx([2.5] * 100)
+    assert smooth(series([5, 1, 4])).value.tolist() == [5, 1, 4]
 
 
 def test_tokens_are_read_between_steps():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from unmask.report.labels import spelled
+from unmask.report.labels import join_tokens
 
 
 @pytest.mark.parametrize(
@@ -18,4 +18,4 @@ from unmask.report.labels import spelled
     ],
 )
 def test_bytes_become_characters_again(tokens, text):
-    assert spelled(tokens) == text
+    assert join_tokens(tokens) == text

@@ -7,21 +7,21 @@ import re
 import numpy as np
 import pytest
 
-from unmask.report.landscape_contour import MOST, levels, outlines
+from unmask.report.landscape_contour import MAX_LEVELS, contour_levels, contour_outlines
 from unmask.report.landscape_page import landscape_page
 from unmask.report.landscape_record import (
     Basin,
+    DevMetric,
     Directions,
-    Height,
     Landscape,
-    Layer,
-    Map,
-    Ridge,
-    Rise,
+    LandscapeSide,
+    LayerDistance,
+    LossLine,
+    LossMap,
+    LossPoint,
+    LossRise,
     RolledBack,
-    Side,
-    Trained,
-    Yardstick,
+    TrainingCurves,
 )
 
 
@@ -49,7 +49,7 @@ X, Y = np.meshgrid(AXIS, AXIS)
     ],
 )
 def test_outlines_enclose_what_is_high(surface, level, aim):
-    assert area(outlines(AXIS, AXIS, surface, level)) == pytest.approx(aim, abs=0.02)
+    assert area(contour_outlines(AXIS, AXIS, surface, level)) == pytest.approx(aim, abs=0.02)
 
 
 def test_outlines_of_any_ground_close_and_enclose_it():
@@ -58,7 +58,7 @@ def test_outlines_of_any_ground_close_and_enclose_it():
         z = source.normal(size=(6, 7))
         x, y = np.arange(7.0), np.arange(6.0)
         fine_x, fine_y = np.meshgrid(np.linspace(0, 6, 241), np.linspace(0, 5, 201))
-        loops = list(outlines(x, y, z, 0.0))
+        loops = list(contour_outlines(x, y, z, 0.0))
         i, j = np.minimum(fine_y.astype(int), 4), np.minimum(fine_x.astype(int), 5)
         v, u = fine_y - i, fine_x - j
         straight = (1 - v) * ((1 - u) * z[i, j] + u * z[i, j + 1]) + v * ((1 - u) * z[i + 1, j] + u * z[i + 1, j + 1])
@@ -67,31 +67,31 @@ def test_outlines_of_any_ground_close_and_enclose_it():
 
 
 def test_levels_are_round_and_few():
-    assert levels(0.11, 3.2, True) == (0.15, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0)
-    assert levels(0.1, 0.34, False) == (0.15, 0.2, 0.25, 0.3)
+    assert contour_levels(0.11, 3.2, True) == (0.15, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0)
+    assert contour_levels(0.1, 0.34, False) == (0.15, 0.2, 0.25, 0.3)
     for low, high in ((1e-4, 50.0), (0.6, 0.7), (0.0, 1.0), (3.0, 3.0)):
-        found = levels(low, high, True)
-        assert len(found) <= MOST
+        found = contour_levels(low, high, True)
+        assert len(found) <= MAX_LEVELS
         assert all(low < one < high for one in found)
-    assert levels(0.6, 0.7, True)
+    assert contour_levels(0.6, 0.7, True)
 
 
-def made(name: str, shift: float) -> Side:
+def made(name: str, shift: float) -> LandscapeSide:
     axis = tuple(np.linspace(-1, 2, 5).tolist())
     rows = tuple(
-        tuple(Height(0.1 + shift + (a - 1) ** 2 + b**2, 0.5, min(0.1 * a**2, 1.0)) for a in axis) for b in axis
+        tuple(LossPoint(0.1 + shift + (a - 1) ** 2 + b**2, 0.5, min(0.1 * a**2, 1.0)) for a in axis) for b in axis
     )
     line = rows[2]
-    return Side(
+    return LandscapeSide(
         name=name,
-        trained=Trained((1.0, 2.0, 3.0), (0.7, 0.5, 0.2), (0.0, 3.0), (line[0], line[3])),
-        ridge=Ridge(axis, line),
-        map=Map(
+        training=TrainingCurves((1.0, 2.0, 3.0), (0.7, 0.5, 0.2), (0.0, 3.0), (line[0], line[3])),
+        line=LossLine(axis, line),
+        map=LossMap(
             Directions.RUNS, axis, axis, rows, ((0.0, 0.0), (0.6, 0.2), (1.0, 0.0)), (0.0, 0.4, 0.0), (0.0, 0.9), 0.5
         ),
         basins=(Basin(0.2, 0.5, 1.5, True),) * 2,
-        rises=(Rise(0.1, 0.2, 0.1), Rise(0.2, 0.5, 0.1)),
-        layers=(Layer("embeddings", 0.1, 5.0), Layer("head", 0.1, 0.0)),
+        rises=(LossRise(0.1, 0.2, 0.1), LossRise(0.2, 0.5, 0.1)),
+        layers=(LayerDistance("embeddings", 0.1, 5.0), LayerDistance("head", 0.1, 0.0)),
         rolled_back=(RolledBack("all blocks", line[0]),),
         moved=1.0,
         norm=10.0,
@@ -100,7 +100,7 @@ def made(name: str, shift: float) -> Side:
 
 def test_a_page_holds_everything_and_asks_for_nothing():
     found = Landscape(
-        "net on <b>.jsonl", (("task", "a & b"),), Yardstick.ERROR, made("pre-trained", 0.0), made("from scratch", 0.3)
+        "net on <b>.jsonl", (("task", "a & b"),), DevMetric.ERROR, made("pre-trained", 0.0), made("from scratch", 0.3)
     )
     page = landscape_page(found, [("loss at the end", "0.1", "0.4")], ["The basin is <wide>."])
     assert page.count('<svg class="map"') == 4
@@ -116,7 +116,7 @@ def test_a_page_holds_everything_and_asks_for_nothing():
 
 
 def test_numbers_where_nothing_is_right_or_wrong():
-    found = Landscape("x", (), Yardstick.LOSS, made("pre-trained", 0.0), made("from scratch", 0.3))
+    found = Landscape("x", (), DevMetric.LOSS, made("pre-trained", 0.0), made("from scratch", 0.3))
     page = landscape_page(found, [], [])
     assert "dev loss" in page
     assert "dev error" not in page

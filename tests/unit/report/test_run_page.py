@@ -11,11 +11,11 @@ from runs import SHOWN, head, record, sample, start, step, trial, write_run
 from unmask.codec import override
 from unmask.errors import InputError
 from unmask.family import member
-from unmask.records import Flag, Layer
-from unmask.report.run_page import labels_of, run_page, write_report
+from unmask.records import UnitFlag, UnitKind
+from unmask.report.run_page import run_labels, run_page, write_report
 from unmask.report.run_record import read_run
 from unmask.shards.corpus import Corpus, Shard
-from unmask.shards.files import digest_of
+from unmask.shards.files import digest_file
 from unmask.shards.manifest import Counts, Manifest
 from unmask.tokenize.vocab import Vocab
 
@@ -143,7 +143,7 @@ def test_the_audit_is_missing_with_a_reason(tmp_path):
     (tmp_path / "manifest.json").write_text("{}")
     assert "there is no prepared corpus in data/gone now" in text("a", folder="data/gone", manifest="")
     assert "is another one than the run learned from" in text("b", folder=str(tmp_path), manifest="0")
-    digest = digest_of(tmp_path / "manifest.json")
+    digest = digest_file(tmp_path / "manifest.json")
     assert "written by another version" in text("c", folder=str(tmp_path), manifest=digest)
     assert "does not name the corpus" in text("d")
 
@@ -151,16 +151,16 @@ def test_the_audit_is_missing_with_a_reason(tmp_path):
 def test_the_audit_of_the_corpus_is_shown_with_its_verdict(tmp_path, monkeypatch):
     documents = np.arange(41) * 200
     bits = np.zeros(documents[-1], np.uint8)
-    bits[::2] = Flag.WORD
-    bits[::40] = Flag.BORDER
+    bits[::2] = UnitFlag.WORD
+    bits[::40] = UnitFlag.BORDER
     ids = np.random.default_rng(1).integers(10, 500, len(bits)).astype(np.uint16)
     vocab = Vocab(500, 2, 3, 4, 0, 1, np.arange(10, 500, dtype=np.int32), np.zeros(0, np.int32))
     counts = Counts(documents=40, tokens=len(bits))
-    manifest = Manifest("", "", (Layer.WORD, Layer.SENTENCE), {}, counts, {}, {})
+    manifest = Manifest("", "", (UnitKind.WORD, UnitKind.SENTENCE), {}, counts, {}, {})
     corpus = Corpus(tmp_path, manifest, (Shard(ids, bits, documents, 0),), vocab)
     monkeypatch.setattr(Corpus, "open", staticmethod(lambda folder: corpus))
     (tmp_path / "manifest.json").write_text("{}")
-    named = {"folder": str(tmp_path), "manifest": digest_of(tmp_path / "manifest.json")}
+    named = {"folder": str(tmp_path), "manifest": digest_file(tmp_path / "manifest.json")}
     text = Reader(run_page([read_run(write_run(tmp_path / "run", corpus=named))])).text
     assert "bert: every judged rule holds" in text
     assert "cloze, rows of 128" in text
@@ -178,7 +178,7 @@ def test_several_runs_are_compared_and_each_can_be_opened(tmp_path):
     assert labels.count("mlm, by steps") == 4  # loss and accuracy of each run, folded
     assert [value for name, value in page.attributes if name == "data-name"][:2] == ["one", "two"]
     again = read_run(write_run(tmp_path / "deep" / "one"))
-    assert labels_of([one, two, again]) == (str(one.folder), "two", str(again.folder))
+    assert run_labels([one, two, again]) == (str(one.folder), "two", str(again.folder))
 
 
 def test_a_run_of_tune_shows_its_scores(tmp_path):

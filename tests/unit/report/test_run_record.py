@@ -14,8 +14,8 @@ def test_numbers_become_series(tmp_path):
     assert run.objectives == ("mlm", "next")
     assert run.training["loss.mlm"].step.tolist() == list(range(1, 101))
     assert run.training["loss.mlm"].tokens[-1] == 409_600
-    assert run.trials["right.next"].step.tolist() == [0, 25, 50, 75, 100]
-    assert (run.steps, run.tokens, run.ended("seconds"), run.finished) == (100, 409_600, 80.0, True)
+    assert run.evals["right.next"].step.tolist() == [0, 25, 50, 75, 100]
+    assert (run.num_steps, run.num_tokens, run.last_value("seconds"), run.is_finished) == (100, 409_600, 80.0, True)
     assert run.lengths == ((1, 128), (91, 512))
 
 
@@ -23,12 +23,12 @@ def test_steps_that_a_kill_undid_are_forgotten(tmp_path):
     first = [start(), trial(0), *(step(n, noise=1.0) for n in range(1, 9)), trial(8), sample(8)]
     again = [start(4), *(step(n) for n in range(5, 7))]
     run = read_run(write_run(tmp_path, first + again, finished=False))
-    assert run.resumes == (4,)
+    assert run.resume_steps == (4,)
     assert run.training["loss.mlm"].step.tolist() == [1, 2, 3, 4, 5, 6]
     assert run.training["loss.mlm"].value[-1] == step(6)["loss"]["mlm"]
-    assert run.trials["loss.mlm"].step.tolist() == [0]
+    assert run.evals["loss.mlm"].step.tolist() == [0]
     assert run.samples == ()
-    assert run.steps == 6
+    assert run.num_steps == 6
 
 
 def test_a_number_that_is_not_finite_is_no_point_of_a_curve(tmp_path):
@@ -42,7 +42,7 @@ def test_a_torn_last_line_is_skipped(tmp_path):
     write_run(tmp_path, record(10, 5))
     with (tmp_path / "record.jsonl").open("a") as file:
         file.write(json.dumps(step(11))[:40])
-    assert read_run(tmp_path).steps == 10
+    assert read_run(tmp_path).num_steps == 10
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_damaged_line_is_named(tmp_path, line):
 
 def test_kinds_of_a_later_version_are_left_alone(tmp_path):
     run = read_run(write_run(tmp_path, [*record(4, 2), {"kind": "weather", "step": 4, "sun": True}]))
-    assert run.steps == 4
+    assert run.num_steps == 4
 
 
 def test_what_is_no_run_is_refused(tmp_path):

@@ -80,9 +80,9 @@ def test_a_page_is_for_light_and_dark_and_for_phones():
 def test_masked_tokens_show_what_stood_there_and_what_to_say():
     walk = take("token")
     page = walk_page([walk])
-    for answer in walk.draws[0].asked[0].answers:
-        assert f'<span class="was">{answer.says}</span>' in page
-        assert f'<span class="says">{answer.says}</span>' in page
+    for answer in walk.corrupted_rows[0].targets[0].tokens:
+        assert f'<span class="was">{answer.target_token}</span>' in page
+        assert f'<span class="says">{answer.target_token}</span>' in page
     assert page.count('class="chip mask" title="masked"') == 6  # three in the input, three in the targets
 
 

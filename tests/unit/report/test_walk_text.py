@@ -6,13 +6,13 @@ import pytest
 from rich.cells import cell_len
 from walks import ENGLISH, SENTENCE, SEVERAL, SUBJECTS, take
 
-from unmask.report.strip import Cell, Column, strip
+from unmask.report.strip import TableCell, TokenColumn, token_table
 from unmask.report.walk_text import summary_lines, walk_lines
-from unmask.rules import bare_rule
+from unmask.rules import find_preset
 from unmask.tokenize.bpe import ByteBPE
-from unmask.tokenize.train import train
-from unmask.walk.ground import Ground, marked
-from unmask.walk.run import Subject, walk
+from unmask.tokenize.train import train_tokenizer
+from unmask.walk.ground import WalkContext, annotate
+from unmask.walk.run import WalkTarget, walk
 
 
 def plain(walk, width=80):
@@ -51,7 +51,7 @@ def test_marks_stand_under_their_tokens(rule):
 def test_marks_name_what_happened_without_colour():
     walk = take("ngram")
     marks = next(line for line in plain(walk, 200) if line.strip().startswith("mark")).split()[1:]
-    places = [place for place in walk.draws[0].steps[0].places if place.group]
+    places = [place for place in walk.corrupted_rows[0].steps[0].positions if place.group]
     letters = {"mask": "M", "random": "R", "kept": "K"}
     assert marks == [f"{place.group}{letters[place.fate]}" for place in places]
     assert set("".join(marks)) >= set("MRK")
@@ -81,10 +81,10 @@ def test_a_pair_says_that_its_other_half_is_a_sample_and_that_there_is_more():
 
 @pytest.mark.parametrize("rule", ["token", "span", "bart", "gpt", "xlnet"])
 def test_parts_of_characters_are_bytes_and_fit(rule):
-    tokenizer = train(ByteBPE(size=300), ["the model reads"] * 4)
-    ground = Ground(tokenizer, tokenizer.vocab, "bytes", "none")
-    subject = Subject.of_rule(bare_rule(rule), bare_rule(rule).task)
-    found = walk(subject, marked("我爱 😀 the model。", subject.task.needs), ground, marked("你好", frozenset()))
+    tokenizer = train_tokenizer(ByteBPE(size=300), ["the model reads"] * 4)
+    ground = WalkContext(tokenizer, tokenizer.vocab, "bytes", "none")
+    subject = WalkTarget.of_rule(find_preset(rule), find_preset(rule).task)
+    found = walk(subject, annotate("我爱 😀 the model。", subject.task.required_units), ground, annotate("你好", frozenset()))
     lines = plain(found)
     assert max(map(cell_len, lines)) <= 80
     assert "<E6> <88> <91>" in "\n".join(lines)
@@ -100,7 +100,7 @@ def test_other_draws_are_shown_unless_nothing_is_drawn():
 def test_an_order_is_shown_by_its_turns():
     lines = plain(take("xlnet"))
     walk = take("xlnet")
-    says = [answer.says for answer in walk.draws[1].asked[0].answers]
+    says = [answer.target_token for answer in walk.corrupted_rows[1].targets[0].tokens]
     assert f"    says {' → '.join(says)}" in lines
     seen = next(line for line in lines if line.startswith(" visit 1"))
     assert f"{says[0]}¹" in seen
@@ -117,13 +117,18 @@ def test_the_summary_names_every_walk_and_fits():
 
 
 def test_a_strip_breaks_evenly_and_leaves_no_token_alone():
-    columns = [Column((Cell("字"), Cell(str(number)))) for number in range(20)]
-    lines = [line.plain for line in strip(("token", "place"), columns, 66, 9)]
+    columns = [TokenColumn((TableCell("字"), TableCell(str(number)))) for number in range(20)]
+    lines = [line.plain for line in token_table(("token", "place"), columns, 66, 9)]
     counts = [line.count("字") for line in lines if "字" in line]
     assert counts == [10, 10]
     assert [line.split()[0] for line in lines if line] == ["token", "place", "token", "place"]
 
 
 def test_a_token_wider_than_the_screen_still_gets_a_line():
-    lines = [line.plain for line in strip(("token",), [Column((Cell("a" * 50),)), Column((Cell("b"),))], 40, 9)]
+    lines = [
+        line.plain
+        for line in token_table(
+            ("token",), [TokenColumn((TableCell("a" * 50),)), TokenColumn((TableCell("b"),))], 40, 9
+        )
+    ]
     assert "a" * 50 in lines[0]

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from unmask.errors import InputError
-from unmask.records import Dropped
+from unmask.records import DroppedInput
 from unmask.shards import collect as module
-from unmask.shards.collect import Collecting, Tally, batches, collect
-from unmask.shards.learn import sample, texts
-from unmask.shards.prepare import LARGEST, SMALLEST, require_text, shard_size
-from unmask.text.dedup import Resemblance
+from unmask.shards.collect import CollectConfig, DropCounts, shard_inputs, stream_documents
+from unmask.shards.learn import lines_of, sample_documents
+from unmask.shards.prepare import MAX_SHARD_CHARACTERS, MIN_SHARD_CHARACTERS, check_not_empty, shard_size
+from unmask.text.dedup import MinHashConfig
 
 SENTENCES = [f"第{number}个文档谈的是天气。" for number in range(300)]
 
@@ -27,60 +27,73 @@ def source(tmp_path: Path) -> list[str]:
 
 
 def test_documents_are_kept_in_order_and_the_rest_is_counted(source: list[str]) -> None:
-    tally = Tally()
-    kept = [document.text for document in collect(source, Collecting(), tally)]
+    tally = DropCounts()
+    kept = [document.text for document in stream_documents(source, CollectConfig(), tally)]
     assert kept == SENTENCES
     assert tally.dropped == {"exact duplicate": 1, "broken JSON": 1, "near-empty document": 1}
     assert [piece.where for piece in tally.listed] == ["a.jsonl:101", "a.jsonl:102", "a.jsonl:103"]
-    assert tally.removed == 2
+    assert tally.num_removed_chars == 2
 
 
 def test_near_duplicates_are_left_out_when_asked(tmp_path: Path) -> None:
     long = "今天的天气很好，我们一起去公园散步，看到许多花开了，孩子们在草地上跑来跑去。" * 5
     (tmp_path / "a.txt").write_text(f"{long}\n\n{long}再见。\n\n完全不同的文字。", encoding="utf-8")
-    tally = Tally()
-    assert len(list(collect([str(tmp_path)], Collecting(near=(Resemblance(0.8),)), tally))) == 2
+    tally = DropCounts()
+    assert (
+        len(list(stream_documents([str(tmp_path)], CollectConfig(near_duplicates=(MinHashConfig(0.8),)), tally))) == 2
+    )
     assert tally.dropped == {"near duplicate": 1}
 
 
 def test_long_lists_are_cut_and_still_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LISTED", 3)
-    tally = Tally()
+    tally = DropCounts()
     for number in range(9):
-        tally.drop(Dropped("broken JSON", f"a:{number}"))
+        tally.drop(DroppedInput("broken JSON", f"a:{number}"))
     assert (len(tally.listed), tally.dropped["broken JSON"]) == (3, 9)
 
 
 def test_batches_hold_every_document_once(source: list[str]) -> None:
-    made = list(batches(source, Collecting(), 500, Tally()))
+    made = list(shard_inputs(source, CollectConfig(), 500, DropCounts()))
     assert [document.text for batch in made for document in batch.documents] == SENTENCES
     assert [batch.number for batch in made] == list(range(len(made)))
     sizes = [sum(len(document.text) for document in batch.documents) for batch in made]
     assert min(sizes[:-1]) >= 500 > max(sizes) - len(SENTENCES[-1])
     assert made[-1].position == Path(source[0]).stat().st_size
-    assert [batch.source for batch in batches(source, Collecting(), 500, Tally())] == [b.source for b in made]
+    assert [batch.digest for batch in shard_inputs(source, CollectConfig(), 500, DropCounts())] == [
+        b.digest for b in made
+    ]
 
 
 def test_a_sample_is_even_and_always_the_same(source: list[str]) -> None:
     told: list[int] = []
     everything = Path(source[0]).stat().st_size / 2.5
-    drawn = [document.id for document in sample(source, Collecting(), told.append, characters=int(everything / 3))]
-    assert drawn == [document.id for document in sample(source, Collecting(), characters=int(everything / 3))]
+    drawn = [
+        document.id
+        for document in sample_documents(source, CollectConfig(), told.append, characters=int(everything / 3))
+    ]
+    assert drawn == [
+        document.id for document in sample_documents(source, CollectConfig(), characters=int(everything / 3))
+    ]
     assert 60 < len(drawn) < 140  # about a third of 300
     assert told[-1] == Path(source[0]).stat().st_size
-    assert [document.text for document in sample(source, Collecting())] == SENTENCES
+    assert [document.text for document in sample_documents(source, CollectConfig())] == SENTENCES
 
 
 def test_a_vocabulary_is_trained_on_lines(source: list[str]) -> None:
-    assert list(texts(collect(source, Collecting(), Tally()))) == SENTENCES
+    assert list(lines_of(stream_documents(source, CollectConfig(), DropCounts()))) == SENTENCES
 
 
 def test_shards_are_neither_tiny_nor_huge() -> None:
-    assert [shard_size(size) for size in (0, 150 * 200_000, 1 << 50)] == [SMALLEST, 200_000, LARGEST]
+    assert [shard_size(size) for size in (0, 150 * 200_000, 1 << 50)] == [
+        MIN_SHARD_CHARACTERS,
+        200_000,
+        MAX_SHARD_CHARACTERS,
+    ]
 
 
 def test_input_of_which_nothing_is_kept_is_refused(tmp_path: Path, source: list[str]) -> None:
-    require_text(source, Collecting())
+    check_not_empty(source, CollectConfig())
     (tmp_path / "bad.jsonl").write_text('{"text": "。"}\n{', encoding="utf-8")
     with pytest.raises(InputError, match=r"2 pieces of input were left out.*bad\.jsonl:1: near-empty document"):
-        require_text([str(tmp_path / "bad.jsonl")], Collecting())
+        check_not_empty([str(tmp_path / "bad.jsonl")], CollectConfig())

@@ -5,29 +5,29 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from unmask.records import Document, Flag, Layer
+from unmask.records import Document, UnitFlag, UnitKind
 from unmask.shards.batch import text_digest
 from unmask.shards.corpus import Corpus
 from unmask.shards.manifest import Counts, Manifest, shard_folder
 from unmask.shards.write import write_shard
-from unmask.text.dialogues import conversation, dialogue
-from unmask.text.rows import Row
+from unmask.text.dialogues import make_dialogue, parse_dialogue
+from unmask.text.rows import RawRow
 from unmask.text.sentences import Sentences
 from unmask.tokenize.encode import Encoder
-from unmask.tokenize.train import train
+from unmask.tokenize.train import train_tokenizer
 from unmask.tokenize.wordpiece import WordPiece
 
 TEXT = Document("text", "今天天气很好。我们去公园。")
-TALK = dialogue("talk", ["今天去公园吗？好不好？", "好", "走"])
+TALK = make_dialogue("talk", ["今天去公园吗？好不好？", "好", "走"])
 
 
 def write(folder: Path) -> None:
     """A text, a conversation, a text."""
-    tokenizer = train(WordPiece(size=60, min_count=1), [TEXT.text, *TALK.text.split("\n")])
+    tokenizer = train_tokenizer(WordPiece(size=60, min_count=1), [TEXT.text, *TALK.text.split("\n")])
     tokenizer.save(folder / "tokenizer.json")
     docs = [Encoder(tokenizer)(Sentences()(one)) for one in (TEXT, TALK, TEXT)]
     info = write_shard(shard_folder(folder, 0), docs, (tokenizer.vocab.size, tokenizer.vocab.unk), "source", 7)
-    Manifest(tokenizer.digest, "", (Layer.TURN,), {}, info.counts, {}, {}, (info,)).save(folder / "manifest.json")
+    Manifest(tokenizer.digest, "", (UnitKind.TURN,), {}, info.counts, {}, {}, (info,)).save(folder / "manifest.json")
 
 
 def test_conversations_are_found_again(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_conversations_are_found_again(tmp_path: Path) -> None:
     assert (corpus.manifest.counts.dialogues, corpus.manifest.counts.turns) == (1, 3)
     assert shard.conversations.tolist() == [1]
     assert shard.turns.tolist() == [13, 24, 25]
-    assert ((shard.units[shard.turns] & Flag.REPLY) != 0).tolist() == [False, True, False]
+    assert ((shard.units[shard.turns] & UnitFlag.REPLY) != 0).tolist() == [False, True, False]
     assert shard.documents.tolist() == [0, 13, 26, 39]
 
 
@@ -55,6 +55,6 @@ def test_a_corpus_from_before_opens_and_has_none(tmp_path: Path) -> None:
 def test_who_speaks_counts_when_text_is_compared() -> None:
     """Preparing goes on only with the text it was begun with, and roles are part of it."""
     roles = [[{"role": role, "text": text} for role, text in zip(who, "abc", strict=True)] for who in ("QRQ", "QRR")]
-    talks = [conversation(Row("talk", {"turns": turns}), 99) for turns in roles]
+    talks = [parse_dialogue(RawRow("talk", {"turns": turns}), 99) for turns in roles]
     documents = [talk for talk in talks if isinstance(talk, Document)]
     assert len({text_digest([document]) for document in (*documents, Document("text", "a\nb\nc"))}) == 3

@@ -13,7 +13,7 @@ from itertools import count, islice
 import pytest
 
 from unmask.errors import InputError, UserError
-from unmask.shards.engine import _interrupts_blocked, run
+from unmask.shards.engine import _interrupts_blocked, map_in_processes
 
 
 class Square:
@@ -44,15 +44,15 @@ def broken(trouble: str) -> partial[Square]:
 
 @pytest.mark.parametrize("processes", [1, 2, 3])
 def test_every_task_is_done_once(processes: int) -> None:
-    results = list(run(range(20), Square, processes))
+    results = list(map_in_processes(range(20), Square, processes))
     assert sorted((task, value) for task, value, _ in results) == [(task, task * task) for task in range(20)]
     homes = {home for _, _, home in results}
     assert homes == {os.getpid()} if processes == 1 else os.getpid() not in homes and len(homes) == processes
 
 
 def test_fewer_tasks_than_processes() -> None:
-    assert [value for _, value, _ in run([5], Square, 3)] == [25]
-    assert list(run([], Square, 2)) == []
+    assert [value for _, value, _ in map_in_processes([5], Square, 3)] == [25]
+    assert list(map_in_processes([], Square, 2)) == []
 
 
 def test_few_tasks_wait_in_memory() -> None:
@@ -63,33 +63,33 @@ def test_few_tasks_wait_in_memory() -> None:
             taken.append(task)
             yield task
 
-    for done, _ in enumerate(islice(run(tasks(), Square, 2), 30), start=1):
+    for done, _ in enumerate(islice(map_in_processes(tasks(), Square, 2), 30), start=1):
         assert len(taken) - done <= 5
 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_users_mistake_arrives_as_it_is(processes: int) -> None:
     with pytest.raises(InputError, match="line 7 is bad"):
-        list(run(range(10), broken("user's"), processes))
+        list(map_in_processes(range(10), broken("user's"), processes))
 
 
 def test_a_worker_that_cannot_be_made_says_why() -> None:
     with pytest.raises(InputError, match="the worker could not be made"):
-        list(run(range(10), broken("at birth"), 2))
+        list(map_in_processes(range(10), broken("at birth"), 2))
 
 
 def test_a_bug_in_a_worker_arrives_with_its_traceback() -> None:
     with pytest.raises(AssertionError, match=r"a worker failed: a bug\n(.|\n)*in fail"):
-        list(run(range(10), broken("ours"), 2))
+        list(map_in_processes(range(10), broken("ours"), 2))
 
 
 def test_a_killed_worker_is_reported_at_once() -> None:
     with pytest.raises(UserError, match=r"ended unexpectedly \(exit code 9;"):
-        list(run(range(10), broken("killed"), 2))
+        list(map_in_processes(range(10), broken("killed"), 2))
 
 
 def test_workers_end_when_results_are_no_longer_wanted() -> None:
-    results = run(range(1000), Square, 2)
+    results = map_in_processes(range(1000), Square, 2)
     home = next(results)[2]
     results.close()  # type: ignore[attr-defined]
     with pytest.raises(ProcessLookupError):

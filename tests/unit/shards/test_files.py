@@ -13,14 +13,14 @@ import pytest
 
 from unmask.errors import CorpusError, UserError
 from unmask.shards.files import (
-    Kept,
-    digest_of,
-    disk_space,
-    new_file,
-    new_folder,
-    part_of,
+    DiskFullAdvice,
+    atomic_file,
+    atomic_folder,
+    digest_file,
+    disk_errors,
     read_json,
-    sweep,
+    remove_temp,
+    temp_path,
     write_array,
     write_json,
     write_text,
@@ -32,7 +32,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_a_folder_appears_when_it_is_whole(tmp_path: Path) -> None:
-    with new_folder(tmp_path / "shard") as part:
+    with atomic_folder(tmp_path / "shard") as part:
         (part / "ids").write_text("1 2 3")
         assert not (tmp_path / "shard").exists()
     assert names(tmp_path) == ["shard"]
@@ -42,7 +42,7 @@ def test_a_folder_appears_when_it_is_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize("trouble", [ValueError, KeyboardInterrupt])
 def test_a_folder_vanishes_on_error(tmp_path: Path, trouble: type[BaseException]) -> None:
     def fill() -> None:
-        with new_folder(tmp_path / "shard") as part:
+        with atomic_folder(tmp_path / "shard") as part:
             (part / "ids").write_text("1 2")
             raise trouble
 
@@ -52,7 +52,7 @@ def test_a_folder_vanishes_on_error(tmp_path: Path, trouble: type[BaseException]
 
 
 def test_a_folder_that_someone_else_made_meanwhile_stays(tmp_path: Path) -> None:
-    with new_folder(tmp_path / "shard") as part:
+    with atomic_folder(tmp_path / "shard") as part:
         (part / "ids").write_text("mine")
         (tmp_path / "shard").mkdir()
         (tmp_path / "shard" / "ids").write_text("theirs")
@@ -64,7 +64,7 @@ def test_a_file_keeps_its_old_content_on_error(tmp_path: Path) -> None:
     write_text(tmp_path / "a.txt", "old")
 
     def fill() -> None:
-        with new_file(tmp_path / "a.txt") as file:
+        with atomic_file(tmp_path / "a.txt") as file:
             file.write(b"new, but")
             raise ValueError
 
@@ -81,10 +81,10 @@ def test_sweeping_leaves_what_is_not_ours(tmp_path: Path) -> None:
         (folder / "ids").touch()
     for name in (".hidden", ".work.json.99", "work.json", ".lock"):
         (tmp_path / name).touch()
-    sweep(tmp_path)
+    remove_temp(tmp_path)
     assert names(tmp_path) == [".hidden", ".lock", ".vectors.4711", "shards", "work.json"]
     assert names(shards) == ["00001"]
-    assert part_of(tmp_path / "x") == tmp_path / f".x.{os.getpid()}"
+    assert temp_path(tmp_path / "x") == tmp_path / f".x.{os.getpid()}"
 
 
 def test_json_is_the_same_for_the_same_value(tmp_path: Path) -> None:
@@ -112,31 +112,31 @@ def test_the_digest_of_an_array_is_that_of_its_file(tmp_path: Path) -> None:
     array = np.arange(300_000, dtype=np.uint16)
     told = write_array(tmp_path / "a.npy", array)
     raw = (tmp_path / "a.npy").read_bytes()
-    assert told == digest_of(tmp_path / "a.npy") == hashlib.blake2b(raw, digest_size=16).hexdigest()
+    assert told == digest_file(tmp_path / "a.npy") == hashlib.blake2b(raw, digest_size=16).hexdigest()
     np.testing.assert_array_equal(np.load(tmp_path / "a.npy", mmap_mode="r"), array)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_is_a_sentence() -> None:
     sentence = r"The disk under /data is full.*start the same command again"
-    with pytest.raises(UserError, match=sentence), disk_space(Path("/data")):
+    with pytest.raises(UserError, match=sentence), disk_errors(Path("/data")):
         write_array(Path("/dev/full"), np.zeros(100_000))
 
 
 @pytest.mark.parametrize(
     ("kept", "named", "advice"),
     [
-        (Kept.FINISHED, ".", "What was finished is kept: .* to go on."),
-        (Kept.NOTHING, "made", "Nothing was written: .* start the same command again."),
+        (DiskFullAdvice.FINISHED, ".", "What was finished is kept: .* to go on."),
+        (DiskFullAdvice.NOTHING, "made", "Nothing was written: .* start the same command again."),
     ],
 )
 def test_a_full_disk_under_an_unfinished_folder_is_told_under_its_own_name(
-    tmp_path: Path, kept: Kept, named: str, advice: str
+    tmp_path: Path, kept: DiskFullAdvice, named: str, advice: str
 ) -> None:
     def fill() -> None:
-        with new_folder(tmp_path / "made", kept) as part:
+        with atomic_folder(tmp_path / "made", kept) as part:
             (part / "inner").mkdir()
-            with new_file(part / "inner" / "weights"):
+            with atomic_file(part / "inner" / "weights"):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with pytest.raises(UserError) as caught:
@@ -148,10 +148,10 @@ def test_a_full_disk_under_an_unfinished_folder_is_told_under_its_own_name(
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.ENOTDIR])
 def test_a_place_that_cannot_be_written_is_a_sentence(number: int) -> None:
-    with pytest.raises(UserError, match="Nothing can be written to /data"), disk_space(Path("/data")):
+    with pytest.raises(UserError, match="Nothing can be written to /data"), disk_errors(Path("/data")):
         raise OSError(number, os.strerror(number))
 
 
 def test_other_errors_stay_what_they_are() -> None:
-    with pytest.raises(OSError, match="Input/output error"), disk_space(Path("/data")):
+    with pytest.raises(OSError, match="Input/output error"), disk_errors(Path("/data")):
         raise OSError(errno.EIO, os.strerror(errno.EIO))

@@ -3,7 +3,7 @@
 import pytest
 
 from unmask.errors import InputError
-from unmask.shards.lock import locked
+from unmask.shards.lock import folder_lock
 
 
 def test_where_no_folder_can_be(monkeypatch, tmp_path):
@@ -11,5 +11,8 @@ def test_where_no_folder_can_be(monkeypatch, tmp_path):
         raise FileNotFoundError(2, "No such file or directory", str(self))
 
     monkeypatch.setattr("pathlib.Path.mkdir", refuse)
-    with pytest.raises(InputError, match=f"There can be no folder {tmp_path}/x"), locked(tmp_path / "x", "working in"):
+    with (
+        pytest.raises(InputError, match=f"There can be no folder {tmp_path}/x"),
+        folder_lock(tmp_path / "x", "working in"),
+    ):
         pass

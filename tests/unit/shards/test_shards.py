@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from unmask.errors import CorpusError
-from unmask.keys import Key, Lane, below
-from unmask.records import Document, Flag, Layer, Spans, TokenDoc, UnitMap
+from unmask.keys import DrawPurpose, Key, randint
+from unmask.records import Document, Spans, TokenDoc, TokenUnits, UnitFlag, UnitKind
 from unmask.shards.corpus import Corpus
 from unmask.shards.manifest import Counts, Manifest, ShardInfo, shard_folder, shard_info
 from unmask.shards.write import write_shard
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tokenize.train import train
+from unmask.tokenize.train import train_tokenizer
 from unmask.tokenize.wordpiece import WordPiece
 
 UNKNOWN = 1
@@ -26,7 +26,7 @@ UNKNOWN = 1
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return train(WordPiece(size=60), ["今天天气很好，我们去公园。"] * 5)
+    return train_tokenizer(WordPiece(size=60), ["今天天气很好，我们去公园。"] * 5)
 
 
 def token_doc(number: int, length: int) -> TokenDoc:
@@ -34,9 +34,9 @@ def token_doc(number: int, length: int) -> TokenDoc:
     ids = (number * 100 + np.arange(length)).astype(np.int32)
     words = Spans(np.arange(0, length, 3), np.minimum(np.arange(0, length, 3) + 3, length))
     entity = Spans.of((1, 3)) if length > 3 else Spans.of()
-    units = UnitMap.of(length, {Layer.WORD: words, Layer.ENTITY: entity})
+    units = TokenUnits.of(length, {UnitKind.WORD: words, UnitKind.ENTITY: entity})
     labels = (f"name {number % 2}",) * len(entity)
-    return TokenDoc(ids, units, {Layer.ENTITY: labels})
+    return TokenDoc(ids, units, {UnitKind.ENTITY: labels})
 
 
 def write_corpus(folder: Path, shards: list[list[TokenDoc]], tokenizer: Tokenizer) -> Manifest:
@@ -46,7 +46,7 @@ def write_corpus(folder: Path, shards: list[list[TokenDoc]], tokenizer: Tokenize
         for number, docs in enumerate(shards)
     )
     counts = sum((info.counts for info in infos), Counts())
-    layers = (Layer.WORD, Layer.ENTITY)
+    layers = (UnitKind.WORD, UnitKind.ENTITY)
     manifest = Manifest(tokenizer.digest, "text", layers, {"read": "x"}, counts, {"broken JSON": 2}, {}, infos)
     manifest.save(folder / "manifest.json")
     return manifest
@@ -77,7 +77,7 @@ def test_what_is_opened_is_what_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("size", "kind"), [(60_000, np.uint16), (65_536, np.uint16), (65_537, np.uint32)])
 def test_ids_take_two_bytes_where_they_can(tmp_path: Path, size: int, kind: type[np.integer]) -> None:
     ids = np.array([0, size - 1], dtype=np.int32)
-    write_shard(tmp_path / "0", [TokenDoc(ids, UnitMap.of(2, {}))], (size, UNKNOWN), "", 2)
+    write_shard(tmp_path / "0", [TokenDoc(ids, TokenUnits.of(2, {}))], (size, UNKNOWN), "", 2)
     loaded = np.load(tmp_path / "0" / "ids.npy")
     assert loaded.dtype == kind
     assert loaded.tolist() == [0, size - 1]
@@ -136,9 +136,9 @@ def test_gathering_equals_slices(corpus: Corpus) -> None:
     ids = np.concatenate([shard.ids for shard in corpus.shards]).astype(np.int32)
     bits = np.concatenate([shard.units for shard in corpus.shards])
     home = np.concatenate([np.full(len(shard.ids), n) for n, shard in enumerate(corpus.shards)])
-    draws = Key.of(1, "pieces").draws(Lane.PLACE, 400).reshape(200, 2)
-    start = below(draws[:, 0], len(ids))
-    length = below(draws[:, 1], 6)
+    draws = Key.of(1, "pieces").bits(DrawPurpose.PLACE, 400).reshape(200, 2)
+    start = randint(draws[:, 0], len(ids))
+    length = randint(draws[:, 1], 6)
     length = np.minimum(length, np.array([np.sum(home[at:] == home[at]) for at in start]))  # a piece has one home
     place = np.cumsum(length) - length
     out_ids, out_bits = np.zeros(length.sum(), dtype=np.int32), np.zeros(length.sum(), dtype=np.uint8)
@@ -151,9 +151,9 @@ def test_gathering_equals_slices(corpus: Corpus) -> None:
 
 def test_a_shard_knows_its_sentences(corpus: Corpus) -> None:
     for shard in corpus.shards:
-        oracle = [place for place, bits in enumerate(shard.units) if bits & Flag.SENTENCE]
+        oracle = [place for place, bits in enumerate(shard.units) if bits & UnitFlag.SENTENCE]
         assert shard.sentences.tolist() == [*oracle, len(shard.ids)]
-    assert corpus.layers == {Layer.WORD, Layer.ENTITY}
+    assert corpus.layers == {UnitKind.WORD, UnitKind.ENTITY}
     assert corpus.bases.tolist() == [0, 15, 45, 58]
 
 
@@ -182,7 +182,7 @@ def test_a_damaged_shard_is_refused(corpus: Corpus, damage: str) -> None:
 
 
 def test_another_tokenizer_is_refused(corpus: Corpus) -> None:
-    train(WordPiece(size=50), ["别的文字"] * 5).save(corpus.folder / "tokenizer.json")
+    train_tokenizer(WordPiece(size=50), ["别的文字"] * 5).save(corpus.folder / "tokenizer.json")
     with pytest.raises(CorpusError, match="is not the tokenizer that these shards were made with"):
         Corpus.open(corpus.folder)
 
@@ -213,7 +213,7 @@ def test_a_batch_digest_counts_borders() -> None:
 
 @pytest.mark.parametrize("spec", [WordPiece(), WordPiece(size=5)], ids=["text too short", "size too small"])
 def test_a_vocabulary_without_entries_is_refused_with_both_ways_out(tmp_path: Path, spec: WordPiece) -> None:
-    write_corpus(tmp_path, [[token_doc(0, 4)]], train(spec, ["这本书很好。"]))
+    write_corpus(tmp_path, [[token_doc(0, 4)]], train_tokenizer(spec, ["这本书很好。"]))
     with pytest.raises(CorpusError) as caught:
         Corpus.open(tmp_path)
     for said in ("it comes at least twice and the vocabulary has room", "prepare more text, or,", "--vocab-size"):

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unmask.errors import CorpusError
-from unmask.examples.lanes import Lanes
-from unmask.examples.packed import Join, Packed
-from unmask.examples.pairs import Negative, Pairs
-from unmask.examples.plan import build
+from unmask.examples.lanes import ContiguousStreams
+from unmask.examples.packed import DocumentBoundary, Packed
+from unmask.examples.pairs import Negative, SegmentPairs
+from unmask.examples.plan import build_rows
 from unmask.keys import Key
-from unmask.shards.split import split
+from unmask.shards.split import split_heldout
 
 sys.path.append(str(Path(__file__).parent.parent / "examples"))
 from small_corpus import TEXT, VOCAB, make_corpus
@@ -24,16 +24,16 @@ documents = st.lists(st.lists(st.integers(1, 20), min_size=1, max_size=4), min_s
 
 def text(corpus, builder):
     plan = builder.plan(corpus, 24, Key.of(0))
-    example = build(corpus, plan, np.arange(len(plan)), builder.frame, VOCAB)
-    return (example.ids[~example.fixed] - TEXT).tolist()
+    example = build_rows(corpus, plan, np.arange(len(plan)), builder.frame, VOCAB)
+    return (example.ids[~example.protected] - TEXT).tolist()
 
 
 @given(documents, st.integers(1, 3), st.floats(0.01, 0.99))
 @settings(max_examples=100, deadline=None)
 def test_every_document_is_in_exactly_one_part(docs, shards, share):
     corpus = make_corpus(docs, min(shards, len(docs)))
-    learn, judge = split(corpus, share)
-    first, second = text(learn, Packed(Join.NEVER)), text(judge, Packed(Join.NEVER))
+    learn, judge = split_heldout(corpus, share)
+    first, second = text(learn, Packed(DocumentBoundary.NEVER)), text(judge, Packed(DocumentBoundary.NEVER))
     assert sorted(first + second) == list(range(corpus.manifest.counts.tokens))
     assert first == sorted(first)
     assert second == sorted(second)
@@ -44,35 +44,37 @@ def test_every_document_is_in_exactly_one_part(docs, shards, share):
 
 
 def test_about_the_share_that_was_asked_for():
-    learn, judge = split(make_corpus([[10]] * 100, 4), 0.05)
+    learn, judge = split_heldout(make_corpus([[10]] * 100, 4), 0.05)
     assert judge.manifest.counts.tokens == 50
     assert learn.manifest.counts.tokens == 950
 
 
 def test_every_shard_gives_its_last_documents():
-    _, judge = split(make_corpus([[10]] * 100, 4), 0.08)
-    assert text(judge, Packed(Join.NEVER)) == [token for end in (250, 500, 750, 1000) for token in range(end - 20, end)]
+    _, judge = split_heldout(make_corpus([[10]] * 100, 4), 0.08)
+    assert text(judge, Packed(DocumentBoundary.NEVER)) == [
+        token for end in (250, 500, 750, 1000) for token in range(end - 20, end)
+    ]
 
 
 def test_a_shard_of_one_long_document_is_made_up_for_by_others():
-    _, judge = split(make_corpus([[20] * 20, *([[20]] * 80)], 2), 0.1)
+    _, judge = split_heldout(make_corpus([[20] * 20, *([[20]] * 80)], 2), 0.1)
     assert abs(judge.manifest.counts.tokens - 200) <= 20
 
 
 def test_lanes_of_a_part_stay_inside_it():
-    learn, judge = split(make_corpus([[10]] * 100, 3), 0.5)
-    known = set(text(judge, Packed(Join.NEVER)))
-    assert set(text(judge, Lanes(2))) <= known
-    assert not set(text(learn, Lanes(2))) & known
+    learn, judge = split_heldout(make_corpus([[10]] * 100, 3), 0.5)
+    known = set(text(judge, Packed(DocumentBoundary.NEVER)))
+    assert set(text(judge, ContiguousStreams(2))) <= known
+    assert not set(text(learn, ContiguousStreams(2))) & known
 
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_too_few_documents_cannot_be_split(count):
     with pytest.raises(CorpusError, match=f"holds {count} document.* two to learn from and two to be judged by"):
-        split(make_corpus([[5, 5]] * count), 0.1)
+        split_heldout(make_corpus([[5, 5]] * count), 0.1)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.999])
 def test_both_parts_can_pair_segments_of_two_documents(share):
-    for part in split(make_corpus([[10, 10], [300], [5], [5], [2]]), share):
-        assert len(Pairs(Negative.RANDOM).plan(part, 24, Key.of(0)))
+    for part in split_heldout(make_corpus([[10, 10], [300], [5], [5], [2]]), share):
+        assert len(SegmentPairs(Negative.RANDOM).plan(part, 24, Key.of(0)))

@@ -8,23 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from unmask.records import Document, Dropped, Layer
-from unmask.text.clean import Cleaning
-from unmask.text.dialogues import conversation, dialogue
-from unmask.text.read import Reading, read
-from unmask.text.rows import Row
+from unmask.records import Document, DroppedInput, UnitKind
+from unmask.text.clean import Cleaner
+from unmask.text.dialogues import make_dialogue, parse_dialogue
+from unmask.text.read import ReadConfig, read_documents
+from unmask.text.rows import RawRow
 
 
-def turns(document: Document | Dropped) -> list[tuple[str, str]]:
+def turns(document: Document | DroppedInput) -> list[tuple[str, str]]:
     """Who says what."""
     assert isinstance(document, Document)
-    marks = document.marks[Layer.TURN]
+    marks = document.char_spans[UnitKind.TURN]
     texts = [document.text[a:b] for a, b in zip(marks.spans.start.tolist(), marks.spans.end.tolist(), strict=True)]
     return list(zip(marks.labels, texts, strict=True))
 
 
-def made(value: object, longest: int = 100) -> Document | Dropped:
-    return conversation(Row("talks.jsonl:3", {"turns": value}), longest)
+def made(value: object, longest: int = 100) -> Document | DroppedInput:
+    return parse_dialogue(RawRow("talks.jsonl:3", {"turns": value}), longest)
 
 
 def test_two_sides_alternate_where_no_role_is_given() -> None:
@@ -57,7 +57,7 @@ def test_roles_are_kept_as_they_are_given() -> None:
 )
 def test_what_is_no_conversation_is_left_out_with_a_reason(value: object, why: str) -> None:
     found = made(value)
-    assert isinstance(found, Dropped)
+    assert isinstance(found, DroppedInput)
     assert (found.reason, found.where) == ("unusable dialogue", "talks.jsonl:3")
     assert why in found.detail
 
@@ -68,17 +68,17 @@ def test_files_of_both_kinds_are_read_beside_ordinary_text(tmp_path: Path) -> No
     rows = ['{"turns": ["在吗", "在"]}', "", '{"turns": 3}', '{"text": "不是"}', '{"turns": [']
     lines.write_bytes(gzip.compress("\n".join(rows).encode()))
     plain.write_text("吃了吗\r\n吃了\n\n\n一个人说话\n\n走吧\n好\n", encoding="utf-8")
-    reading = Reading(dialogues=frozenset({lines.resolve(), plain.resolve()}))
-    found = list(read([str(news), str(lines), str(plain)], reading))
+    reading = ReadConfig(dialogue_files=frozenset({lines.resolve(), plain.resolve()}))
+    found = list(read_documents([str(news), str(lines), str(plain)], reading))
     documents = [piece for piece in found if isinstance(piece, Document)]
     assert [document.id for document in documents] == ["news.txt:1", "talks.jsonl.gz:1", "talks.txt:1", "talks.txt:7"]
-    assert Layer.TURN not in documents[0].marks
+    assert UnitKind.TURN not in documents[0].char_spans
     assert [turns(document) for document in documents[1:]] == [
         [("Q", "在吗"), ("R", "在")],
         [("Q", "吃了吗"), ("R", "吃了")],
         [("Q", "走吧"), ("R", "好")],
     ]
-    left = [(piece.where, piece.reason) for piece in found if isinstance(piece, Dropped)]
+    left = [(piece.where, piece.reason) for piece in found if isinstance(piece, DroppedInput)]
     assert left == [
         ("talks.jsonl.gz:3", "unusable dialogue"),
         ("talks.jsonl.gz:4", "unusable dialogue"),
@@ -90,14 +90,14 @@ def test_files_of_both_kinds_are_read_beside_ordinary_text(tmp_path: Path) -> No
 def test_cleaning_moves_turns_with_their_text() -> None:
     document = made(json.loads(r'["a\u0000b", "\u0000", "c\u0007\u0007d"]'))
     assert isinstance(document, Document)
-    cleaned = Cleaning()(document).result
+    cleaned = Cleaner()(document).result
     assert turns(cleaned) == [("Q", "ab"), ("Q", "cd")]
 
 
 def test_a_written_dialogue_is_the_same_as_one_that_was_read() -> None:
-    assert turns(dialogue("x", ["a", "b", "c"])) == turns(made(["a", "b", "c"]))
+    assert turns(make_dialogue("x", ["a", "b", "c"])) == turns(made(["a", "b", "c"]))
 
 
 def test_where_the_files_lie_is_no_setting(tmp_path: Path) -> None:
     """So that an unfinished corpus can be moved, and one that was begun before there were dialogues goes on."""
-    assert repr(Reading(dialogues=frozenset({tmp_path}))) == repr(Reading())
+    assert repr(ReadConfig(dialogue_files=frozenset({tmp_path}))) == repr(ReadConfig())

@@ -9,42 +9,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.errors import InputError
-from unmask.records import Document, Layer, Marks, Spans
-from unmask.text.dictionaries import Term
-from unmask.text.entities import Entities, Given, NamedWords, Names, merge
-from unmask.text.given import first_wins
+from unmask.records import CharSpans, Document, Spans, UnitKind
+from unmask.text.dictionaries import TermEntry
+from unmask.text.entities import Entities, GivenEntities, TaggerEntities, WordsWithEntities, merge_spans
+from unmask.text.given import resolve_overlaps
 from unmask.text.sentences import Sentences
-from unmask.text.terms import Terms
+from unmask.text.terms import TermMatcher
 from unmask.text.words import Words
 
 TEXT = "张伟在北京大学学习语言模型。"
 
 
-def found(document: Document, marks: Marks) -> list[tuple[str, str]]:
+def found(document: Document, marks: CharSpans) -> list[tuple[str, str]]:
     spans = zip(marks.spans.start.tolist(), marks.spans.end.tolist(), marks.labels, strict=True)
     return [(document.text[start:end], label) for start, end, label in spans]
 
 
-def terms(*texts: str) -> Terms:
-    return Terms(tuple(Term(text, "term") for text in texts))
+def terms(*texts: str) -> TermMatcher:
+    return TermMatcher(tuple(TermEntry(text, "term") for text in texts))
 
 
 def test_name_tags() -> None:
     document = Document("d", TEXT)
     expected = [("张伟", "person"), ("北京大学", "organisation")]
-    assert found(document, Names().find(document)) == expected
-    named = NamedWords()(document)
-    assert found(document, named.marks[Layer.ENTITY]) == expected
+    assert found(document, TaggerEntities().find(document)) == expected
+    named = WordsWithEntities()(document)
+    assert found(document, named.char_spans[UnitKind.ENTITY]) == expected
 
 
 @given(st.lists(st.sampled_from(["张伟", "北京", "，", " ", "word", "3.14", "语言模型", "\n", "é"])).map("".join))
 def test_words_with_names_are_the_same_words(text: str) -> None:
     document = Sentences()(Document("d", text))
-    one, two = NamedWords()(document), Words()(document)
-    assert one.marks[Layer.WORD].spans.start.tolist() == two.marks[Layer.WORD].spans.start.tolist()
-    assert one.marks[Layer.WORD].spans.end.tolist() == two.marks[Layer.WORD].spans.end.tolist()
-    starts = set(one.marks[Layer.WORD].spans.start.tolist())
-    assert set(one.marks[Layer.ENTITY].spans.start.tolist()) <= starts
+    one, two = WordsWithEntities()(document), Words()(document)
+    assert one.char_spans[UnitKind.WORD].spans.start.tolist() == two.char_spans[UnitKind.WORD].spans.start.tolist()
+    assert one.char_spans[UnitKind.WORD].spans.end.tolist() == two.char_spans[UnitKind.WORD].spans.end.tolist()
+    starts = set(one.char_spans[UnitKind.WORD].spans.start.tolist())
+    assert set(one.char_spans[UnitKind.ENTITY].spans.start.tolist()) <= starts
 
 
 def test_the_longest_term_is_found_first_from_the_left() -> None:
@@ -87,21 +87,26 @@ def _free(text: str, place: int) -> bool:
 
 
 def test_the_earlier_finder_wins() -> None:
-    document = Document("d", TEXT).with_marks(Layer.ENTITY, Marks(Spans.of((3, 5)), ("city",)))
-    both = Entities((Given(), terms("语言模型", "北京大学"), Names()))
-    assert found(document, both(document).marks[Layer.ENTITY]) == [
+    document = Document("d", TEXT).with_char_spans(UnitKind.ENTITY, CharSpans(Spans.of((3, 5)), ("city",)))
+    both = Entities((GivenEntities(), terms("语言模型", "北京大学"), TaggerEntities()))
+    assert found(document, both(document).char_spans[UnitKind.ENTITY]) == [
         ("张伟", "person"),
         ("北京", "city"),
         ("语言模型", "term"),
     ]
-    assert found(document, NamedWords()(document).marks[Layer.ENTITY]) == [("张伟", "person"), ("北京", "city")]
+    assert found(document, WordsWithEntities()(document).char_spans[UnitKind.ENTITY]) == [
+        ("张伟", "person"),
+        ("北京", "city"),
+    ]
     assert both.describe().count("then") == 2
 
 
 def test_nothing_found_is_no_marks() -> None:
     document = Document("d", "plain words")
-    assert len(Entities((Given(), terms("语"), Names()))(document).marks[Layer.ENTITY].spans) == 0
-    assert len(merge(()).spans) == 0
+    assert (
+        len(Entities((GivenEntities(), terms("语"), TaggerEntities()))(document).char_spans[UnitKind.ENTITY].spans) == 0
+    )
+    assert len(merge_spans(()).spans) == 0
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 5)), max_size=15))
@@ -111,12 +116,12 @@ def test_of_overlapping_entities_the_first_listed_stays(drawn: list[tuple[int, i
     for entity in entities:
         if all(entity[1] <= other[0] or other[1] <= entity[0] for other in expected):
             expected.append(entity)
-    assert first_wins(entities) == sorted(expected)
+    assert resolve_overlaps(entities) == sorted(expected)
 
 
 def test_empty_dictionaries_are_refused() -> None:
     with pytest.raises(InputError, match="at least one term"):
-        Terms(())
+        TermMatcher(())
     with pytest.raises(InputError, match="none may be empty"):
         terms("")
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.errors import InputError, RecipeError
-from unmask.records import Document, Layer
-from unmask.text.collocations import Collocation, learn_phrases
-from unmask.text.phrases import Phrases
+from unmask.records import Document, UnitKind
+from unmask.text.collocations import CollocationConfig, learn_phrases
+from unmask.text.phrases import PhraseMatcher
 from unmask.text.sentences import Sentences
 from unmask.text.words import Words
 
@@ -21,8 +21,8 @@ def ready(text: str) -> Document:
 
 
 def marked(text: str, *phrases: str) -> list[str]:
-    document = Phrases(tuple(tuple(phrase.split()) for phrase in phrases))(ready(text))
-    spans = document.marks[Layer.PHRASE].spans
+    document = PhraseMatcher(tuple(tuple(phrase.split()) for phrase in phrases))(ready(text))
+    spans = document.char_spans[UnitKind.PHRASE].spans
     return [text[start:end] for start, end in zip(spans.start, spans.end, strict=True)]
 
 
@@ -73,12 +73,12 @@ def test_learning_does_not_depend_on_the_order_of_documents() -> None:
 
 
 def test_frequent_phrases_survive_when_memory_is_short() -> None:
-    learned = learn_phrases(corpus(), Collocation(most=150))
+    learned = learn_phrases(corpus(), CollocationConfig(max_candidates=150))
     assert {("machine", "learning"), ("New", "York", "Times")} <= set(learned.phrases)
 
 
 def test_function_words_numbers_and_punctuation_are_in_no_phrase() -> None:
-    learned = learn_phrases([ready("of course, in 2020 of course, in 2020")] * 10, Collocation(strength=0.0))
+    learned = learn_phrases([ready("of course, in 2020 of course, in 2020")] * 10, CollocationConfig(min_npmi=0.0))
     assert learned.phrases == ()
 
 
@@ -90,25 +90,25 @@ def test_chinese_phrases_are_learned() -> None:
 
 
 def test_a_list_survives_its_file(tmp_path: Path) -> None:
-    phrases = Phrases((("语言", "模型"), ("New", "York", "Times")))
+    phrases = PhraseMatcher((("语言", "模型"), ("New", "York", "Times")))
     phrases.save(tmp_path / "p.txt")
     assert (tmp_path / "p.txt").read_text(encoding="utf-8") == "语言 模型\nNew York Times\n"
-    assert Phrases.load(tmp_path / "p.txt") == phrases
-    assert Phrases.load(tmp_path / "p.txt").describe() == phrases.describe()
+    assert PhraseMatcher.load(tmp_path / "p.txt") == phrases
+    assert PhraseMatcher.load(tmp_path / "p.txt").describe() == phrases.describe()
 
 
 def test_bad_lists_are_refused(tmp_path: Path) -> None:
     (tmp_path / "p.txt").write_text("# good\na b\nlonely\n")
     with pytest.raises(InputError, match=r"p\.txt:3"):
-        Phrases.load(tmp_path / "p.txt")
+        PhraseMatcher.load(tmp_path / "p.txt")
     with pytest.raises(InputError, match=r"there is no such file: .*none\.txt\.$"):
-        Phrases.load(tmp_path / "none.txt")
+        PhraseMatcher.load(tmp_path / "none.txt")
     with pytest.raises(InputError, match="two or more"):
-        Phrases((("one",),))
+        PhraseMatcher((("one",),))
     with pytest.raises(RecipeError, match="Collocation"):
-        Collocation(longest=1)
+        CollocationConfig(max_words=1)
 
 
 def test_phrases_need_words() -> None:
     with pytest.raises(RecipeError, match="Words before Phrases"):
-        Phrases(())(Document("d", "x"))
+        PhraseMatcher(())(Document("d", "x"))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.errors import RecipeError
-from unmask.records import Document, Layer
+from unmask.records import Document, UnitKind
 from unmask.text.sentences import Sentences
 from unmask.text.words import Words
 
@@ -18,7 +18,7 @@ MIXED = st.lists(st.sampled_from([*PARTS.split(), "\n", " ", "\u3000"]) | st.tex
 
 
 def sentences(text: str, longest: int = 1000) -> list[str]:
-    spans = Sentences(longest)(Document("d", text)).marks[Layer.SENTENCE].spans
+    spans = Sentences(longest)(Document("d", text)).char_spans[UnitKind.SENTENCE].spans
     return [text[start:end] for start, end in zip(spans.start, spans.end, strict=True)]
 
 
@@ -77,7 +77,7 @@ def test_blank_text_has_no_sentence(text: str) -> None:
 @given(MIXED, st.sampled_from([5, 1000]))
 def test_sentences_cover_everything_visible_and_stay_short(text: str, longest: int) -> None:
     document = Sentences(longest)(Document("d", text))
-    spans = document.marks[Layer.SENTENCE].spans
+    spans = document.char_spans[UnitKind.SENTENCE].spans
     inside = [False] * len(text)
     for start, end in zip(spans.start.tolist(), spans.end.tolist(), strict=True):
         assert end - start <= longest
@@ -85,7 +85,7 @@ def test_sentences_cover_everything_visible_and_stay_short(text: str, longest: i
         assert not text[end - 1].isspace()
         assert "\n" not in text[start:end]
         inside[start:end] = [True] * (end - start)
-    words = Words()(document).marks[Layer.WORD].spans
+    words = Words()(document).char_spans[UnitKind.WORD].spans
     assert all(inside[start] and inside[end - 1] for start, end in zip(words.start, words.end, strict=True))
 
 

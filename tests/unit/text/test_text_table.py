@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from unmask.errors import InputError
-from unmask.text.table import TABLES, Form, decoded, find_file, raw_lines, read_table
+from unmask.text.table import FORMATS_WITH_COLUMNS, TableFormat, byte_lines, decode_lines, find_file, read_table
 
 
 @pytest.fixture
@@ -22,8 +22,8 @@ def write(tmp_path, monkeypatch):
 
 
 def read(path, numbered=False):
-    source, form = find_file(path, TABLES)
-    table = read_table(raw_lines(source), source.name, form, numbered)
+    source, form = find_file(path, FORMATS_WITH_COLUMNS)
+    table = read_table(byte_lines(source), source.name, form, numbered)
     return table.columns, [(row.where, *row.fields.values()) for row in table.rows]
 
 
@@ -67,7 +67,9 @@ def test_empty_columns_that_a_program_left_behind_do_no_harm(write):
 
 
 def test_rows_are_read_one_by_one(write):
-    table = read_table(raw_lines(find_file(write("a.csv", 'text\none\n"torn'), TABLES)[0]), "a.csv", Form.COMMAS)
+    table = read_table(
+        byte_lines(find_file(write("a.csv", 'text\none\n"torn'), FORMATS_WITH_COLUMNS)[0]), "a.csv", TableFormat.COMMAS
+    )
     assert next(table.rows).fields == {"text": "one"}
     with pytest.raises(InputError):
         next(table.rows)
@@ -107,6 +109,6 @@ def test_a_packed_file_that_was_cut_off_and_one_that_is_not_there_are_told(write
 
 
 def test_lines_are_texts_without_their_ends(write):
-    source, form = find_file(write("a.txt", "今天\r\n\n天气"), tuple(Form))
-    assert form is Form.LINES
-    assert list(decoded(raw_lines(source), source.name)) == ["今天", "", "天气"]
+    source, form = find_file(write("a.txt", "今天\r\n\n天气"), tuple(TableFormat))
+    assert form is TableFormat.LINES
+    assert list(decode_lines(byte_lines(source), source.name)) == ["今天", "", "天气"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from unmask.errors import InputError
-from unmask.text.word_columns import read_columns
+from unmask.text.word_columns import read_conll
 
 
 def read(text: str):
-    return [(one.where, one.words) for one in read_columns(iter(text.encode().split(b"\n")), "f.conll")]
+    return [(one.where, one.words) for one in read_conll(iter(text.encode().split(b"\n")), "f.conll")]
 
 
 def test_blank_lines_and_document_lines_stand_between_sentences():
@@ -46,7 +46,7 @@ def test_a_line_with_other_columns_is_refused(text, said):
 
 def test_another_encoding_is_refused_with_its_line():
     with pytest.raises(InputError, match=r"f\.conll:2: .*GBK"):
-        list(read_columns(iter([b"a O", "今天天气 O".encode("gbk")]), "f.conll"))
+        list(read_conll(iter([b"a O", "今天天气 O".encode("gbk")]), "f.conll"))
 
 
 def test_a_file_without_words_has_no_sentences():

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.errors import InputError, RecipeError
-from unmask.records import Document, Layer
-from unmask.text.dictionaries import Term, UserWord, read_terms, read_words
-from unmask.text.segmenters import PythonJieba, RustJieba, chinese
+from unmask.records import Document, UnitKind
+from unmask.text.dictionaries import TermEntry, UserWord, read_terms, read_words
+from unmask.text.segmenters import PythonJieba, RustJieba, default_segmenter
 from unmask.text.sentences import Sentences
 from unmask.text.words import Words
 
@@ -27,7 +27,7 @@ MIXED = st.lists(st.sampled_from(PARTS.split() + INVISIBLE) | st.text(max_size=3
 
 
 def words(text: str, annotator: Words | None = None) -> list[str]:
-    spans = (annotator or Words())(Document("d", text)).marks[Layer.WORD].spans
+    spans = (annotator or Words())(Document("d", text)).char_spans[UnitKind.WORD].spans
     return [text[start:end] for start, end in zip(spans.start, spans.end, strict=True)]
 
 
@@ -70,9 +70,9 @@ def test_every_visible_character_is_in_exactly_one_word_and_no_word_holds_white_
 
 @given(MIXED)
 def test_no_word_crosses_a_sentence_border(text: str) -> None:
-    document = Words()(Sentences(longest=7)(Document("d", text)))
-    sentences = document.marks[Layer.SENTENCE].spans
-    words = document.marks[Layer.WORD].spans
+    document = Words()(Sentences(max_chars=7)(Document("d", text)))
+    sentences = document.char_spans[UnitKind.SENTENCE].spans
+    words = document.char_spans[UnitKind.WORD].spans
     for start, end in zip(words.start, words.end, strict=True):
         assert ((sentences.start <= start) & (end <= sentences.end)).sum() == 1
 
@@ -126,7 +126,7 @@ def test_a_segmenter_that_loses_characters_is_refused() -> None:
 
 
 def test_a_segmenter_with_user_words_travels_to_another_process() -> None:
-    annotator = Words(chinese((UserWord("语言模型"),)))
+    annotator = Words(default_segmenter((UserWord("语言模型"),)))
     assert words("语言模型", deepcopy(annotator)) == ["语言模型"]  # the way it is sent: rebuilt from its words
 
 
@@ -140,7 +140,7 @@ def test_dictionary_files(tmp_path: Path) -> None:
         UserWord("量子", 7),
     )
     path.write_text("New York\tplace\n北京\tcity\nplain\n北京\tlater\n", encoding="utf-8")
-    assert read_terms(path) == (Term("New York", "place"), Term("北京", "city"), Term("plain", "term"))
+    assert read_terms(path) == (TermEntry("New York", "place"), TermEntry("北京", "city"), TermEntry("plain", "term"))
 
 
 @pytest.mark.parametrize("line", ["云计算 0 n", "云 many 5", "a 1 n x"])

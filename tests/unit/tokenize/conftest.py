@@ -6,9 +6,9 @@ import pytest
 
 from unmask.tokenize.bpe import ByteBPE
 from unmask.tokenize.chars import Characters
-from unmask.tokenize.spec import Spec
+from unmask.tokenize.spec import TokenizerTrainer
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tokenize.train import train
+from unmask.tokenize.train import train_tokenizer
 from unmask.tokenize.unigram import Unigram
 from unmask.tokenize.wordpiece import WordPiece
 
@@ -22,7 +22,7 @@ CORPUS = (
     "שלום עולם, مرحبا بالعالم 😀👍🏽 half-masked words are unbelievable; the masked word is not.",
 )
 
-SPECS: dict[str, Spec] = {
+SPECS: dict[str, TokenizerTrainer] = {
     "uncased": WordPiece(400, min_count=1),
     "cased": WordPiece(400, lowercase=False, strip_accents=False, min_count=1),
     "bytes": ByteBPE(400),
@@ -39,7 +39,7 @@ def corpus() -> tuple[str, ...]:
 
 @pytest.fixture(scope="session")
 def tokenizers() -> dict[str, Tokenizer]:
-    return {name: train(spec, iter(CORPUS)) for name, spec in SPECS.items()}
+    return {name: train_tokenizer(spec, iter(CORPUS)) for name, spec in SPECS.items()}
 
 
 @pytest.fixture(scope="session", params=sorted(SPECS))

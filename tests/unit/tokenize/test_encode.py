@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as Pipeline
 
 from unmask.errors import InputError
-from unmask.records import Document, Layer, Marks, Spans
-from unmask.tokenize.cuts import Cut, safe_cut
+from unmask.records import CharSpans, Document, Spans, UnitKind
+from unmask.tokenize.cuts import SafeSplit, safe_split_for
 from unmask.tokenize.encode import Encoder
 from unmask.tokenize.tokenizer import Tokenizer
 
@@ -77,7 +77,7 @@ def whole(tokenizers) -> dict[str, Encoder]:
 
 def whole_text_encoder(tokenizer: Tokenizer) -> Encoder:
     encoder = Encoder(tokenizer)
-    encoder._cut = Cut.NOWHERE
+    encoder._safe_split = SafeSplit.NOWHERE
     return encoder
 
 
@@ -124,27 +124,27 @@ def test_literal_special_tokens_are_spelled_out(tokenizer, warm):
 def test_a_full_table_changes_nothing(tokenizer, warm, texts):
     small = Encoder(tokenizer, capacity=2)
     for text in texts:
-        for ours, theirs in zip(small.tokens(text), warm[tokenizer.digest].tokens(text), strict=True):
+        for ours, theirs in zip(small.encode_text(text), warm[tokenizer.digest].tokens(text), strict=True):
             assert ours.tolist() == theirs.tolist()
 
 
 def test_the_table_stays_bounded(tokenizers):
     encoder = Encoder(tokenizers["uncased"], capacity=50)
     for number in range(400):
-        encoder.tokens(f"word{number} " + "x" * 500 + str(number))
+        encoder.encode_text(f"word{number} " + "x" * 500 + str(number))
     assert len(encoder._chunks) <= 60
-    assert all(len(chunk) <= 64 for chunk in encoder._row)
+    assert all(len(chunk) <= 64 for chunk in encoder._row_of_chunk)
 
 
 def test_every_family_has_its_own_cut(tokenizers):
-    cuts = {name: safe_cut(tokenizer.content()) for name, tokenizer in tokenizers.items()}
+    cuts = {name: safe_split_for(tokenizer.content()) for name, tokenizer in tokenizers.items()}
     assert cuts == {
-        "uncased": Cut.AROUND_SEPARATORS,
-        "cased": Cut.AROUND_SEPARATORS,
-        "characters": Cut.AROUND_SEPARATORS,
-        "folded characters": Cut.AROUND_SEPARATORS,
-        "unigram": Cut.AROUND_DROPPED,
-        "bytes": Cut.BEFORE_SPACES,
+        "uncased": SafeSplit.AROUND_SEPARATORS,
+        "cased": SafeSplit.AROUND_SEPARATORS,
+        "characters": SafeSplit.AROUND_SEPARATORS,
+        "folded characters": SafeSplit.AROUND_SEPARATORS,
+        "unigram": SafeSplit.AROUND_DROPPED,
+        "bytes": SafeSplit.BEFORE_SPACES,
     }
 
 
@@ -158,10 +158,10 @@ def test_every_family_has_its_own_cut(tokenizers):
 )
 def test_an_unknown_pipeline_is_cut_nowhere_and_still_right(tokenizers, part, value):
     content = {**tokenizers["cased"].content(), part: value}
-    assert safe_cut(content) is Cut.NOWHERE
+    assert safe_split_for(content) is SafeSplit.NOWHERE
     other = Tokenizer.parse(json.dumps(content))
     text = " The dog!! 语言模型 "
-    assert Encoder(other).tokens(text).ids.tolist() == other.pipeline.encode(text, add_special_tokens=False).ids
+    assert Encoder(other).encode_text(text).ids.tolist() == other.pipeline.encode(text, add_special_tokens=False).ids
 
 
 METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": True}
@@ -173,27 +173,27 @@ PREFIXED = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True,
 @EVERYWHERE
 def test_pipelines_that_treat_the_first_word_apart(tokenizers, name, before, text):
     content = {**tokenizers[name].content(), "pre_tokenizer": before, "added_tokens": []}
-    assert safe_cut(content) is Cut.BEFORE_SPACES
+    assert safe_split_for(content) is SafeSplit.BEFORE_SPACES
     pipeline = Pipeline.from_str(json.dumps(content))
     text = text.replace("<", "").replace("[", "")
     encoder = Encoder(Tokenizer(pipeline, tokenizers[name].roles))
-    assert encoder.tokens(text).ids.tolist() == pipeline.encode(text, add_special_tokens=False).ids
+    assert encoder.encode_text(text).ids.tolist() == pipeline.encode(text, add_special_tokens=False).ids
 
 
 def test_a_document_becomes_tokens_with_units(tokenizers):
     text = "Naïve ＢＥＲＴ 预测概率"
     marks = {
-        Layer.WORD: Marks(Spans.of((0, 5), (6, 10), (11, 13), (13, 15))),
-        Layer.ENTITY: Marks(Spans.of((7, 8)), ("Q57267388",)),
-        Layer.SENTENCE: Marks(Spans.of((0, 11), (11, 15))),
+        UnitKind.WORD: CharSpans(Spans.of((0, 5), (6, 10), (11, 13), (13, 15))),
+        UnitKind.ENTITY: CharSpans(Spans.of((7, 8)), ("Q57267388",)),
+        UnitKind.SENTENCE: CharSpans(Spans.of((0, 11), (11, 15))),
     }
     for name, tokenizer in tokenizers.items():
         made = Encoder(tokenizer)(Document("d", text, marks))
-        assert len(made.units.spans(Layer.WORD)) == 4, name
-        assert len(made.units.spans(Layer.SENTENCE)) == 2, name
-        entity, word = made.units.spans(Layer.ENTITY), made.units.spans(Layer.WORD)
+        assert len(made.units.spans(UnitKind.WORD)) == 4, name
+        assert len(made.units.spans(UnitKind.SENTENCE)) == 2, name
+        entity, word = made.units.spans(UnitKind.ENTITY), made.units.spans(UnitKind.WORD)
         assert (entity.start[0], entity.end[0]) == (word.start[1], word.end[1]), name
-        assert made.labels[Layer.ENTITY] == ("Q57267388",), name
+        assert made.labels[UnitKind.ENTITY] == ("Q57267388",), name
         assert made.ids.dtype == np.int32
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unmask.records import Layer, Marks, Spans
-from unmask.tokenize.project import project
+from unmask.records import CharSpans, Spans, UnitKind
+from unmask.tokenize.project import align_units
 
 LENGTH = 24
 
@@ -34,10 +34,10 @@ def naive(starts, ends, marks):
 
     sentence_of = {}
     for t in visible:
-        before = [i for i, (a, _) in enumerate(pairs(marks, Layer.SENTENCE)) if a <= starts[t]]
+        before = [i for i, (a, _) in enumerate(pairs(marks, UnitKind.SENTENCE)) if a <= starts[t]]
         sentence_of[t] = before[-1] if before else -1
     words = []
-    marked = touched(Layer.WORD)
+    marked = touched(UnitKind.WORD)
     for t in visible:
         own = next(((number, text) for number, (tokens, text) in enumerate(marked) if t in tokens), (("alone", t), ""))
         place = (own[0], sentence_of[t])
@@ -46,7 +46,7 @@ def naive(starts, ends, marks):
         else:
             words.append([{t}, own[1], place])
     wide = {}
-    for layer in (Layer.PHRASE, Layer.ENTITY):
+    for layer in (UnitKind.PHRASE, UnitKind.ENTITY):
         wide[layer] = []
         for tokens, text in touched(layer):
             full = set().union(*(word for word, _, _ in words if word & tokens))
@@ -59,7 +59,7 @@ def naive(starts, ends, marks):
         if sentences and sentences[-1][2] == sentence_of[t]:
             sentences[-1][0].add(t)
         else:
-            sentences.append([{t}, label(marks, Layer.SENTENCE, sentence_of[t]), sentence_of[t]])
+            sentences.append([{t}, label(marks, UnitKind.SENTENCE, sentence_of[t]), sentence_of[t]])
 
     def filled(groups):
         return [(first_with_invisible(min(g[0])), after_with_invisible(max(g[0])), g[1]) for g in groups]
@@ -72,7 +72,11 @@ def naive(starts, ends, marks):
     def after_with_invisible(t):
         return count if t == visible[-1] else t + 1
 
-    return {Layer.WORD: filled(words), Layer.SENTENCE: filled(sentences), **{k: filled(v) for k, v in wide.items()}}
+    return {
+        UnitKind.WORD: filled(words),
+        UnitKind.SENTENCE: filled(sentences),
+        **{k: filled(v) for k, v in wide.items()},
+    }
 
 
 def pairs(marks, layer):
@@ -97,17 +101,17 @@ def layer_marks(draw):
     edges = sorted(draw(st.sets(st.integers(0, LENGTH), max_size=12)))
     spans = [(a, b) for a, b in itertools.pairwise(edges) if draw(st.booleans())]
     labels = tuple(f"label {a}" for a, _ in spans) if draw(st.booleans()) else ()
-    return Marks(Spans.of(*spans), labels)
+    return CharSpans(Spans.of(*spans), labels)
 
 
-LAYERS = (Layer.WORD, Layer.PHRASE, Layer.ENTITY, Layer.SENTENCE)
+LAYERS = (UnitKind.WORD, UnitKind.PHRASE, UnitKind.ENTITY, UnitKind.SENTENCE)
 
 
 @given(token_offsets(), st.dictionaries(st.sampled_from(LAYERS), layer_marks()))
 @settings(max_examples=600, deadline=None)
 def test_equals_the_naive_loop(offsets, marks):
     starts, ends = offsets
-    units, labels = project(starts, ends, marks)
+    units, labels = align_units(starts, ends, marks)
     assert len(units) == len(starts)
     if not (ends > starts).any():
         return
@@ -125,33 +129,35 @@ def spans_of(units, layer):
 
 
 def test_marks_that_share_a_token_become_one_word():
-    units, _ = project(np.array([0, 2]), np.array([2, 4]), {Layer.WORD: Marks(Spans.of((0, 1), (1, 2), (2, 4)))})
-    assert spans_of(units, Layer.WORD) == [(0, 1), (1, 2)]
+    units, _ = align_units(
+        np.array([0, 2]), np.array([2, 4]), {UnitKind.WORD: CharSpans(Spans.of((0, 1), (1, 2), (2, 4)))}
+    )
+    assert spans_of(units, UnitKind.WORD) == [(0, 1), (1, 2)]
 
 
 def test_an_entity_is_widened_to_whole_words_and_keeps_its_label():
     marks = {
-        Layer.WORD: Marks(Spans.of((0, 2), (2, 4))),
-        Layer.ENTITY: Marks(Spans.of((1, 2), (8, 9)), ("Q1", "gone")),
+        UnitKind.WORD: CharSpans(Spans.of((0, 2), (2, 4))),
+        UnitKind.ENTITY: CharSpans(Spans.of((1, 2), (8, 9)), ("Q1", "gone")),
     }
-    units, labels = project(np.arange(4), np.arange(1, 5), marks)
-    assert spans_of(units, Layer.ENTITY) == [(0, 2)]
-    assert labels[Layer.ENTITY] == ("Q1",)
+    units, labels = align_units(np.arange(4), np.arange(1, 5), marks)
+    assert spans_of(units, UnitKind.ENTITY) == [(0, 2)]
+    assert labels[UnitKind.ENTITY] == ("Q1",)
 
 
 def test_an_invisible_token_joins_the_word_after_it():
-    marks = {Layer.WORD: Marks(Spans.of((0, 1), (2, 4)))}
-    units, _ = project(np.array([0, 2, 2, 3]), np.array([1, 2, 3, 4]), marks)
-    assert spans_of(units, Layer.WORD) == [(0, 1), (1, 4)]
+    marks = {UnitKind.WORD: CharSpans(Spans.of((0, 1), (2, 4)))}
+    units, _ = align_units(np.array([0, 2, 2, 3]), np.array([1, 2, 3, 4]), marks)
+    assert spans_of(units, UnitKind.WORD) == [(0, 1), (1, 4)]
 
 
 def test_a_text_of_invisible_tokens_is_still_a_sentence():
-    units, _ = project(np.array([0, 1]), np.array([0, 1]), {Layer.SENTENCE: Marks(Spans.of((0, 1)))})
-    assert spans_of(units, Layer.SENTENCE) == [(0, 2)]
-    assert spans_of(units, Layer.WORD) == [(0, 1), (1, 2)]
+    units, _ = align_units(np.array([0, 1]), np.array([0, 1]), {UnitKind.SENTENCE: CharSpans(Spans.of((0, 1)))})
+    assert spans_of(units, UnitKind.SENTENCE) == [(0, 2)]
+    assert spans_of(units, UnitKind.WORD) == [(0, 1), (1, 2)]
 
 
 def test_no_tokens_give_no_units():
-    units, labels = project(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), {})
+    units, labels = align_units(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), {})
     assert len(units) == 0
     assert not labels

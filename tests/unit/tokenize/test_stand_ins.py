@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unmask.errors import CorpusError
-from unmask.keys import Key, Lane
+from unmask.keys import DrawPurpose, Key
 from unmask.tokenize import lexicon
-from unmask.tokenize.lexicon import UNKNOWN, Lexicon, word_hashes
-from unmask.tokenize.stand_ins import FORMAT, NO_STAND_INS, StandIns
+from unmask.tokenize.lexicon import UNKNOWN, WordTable, word_hashes
+from unmask.tokenize.stand_ins import FORMAT, NO_SIMILAR_WORDS, SimilarWords
 
 SPARE = -7
 WORD = st.lists(st.integers(0, 4), min_size=1, max_size=4).map(tuple)
@@ -24,14 +24,14 @@ def tables(draw):
     words = draw(st.lists(WORD, unique=True, max_size=30))
     number = st.integers(0, max(len(words) - 1, 0))
     neighbours = [draw(st.lists(number, max_size=4, unique=True)) for _ in words]
-    return words, neighbours, StandIns.of(words, neighbours)
+    return words, neighbours, SimilarWords.of(words, neighbours)
 
 
 def flat(words):
     """Words as the lookups take them: ids, starts, and one draw for every token."""
     ids = np.array([token for word in words for token in word], dtype=np.int32)
     starts = np.cumsum([0, *map(len, words)])[:-1]
-    return ids, starts, Key.of(1).draws(Lane.WORD, len(ids))
+    return ids, starts, Key.of(1).bits(DrawPurpose.WORD, len(ids))
 
 
 def cut(ids, words):
@@ -95,7 +95,7 @@ def test_a_word_does_not_depend_on_its_batch(table, text, data):
 @pytest.mark.parametrize("exchange", ["similar", "any_of_length"])
 def test_every_choice_is_drawn_and_none_too_often(exchange):
     words = [(number,) for number in range(9)]
-    made = StandIns.of(words, [[1, 2, 3]] + [[]] * 8)
+    made = SimilarWords.of(words, [[1, 2, 3]] + [[]] * 8)
     text = [(0,)] * 9000
     ids, starts, draws = flat(text)
     counts = np.bincount(getattr(made, exchange)(ids, starts, draws, ids), minlength=9)
@@ -108,8 +108,8 @@ def test_every_choice_is_drawn_and_none_too_often(exchange):
 def test_spare_tokens_are_not_overwritten_in_place():
     ids, starts, draws = flat([(1,), (2,)])
     spare = np.array([8, 9], dtype=np.int32)
-    assert NO_STAND_INS.similar(ids, starts, draws, spare).tolist() == [8, 9]
-    StandIns.of([(1,), (2,)], [[1], [0]]).similar(ids, starts, draws, spare)
+    assert NO_SIMILAR_WORDS.random_similar(ids, starts, draws, spare).tolist() == [8, 9]
+    SimilarWords.of([(1,), (2,)], [[1], [0]]).random_similar(ids, starts, draws, spare)
     assert spare.tolist() == [8, 9]
 
 
@@ -124,7 +124,7 @@ def test_words_that_share_a_hash_are_told_apart(modulus, words, text):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lexicon, "word_hashes", weak)
         ids, starts, _ = flat(words)
-        made = Lexicon.of(ids, np.append(starts, len(ids)))
+        made = WordTable.of(ids, np.append(starts, len(ids)))
         ids, starts, _ = flat(text)
         found = made.find(ids, starts)
     for word, number in zip(text, found.tolist(), strict=True):
@@ -135,9 +135,9 @@ def test_words_that_share_a_hash_are_told_apart(modulus, words, text):
 @given(st.lists(WORD, unique=True, max_size=20), st.data())
 def test_part_of_a_lexicon(words, data):
     ids, starts, _ = flat(words)
-    whole = Lexicon.of(ids, np.append(starts, len(ids)))
+    whole = WordTable.of(ids, np.append(starts, len(ids)))
     keep = np.array(data.draw(st.lists(st.booleans(), min_size=len(words), max_size=len(words))), dtype=np.bool_)
-    part, number = whole.only(keep)
+    part, number = whole.select(keep)
     assert len(part) == keep.sum()
     for here, there in enumerate(number.tolist()):
         assert (there != UNKNOWN) == keep[here]
@@ -146,9 +146,9 @@ def test_part_of_a_lexicon(words, data):
 
 def test_lexicon_refuses_what_it_cannot_hold():
     with pytest.raises(ValueError, match="twice"):
-        Lexicon.of(np.array([1, 2, 1, 2], np.int32), np.array([0, 2, 4]))
+        WordTable.of(np.array([1, 2, 1, 2], np.int32), np.array([0, 2, 4]))
     with pytest.raises(ValueError, match="1 to"):
-        Lexicon.of(np.array([1], np.int32), np.array([0, 0, 1]))
+        WordTable.of(np.array([1], np.int32), np.array([0, 0, 1]))
 
 
 def save(folder, table, tokenizer, version=FORMAT):
@@ -159,9 +159,9 @@ def save(folder, table, tokenizer, version=FORMAT):
 
 
 def test_a_saved_table_comes_back(tmp_path):
-    table = StandIns.of([(1, 2), (3, 4), (5,), (6,), (5, 6)], [[1, 4], [0], [3], [], [0]])
+    table = SimilarWords.of([(1, 2), (3, 4), (5,), (6,), (5, 6)], [[1, 4], [0], [3], [], [0]])
     save(tmp_path / "t", table, "digest")
-    back = StandIns.load(tmp_path / "t", "digest")
+    back = SimilarWords.load(tmp_path / "t", "digest")
     assert back.arrays().keys() == table.arrays().keys()
     for name, array in table.arrays().items():
         assert np.array_equal(back.arrays()[name], array)
@@ -169,17 +169,17 @@ def test_a_saved_table_comes_back(tmp_path):
 
 def test_a_saved_table_does_not_depend_on_the_hash(tmp_path, monkeypatch):
     words, neighbours = [(1, 2), (3, 4), (5, 6), (7, 8)], [[1], [2], [3], [0]]
-    save(tmp_path / "t", StandIns.of(words, neighbours), "digest")
+    save(tmp_path / "t", SimilarWords.of(words, neighbours), "digest")
     monkeypatch.setattr(lexicon, "word_hashes", lambda ids, starts: ~word_hashes(ids, starts))
-    back = StandIns.load(tmp_path / "t", "digest")
+    back = SimilarWords.load(tmp_path / "t", "digest")
     ids, starts, draws = flat(words)
-    shown = cut(back.similar(ids, starts, draws, ids), words)
+    shown = cut(back.random_similar(ids, starts, draws, ids), words)
     assert shown == [words[row[0]] for row in neighbours]
 
 
 @pytest.mark.parametrize("wrong", ["tokenizer", "format", "missing", "array", "numbers", "json"])
 def test_a_table_that_does_not_fit_is_refused_with_a_sentence(tmp_path, wrong):
-    folder, table = tmp_path / "t", StandIns.of([(1,), (2,)], [[1], [0]])
+    folder, table = tmp_path / "t", SimilarWords.of([(1,), (2,)], [[1], [0]])
     save(folder, table, "another" if wrong == "tokenizer" else "digest", 0 if wrong == "format" else FORMAT)
     if wrong == "missing":
         (folder / "rows.npy").unlink()
@@ -190,5 +190,5 @@ def test_a_table_that_does_not_fit_is_refused_with_a_sentence(tmp_path, wrong):
     elif wrong == "json":
         (folder / "table.json").write_text("[]")
     with pytest.raises(CorpusError, match="unmask vectors") as caught:
-        StandIns.load(folder, "digest")
+        SimilarWords.load(folder, "digest")
     assert str(folder) in str(caught.value)

@@ -16,7 +16,7 @@ def test_what_is_saved_is_what_is_loaded(tokenizer, tmp_path):
     again.save(tmp_path / "b.json")
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
     assert again.digest == tokenizer.digest
-    assert again.roles == tokenizer.roles
+    assert again.special_tokens == tokenizer.roles
 
 
 def test_the_digest_sees_a_single_entry(tokenizers):
@@ -55,7 +55,7 @@ def test_the_template_names_the_ends(tokenizers):
     vocab["<cls>"], vocab["<sep>"] = len(vocab), len(vocab) + 1
     text = json.dumps(content["post_processor"]).replace("[CLS]", "<cls>").replace("[SEP]", "<sep>")
     content["post_processor"] = json.loads(text)
-    roles = Tokenizer.parse(json.dumps(content)).roles
+    roles = Tokenizer.parse(json.dumps(content)).special_tokens
     assert (roles.cls, roles.sep) == ("<cls>", "<sep>")
 
 

@@ -12,9 +12,9 @@ import pytest
 from unmask.errors import RecipeError
 from unmask.tokenize.bpe import ByteBPE
 from unmask.tokenize.chars import Characters
-from unmask.tokenize.count import count_words, repeated
+from unmask.tokenize.count import as_trainer_text, count_words
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tokenize.train import train
+from unmask.tokenize.train import train_tokenizer
 from unmask.tokenize.unigram import Unigram
 from unmask.tokenize.wordpiece import WordPiece
 
@@ -69,30 +69,35 @@ def test_nothing_pads_or_truncates(tokenizer):
 def test_transformers_loads_the_file(spec, corpus, tmp_path):
     transformers = pytest.importorskip("transformers")
     path = tmp_path / "tokenizer.json"
-    train(spec, iter(corpus)).save(path)
+    train_tokenizer(spec, iter(corpus)).save(path)
     loaded = transformers.PreTrainedTokenizerFast(tokenizer_file=str(path), mask_token=spec.roles.mask)
     assert loaded.convert_ids_to_tokens(loaded("the dog")["input_ids"])[0] == spec.roles.cls
 
 
 @pytest.mark.parametrize(
     "spec",
-    [WordPiece(300, sentinels=4), ByteBPE(300, sentinels=4), Unigram(300, sentinels=4), Characters(90, sentinels=4)],
+    [
+        WordPiece(300, num_sentinels=4),
+        ByteBPE(300, num_sentinels=4),
+        Unigram(300, num_sentinels=4),
+        Characters(90, num_sentinels=4),
+    ],
 )
 def test_sentinels_count_down_from_the_top(spec, corpus):
-    tokenizer = train(spec, iter(corpus))
+    tokenizer = train_tokenizer(spec, iter(corpus))
     vocab = tokenizer.vocab
     assert vocab.size <= spec.size
     assert vocab.sentinels.tolist() == [vocab.size - 1, vocab.size - 2, vocab.size - 3, vocab.size - 4]
-    assert tokenizer.tokens(vocab.sentinels)[0] == "<extra_id_0>"
+    assert tokenizer.ids_to_tokens(vocab.sentinels)[0] == "<extra_id_0>"
     assert not set(vocab.sentinels.tolist()) & set(vocab.ordinary.tolist())
 
 
 @pytest.mark.parametrize("spec", [WordPiece(60, min_count=1), ByteBPE(290), Unigram(120), Characters(60, min_count=1)])
 def test_the_size_is_kept(spec, corpus):
-    assert train(spec, iter(corpus)).vocab.size == spec.size
+    assert train_tokenizer(spec, iter(corpus)).vocab.size == spec.size
 
 
-@pytest.mark.parametrize("make", [lambda: WordPiece(4), lambda: ByteBPE(200), lambda: Characters(9, sentinels=5)])
+@pytest.mark.parametrize("make", [lambda: WordPiece(4), lambda: ByteBPE(200), lambda: Characters(9, num_sentinels=5)])
 def test_a_vocabulary_without_room_is_refused(make):
     with pytest.raises(RecipeError, match="choose a larger size"):
         make()
@@ -100,12 +105,12 @@ def test_a_vocabulary_without_room_is_refused(make):
 
 def test_no_text_gives_the_special_tokens_alone():
     for spec in (WordPiece(), Unigram(), Characters()):
-        assert train(spec, iter(())).vocab.size == len(spec.specials)
+        assert train_tokenizer(spec, iter(())).vocab.size == len(spec.ordered_specials)
 
 
 def test_chinese_characters_enter_whole_and_never_continue_a_word():
     texts = ["汉字汉字 abc abc", "汉语 罕 abd"]
-    names = set(train(WordPiece(min_count=2), iter(texts)).pipeline.get_vocab())
+    names = set(train_tokenizer(WordPiece(min_count=2), iter(texts)).pipeline.get_vocab())
     assert {"汉", "字", "a", "##b", "abc"} <= names
     assert not {"罕", "语", "d", "##d"} & names
     assert not [name for name in names if name.startswith("##") and "\u4e00" <= name[2] <= "\u9fff"]
@@ -118,7 +123,7 @@ def test_case_and_accents_follow_the_spec(tokenizers):
 
 
 def test_the_most_frequent_merge_comes_first():
-    names = train(WordPiece(100, min_count=1), iter(["xy ab ab xy ab"])).pipeline.get_vocab()
+    names = train_tokenizer(WordPiece(100, min_count=1), iter(["xy ab ab xy ab"])).pipeline.get_vocab()
     assert names["ab"] < names["xy"]
 
 
@@ -131,9 +136,9 @@ def test_bytes_leave_nothing_unknown(tokenizers):
 def test_rare_words_are_forgotten_only_when_there_are_too_many():
     texts = ["a b", "a c", "a d", "e"]
     assert count_words(texts, str.split) == Counter(a=3, b=1, c=1, d=1, e=1)
-    assert count_words(texts, str.split, most=2) == Counter(a=3)
+    assert count_words(texts, str.split, max_words=2) == Counter(a=3)
 
 
 def test_repeated_words_are_counted_as_often():
     counts = Counter(a=10, b=3)
-    assert Counter(" ".join(repeated(counts, block=4)).split()) == counts
+    assert Counter(" ".join(as_trainer_text(counts, block=4)).split()) == counts

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unmask.records import Document, Flag, Layer
-from unmask.text.dialogues import dialogue
+from unmask.records import Document, UnitFlag, UnitKind
+from unmask.text.dialogues import make_dialogue
 from unmask.text.sentences import Sentences
 from unmask.text.words import Words
 from unmask.tokenize.encode import Encoder
-from unmask.tokenize.spec import Spec
-from unmask.tokenize.train import train
+from unmask.tokenize.spec import TokenizerTrainer
+from unmask.tokenize.train import train_tokenizer
 from unmask.tokenize.unigram import Unigram
 from unmask.tokenize.wordpiece import WordPiece
 
@@ -19,32 +19,36 @@ TURNS = ["你去哪里？我也去。", "公园", "Why not the museum? Go!", "�
 
 
 @pytest.mark.parametrize("spec", [WordPiece(size=80, min_count=1), Unigram(size=80, coverage=1.0)], ids=repr)
-def test_every_turn_begins_with_its_first_token(spec: Spec) -> None:
-    tokenizer = train(spec, TURNS)
-    document = Words()(Sentences()(dialogue("talk", TURNS)))
+def test_every_turn_begins_with_its_first_token(spec: TokenizerTrainer) -> None:
+    tokenizer = train_tokenizer(spec, TURNS)
+    document = Words()(Sentences()(make_dialogue("talk", TURNS)))
     found = Encoder(tokenizer)(document)
     bits = found.units.bits
-    starts = np.flatnonzero(bits & Flag.TURN)
+    starts = np.flatnonzero(bits & UnitFlag.TURN)
     pieces = np.split(found.ids, starts[1:])
     assert starts[0] == 0
     assert [len(piece) for piece in pieces] == [len(Encoder(tokenizer)(Document("", text)).ids) for text in TURNS]
-    assert ((bits[starts] & Flag.REPLY) != 0).tolist() == [False, True, False, True]
-    assert ((bits[starts] & Flag.BORDER) == Flag.BORDER).all()
-    assert not (np.delete(bits, starts) & Flag.REPLY).any()
-    assert found.labels[Layer.TURN] == ("Q", "R", "Q", "R")
+    assert ((bits[starts] & UnitFlag.REPLY) != 0).tolist() == [False, True, False, True]
+    assert ((bits[starts] & UnitFlag.BORDER) == UnitFlag.BORDER).all()
+    assert not (np.delete(bits, starts) & UnitFlag.REPLY).any()
+    assert found.labels[UnitKind.TURN] == ("Q", "R", "Q", "R")
 
 
 def test_a_turn_without_tokens_vanishes_and_the_others_keep_their_roles() -> None:
-    tokenizer = train(WordPiece(size=80, min_count=1), TURNS)
-    document = dialogue("talk", ["你", "\u200b\u200b", "哪里", "公", "\u200b"])
+    tokenizer = train_tokenizer(WordPiece(size=80, min_count=1), TURNS)
+    document = make_dialogue("talk", ["你", "\u200b\u200b", "哪里", "公", "\u200b"])
     found = Encoder(tokenizer)(Words()(Sentences()(document)))
-    starts = np.flatnonzero(found.units.bits & Flag.TURN)
-    assert ["".join(tokenizer.tokens(piece)) for piece in np.split(found.ids, starts[1:])] == ["你", "哪里", "公"]
-    assert ((found.units.bits[starts] & Flag.REPLY) != 0).tolist() == [False, False, True]
-    assert found.labels[Layer.TURN] == ("Q", "Q", "R")
+    starts = np.flatnonzero(found.units.bits & UnitFlag.TURN)
+    assert ["".join(tokenizer.ids_to_tokens(piece)) for piece in np.split(found.ids, starts[1:])] == [
+        "你",
+        "哪里",
+        "公",
+    ]
+    assert ((found.units.bits[starts] & UnitFlag.REPLY) != 0).tolist() == [False, False, True]
+    assert found.labels[UnitKind.TURN] == ("Q", "Q", "R")
 
 
 def test_an_ordinary_text_has_no_turns() -> None:
-    tokenizer = train(WordPiece(size=80, min_count=1), TURNS)
+    tokenizer = train_tokenizer(WordPiece(size=80, min_count=1), TURNS)
     found = Encoder(tokenizer)(Words()(Sentences()(Document("text", "\n".join(TURNS)))))
-    assert not (found.units.bits & (Flag.TURN | Flag.REPLY)).any()
+    assert not (found.units.bits & (UnitFlag.TURN | UnitFlag.REPLY)).any()

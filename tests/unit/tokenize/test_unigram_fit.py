@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unmask.tokenize.lattice import Lattice
-from unmask.tokenize.unigram_fit import fit
+from unmask.tokenize.unigram_fit import fit_unigram
 
 
 def cuts(word, scores):
@@ -55,23 +55,23 @@ def test_expected_use_and_best_cut(words, longer):
             for part in parts:
                 used[part] += count * math.exp(score) / total
     lattice = lattice_of(words, pieces)
-    np.testing.assert_allclose(lattice.best(logp), best)
-    np.testing.assert_allclose(lattice.expected(logp, counts), [used[piece] for piece in pieces], atol=1e-12)
+    np.testing.assert_allclose(lattice.best_scores(logp), best)
+    np.testing.assert_allclose(lattice.expected_counts(logp, counts), [used[piece] for piece in pieces], atol=1e-12)
 
 
 def test_frequent_words_become_pieces_and_every_character_stays():
     words = Counter({"▁language": 90, "▁model": 80, "▁mode": 5, "▁zyx": 1})
-    pieces = dict(fit(words, 24))
+    pieces = dict(fit_unigram(words, 24))
     assert {"▁language", "▁model"} <= set(pieces)
     assert set("▁languagemodezyx") <= set(pieces)
     assert len(pieces) == 24
 
 
 def test_scores_fall_and_are_probabilities():
-    scores = [score for _, score in fit(Counter({"abab": 9, "ab": 7, "b": 3}), 4)]
+    scores = [score for _, score in fit_unigram(Counter({"abab": 9, "ab": 7, "b": 3}), 4)]
     assert scores == sorted(scores, reverse=True)
     assert sum(map(math.exp, scores)) == pytest.approx(1.0, abs=0.1)
 
 
 def test_no_words_give_no_pieces():
-    assert fit(Counter(), 10) == []
+    assert fit_unigram(Counter(), 10) == []

@@ -13,24 +13,24 @@ sys.path.append(str(Path(__file__).parent.parent / "examples"))
 from small_corpus import make_corpus
 
 from unmask.family import member
-from unmask.nets.trunk import Trunk
-from unmask.optimising import AdamW, Descent, Linear
+from unmask.nets.trunk import TransformerConfig
+from unmask.optimising import AdamW, Linear, OptimConfig
 from unmask.shards.corpus import Corpus
 from unmask.tasks import Recipe
 from unmask.tokenize.vocab import Vocab
 from unmask.train.budget import Budget
-from unmask.train.learner import Learner
-from unmask.train.lessons import Lessons, learnable
-from unmask.train.processes import Processes
-from unmask.train.run import Run
-from unmask.train.training import Training
+from unmask.train.learner import MultiHeadModel
+from unmask.train.lessons import RecipeBatches, require_trainable
+from unmask.train.processes import DistContext
+from unmask.train.run import RunConfig
+from unmask.train.training import TrainingSpec
 
 torch.set_num_threads(1)  # these networks are tiny: threads would only wait for each other
 
 CPU = torch.device("cpu")
-ALONE = Processes(0, 1, CPU)
+ALONE = DistContext(0, 1, CPU)
 SIZE = 64
-_TRUNK = Trunk(depth=1, width=16, heads=2, inner=32)
+_TRUNK = TransformerConfig(depth=1, width=16, heads=2, ffn_width=32)
 
 
 def corpus(documents: int = 40) -> Corpus:
@@ -44,18 +44,18 @@ def corpus(documents: int = 40) -> Corpus:
 def recipe(shares: tuple[float, ...] = (1.0,), batch: int = 4) -> Recipe:
     """BERT's task on short rows, one stage for each share; rows grow by 8 tokens from stage to stage."""
     bert = member("bert")
-    stages = (replace(bert.stages[0], length=16 + 8 * n, batch=batch, share=s) for n, s in enumerate(shares))
-    return replace(bert, trunk=_TRUNK, stages=tuple(stages), descent=Descent(AdamW(1e-3), Linear()))
+    stages = (replace(bert.stages[0], max_length=16 + 8 * n, batch_size=batch, fraction=s) for n, s in enumerate(shares))
+    return replace(bert, network=_TRUNK, stages=tuple(stages), optim=OptimConfig(AdamW(1e-3), Linear()))
 
 
-def training(budget: Budget, made: Recipe | None = None, seed: int = 0) -> Training:
+def training(budget: Budget, made: Recipe | None = None, seed: int = 0) -> TrainingSpec:
     """A training from the very beginning."""
     made, text = made or recipe(), corpus()
-    learner = Learner(made.trunk, learnable(made.objectives), text.vocab.size, made.length)
-    learner.draw(seed)
-    course = Lessons.of(made, text, seed, held_out=0.1)
-    return Training(learner=learner, course=course, descent=made.descent, budget=budget, seed=seed)
+    learner = MultiHeadModel(made.network, require_trainable(made.objectives), text.vocab.size, made.max_length)
+    learner.init_weights(seed)
+    course = RecipeBatches.of(made, text, seed, heldout_fraction=0.1)
+    return TrainingSpec(model=learner, source=course, optim=made.optim, budget=budget, seed=seed)
 
 
-def run_of(trials: int = 1, **logistics: float) -> Run:
-    return Run(device=CPU, trials=trials, **logistics)
+def run_of(trials: int = 1, **logistics: float) -> RunConfig:
+    return RunConfig(device=CPU, num_evals=trials, **logistics)

@@ -4,18 +4,18 @@ import torch
 from torch import nn
 
 from unmask.optimising import LAMB, AdamW, Muon, StableAdamW
-from unmask.train.optim import set_rate
-from unmask.train.optim_groups import Group, group_parameters
+from unmask.train.optim import set_lr
+from unmask.train.optim_groups import ParamGroup, group_parameters
 
 STEPS = 5
 MUON = Muon(0.02, AdamW(1e-2))
 EVERY = [
     AdamW(1e-2),
-    AdamW(1e-2, correct_bias=True),
+    AdamW(1e-2, bias_correction=True),
     LAMB(1e-2),
-    LAMB(1e-2, correct_bias=True),
+    LAMB(1e-2, bias_correction=True),
     StableAdamW(1e-2),
-    StableAdamW(1e-2, correct_bias=False),
+    StableAdamW(1e-2, bias_correction=False),
     MUON,
 ]
 
@@ -48,7 +48,7 @@ def little(dtype: torch.dtype = torch.float64) -> Little:
     return net
 
 
-def groups_of(net: Little) -> tuple[Group, ...]:
+def groups_of(net: Little) -> tuple[ParamGroup, ...]:
     return group_parameters(net, net.layers)
 
 
@@ -66,5 +66,5 @@ def run(net: nn.Module, optimizer: torch.optim.Optimizer, steps: list[dict[str, 
     for number, step in enumerate(steps, first):
         for name, parameter in net.named_parameters():
             parameter.grad = step[name].clone()
-        set_rate(optimizer, (number + 1) / STEPS)
+        set_lr(optimizer, (number + 1) / STEPS)
         optimizer.step()

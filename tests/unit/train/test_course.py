@@ -12,8 +12,8 @@ from unmask.objectives.language import PLM
 from unmask.objectives.mlm import MLM
 from unmask.objectives.pair import NSP, SOP
 from unmask.objectives.sbo import SBO
-from unmask.train.course import Crew, Moment
-from unmask.train.lessons import Lessons, learnable, unigram_entropy
+from unmask.train.course import RankSplit, RunPosition
+from unmask.train.lessons import RecipeBatches, require_trainable, unigram_entropy
 
 
 @given(st.integers(1, 64), st.integers(1, 8), st.integers(1, 2000), st.integers(8, 512))
@@ -21,9 +21,9 @@ def test_every_row_is_in_one_micro_batch_of_one_process(rows, world, micro, leng
     numbers = np.arange(100, 100 + rows)
     if rows < world:
         with pytest.raises(RecipeError, match="Take fewer processes, or a larger batch"):
-            Crew(0, world, micro).shares(numbers, length)
+            RankSplit(0, world, micro).micro_batches(numbers, length)
         return
-    found = [Crew(rank, world, micro).shares(numbers, length) for rank in range(world)]
+    found = [RankSplit(rank, world, micro).micro_batches(numbers, length) for rank in range(world)]
     assert np.concatenate([part for parts in found for part in parts]).tolist() == numbers.tolist()
     assert len({len(parts) for parts in found}) == 1, "a process with fewer micro-batches would wait for ever"
     assert all(len(part) for parts in found for part in parts)
@@ -32,15 +32,15 @@ def test_every_row_is_in_one_micro_batch_of_one_process(rows, world, micro, leng
 
 
 def test_a_micro_batch_holds_at_most_so_many_tokens():
-    shares = Crew(micro=4096).shares(np.arange(256), 128)
+    shares = RankSplit(microbatch_tokens=4096).micro_batches(np.arange(256), 128)
     assert [len(part) for part in shares] == [32] * 8
-    assert [len(part) for part in Crew(micro=1).shares(np.arange(3), 128)] == [1, 1, 1]
-    assert [len(part) for part in Crew().shares(np.arange(3), 128)] == [3]
+    assert [len(part) for part in RankSplit(microbatch_tokens=1).micro_batches(np.arange(3), 128)] == [1, 1, 1]
+    assert [len(part) for part in RankSplit().micro_batches(np.arange(3), 128)] == [3]
 
 
 @pytest.fixture(scope="module")
 def lessons():
-    return Lessons.of(recipe((0.9, 0.1)), corpus(), seed=5, held_out=0.1)
+    return RecipeBatches.of(recipe((0.9, 0.1)), corpus(), seed=5, heldout_fraction=0.1)
 
 
 @pytest.mark.parametrize(
@@ -57,29 +57,29 @@ def test_the_border_is_the_same_step_however_the_share_is_rounded(lessons, total
 
 
 def test_three_stages_of_a_third_meet_where_they_should():
-    found = Lessons.of(recipe((1 / 3, 1 / 3, 1 / 3)), corpus(), seed=5, held_out=0.1)
+    found = RecipeBatches.of(recipe((1 / 3, 1 / 3, 1 / 3)), corpus(), seed=5, heldout_fraction=0.1)
     assert [found.stage_at(step / 9) for step in range(10)] == [0, 0, 0, 1, 1, 1, 2, 2, 2, 2]
 
 
 def test_a_lesson_is_a_function_of_its_moment(lessons):
-    again = Lessons.of(recipe((0.9, 0.1)), corpus(), seed=5, held_out=0.1)
-    ids = [one.lesson(Moment(7, 0.5), Crew()).instances[0].inputs.ids for one in (lessons, lessons, again)]
+    again = RecipeBatches.of(recipe((0.9, 0.1)), corpus(), seed=5, heldout_fraction=0.1)
+    ids = [one.batch(RunPosition(7, 0.5), RankSplit()).instances[0].inputs.ids for one in (lessons, lessons, again)]
     assert np.array_equal(ids[0], ids[1])
     assert np.array_equal(ids[0], ids[2])
-    assert not np.array_equal(ids[0], lessons.lesson(Moment(8, 0.5), Crew()).instances[0].inputs.ids)
-    late = lessons.lesson(Moment(8, 0.95), Crew())
+    assert not np.array_equal(ids[0], lessons.lesson(RunPosition(8, 0.5), RankSplit()).instances[0].inputs.ids)
+    late = lessons.lesson(RunPosition(8, 0.95), RankSplit())
     assert (late.length, late.rows, late.place) == (24, 4, "cloze")
 
 
 def test_a_trial_has_the_same_rows_and_masks_for_every_seed_and_at_any_time(lessons):
-    other = Lessons.of(recipe((0.9, 0.1)), corpus(), seed=6, held_out=0.1)
-    first, again, theirs = lessons.trial(), lessons.trial(), other.trial()
+    other = RecipeBatches.of(recipe((0.9, 0.1)), corpus(), seed=6, heldout_fraction=0.1)
+    first, again, theirs = lessons.trial(), lessons.trial(), other.eval_batches()
     for one, two, three in zip(first, again, theirs, strict=True):
         for instance, *same in zip(one.instances, two.instances, three.instances, strict=True):
             for twin in same:
                 assert np.array_equal(instance.inputs.ids, twin.inputs.ids)
                 assert np.array_equal(instance.targets[0].positions, twin.targets[0].positions)
-    ids = (made.lesson(Moment(0, 0.0), Crew()).instances[0].inputs.ids for made in (lessons, other))
+    ids = (made.batch(RunPosition(0, 0.0), RankSplit()).instances[0].inputs.ids for made in (lessons, other))
     assert not np.array_equal(*ids)
 
 
@@ -90,7 +90,7 @@ def test_no_row_of_a_trial_is_ever_learned_from(lessons):
 
 
 def test_counts_of_a_lesson(lessons):
-    lesson = lessons.lesson(Moment(0, 0.0), Crew(micro=32))
+    lesson = lessons.lesson(RunPosition(0, 0.0), RankSplit(microbatch_tokens=32))
     assert len(lesson.instances) == 2
     assert lesson.rows == 4
     assert lesson.tokens == sum(len(one.inputs.ids) for one in lesson.instances)
@@ -98,20 +98,20 @@ def test_counts_of_a_lesson(lessons):
 
 
 def test_a_crew_larger_than_a_batch_is_refused_before_the_first_step(lessons):
-    lessons.check(Crew(0, 4))
+    lessons.check(RankSplit(0, 4))
     with pytest.raises(RecipeError, match="5 processes share the rows of a step, but there are only 4"):
-        lessons.check(Crew(0, 5))
+        lessons.check(RankSplit(0, 5))
 
 
 def test_what_has_no_head_is_refused():
-    assert learnable([MLM(), SBO(), NSP, SOP]) == (MLM(), SBO(), NSP, SOP)
+    assert require_trainable([MLM(), SBO(), NSP, SOP]) == (MLM(), SBO(), NSP, SOP)
     with pytest.raises(RecipeError, match="PLM has no head yet, so no network can learn it"):
-        learnable([MLM(), PLM()])
+        require_trainable([MLM(), PLM()])
 
 
 def test_a_task_that_shows_similar_words_needs_a_table_of_them():
     with pytest.raises(CorpusError, match=r"shows similar words, but .* has no table of them"):
-        Lessons.of(member("macbert"), corpus(), seed=0)
+        RecipeBatches.of(member("macbert"), corpus(), seed=0)
 
 
 def test_the_loss_of_a_guesser_that_knows_frequencies_only():

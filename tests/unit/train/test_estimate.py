@@ -5,66 +5,68 @@ import torch
 from little_course import ALONE, recipe, run_of, training
 
 import unmask.train.estimate as estimating
-from unmask.nets.transformer import count
-from unmask.train.budget import Hours, Steps, Tokens
-from unmask.train.course import Moment
-from unmask.train.estimate import Probe, _Part, _recorded, estimate
+from unmask.nets.transformer import num_parameters
+from unmask.train.budget import StepBudget, TimeBudget, TokenBudget
+from unmask.train.course import RunPosition
+from unmask.train.estimate import CostProbe, _measure_captured, _MeasuredStep, estimate_cost
 from unmask.train.loop import train
 from unmask.train.record import RECORD, read_record
-from unmask.train.step import Loaded
-from unmask.train.worker import make_worker
+from unmask.train.step import DeviceBatch
+from unmask.train.worker import build_step_runner
 
-PROBES = [Probe(Moment(0, 0.45), 0.9), Probe(Moment(0, 0.95), 0.1)]
+PROBES = [CostProbe(RunPosition(0, 0.45), 0.9), CostProbe(RunPosition(0, 0.95), 0.1)]
 
 
 def made(budget):
     return training(budget, recipe((0.9, 0.1)))
 
 
-@pytest.mark.parametrize("budget", [Steps(1000), Tokens(60_000), Hours(0.01)])
+@pytest.mark.parametrize("budget", [StepBudget(1000), TokenBudget(60_000), TimeBudget(0.01)])
 def test_the_budget_itself_is_not_guessed(budget):
-    found = estimate(made(budget), run_of(), ALONE, PROBES)
-    exact = {Steps: found.steps, Tokens: found.tokens, Hours: found.seconds / 3600}[type(budget)]
+    found = estimate_cost(made(budget), run_of(), ALONE, PROBES)
+    exact = {StepBudget: found.steps, TokenBudget: found.tokens, TimeBudget: found.seconds / 3600}[type(budget)]
     assert exact == pytest.approx(budget.count)
-    assert found.parameters == count(made(budget).learner)
-    assert min(found.steps, found.tokens, found.seconds, found.tokens_per_second, found.memory, found.disk) > 0
+    assert found.num_parameters == num_parameters(made(budget).model)
+    assert (
+        min(found.steps, found.tokens, found.seconds, found.tokens_per_second, found.memory_bytes, found.disk_bytes) > 0
+    )
 
 
 def test_tokens_are_near_what_a_run_takes(tmp_path):
-    found = estimate(made(Steps(30)), run_of(), ALONE, PROBES)
-    train(made(Steps(30)), run_of(), ALONE, tmp_path)
+    found = estimate_cost(made(StepBudget(30)), run_of(), ALONE, PROBES)
+    train(made(StepBudget(30)), run_of(), ALONE, tmp_path)
     last = [line for line in read_record(tmp_path / RECORD) if line["kind"] == "step"][-1]
     assert found.tokens == pytest.approx(last["tokens"], rel=0.15)
 
 
 @pytest.mark.parametrize("logistics", [{}, {"graphs": True, "queue": 1}], ids=["plain", "recorded"])
 def test_it_changes_no_weight_no_draw_and_leaves_no_gradient(logistics):
-    guessed, fresh = made(Steps(10)), made(Steps(10)).learner
+    guessed, fresh = made(StepBudget(10)), made(StepBudget(10)).model
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    estimate(guessed, run_of(**logistics), ALONE, PROBES)
+    estimate_cost(guessed, run_of(**logistics), ALONE, PROBES)
     assert torch.equal(torch.rand(3), expected)
-    for name, parameter in guessed.learner.named_parameters():
+    for name, parameter in guessed.model.named_parameters():
         assert torch.equal(parameter, fresh.get_parameter(name)), name
         assert parameter.grad is None
 
 
 def test_a_training_after_an_estimate_is_the_same_training(tmp_path):
-    guessed = made(Steps(6))
-    estimate(guessed, run_of(), ALONE, PROBES)
+    guessed = made(StepBudget(6))
+    estimate_cost(guessed, run_of(), ALONE, PROBES)
     train(guessed, run_of(), ALONE, tmp_path / "guessed")
-    train(made(Steps(6)), run_of(), ALONE, tmp_path / "plain")
+    train(made(StepBudget(6)), run_of(), ALONE, tmp_path / "plain")
     losses = [[line.get("loss") for line in read_record(tmp_path / name / RECORD)] for name in ("guessed", "plain")]
     assert losses[0] == losses[1]
 
 
 def test_weights_that_are_not_finite_are_left_to_the_run():
-    broken = made(Steps(6))
+    broken = made(StepBudget(6))
     with torch.no_grad():
-        broken.learner.trunk.embed.norm.weight[0] = float("nan")
-    estimate(broken, run_of(), ALONE, PROBES)
-    assert all(parameter.grad is None for parameter in broken.learner.parameters())
+        broken.model.network.embed.norm.weight[0] = float("nan")
+    estimate_cost(broken, run_of(), ALONE, PROBES)
+    assert all(parameter.grad is None for parameter in broken.model.parameters())
 
 
 class Clock:
@@ -96,8 +98,8 @@ def test_a_recorded_step_is_told_apart_by_its_quickest_times(several, seconds, e
     clock = Clock(seconds)
     monkeypatch.setattr(estimating, "time", clock)
     monkeypatch.setattr(estimating, "_settle", lambda device: clock.tick())
-    worker, loaded = recorded(made(Steps(4)))
-    assert _recorded(worker, loaded, several) == pytest.approx(expected)
+    worker, loaded = recorded(made(StepBudget(4)))
+    assert _measure_captured(worker, loaded, several) == pytest.approx(expected)
 
 
 def test_a_step_of_many_micro_batches_takes_as_many_times_their_gradients(monkeypatch):
@@ -105,32 +107,34 @@ def test_a_step_of_many_micro_batches_takes_as_many_times_their_gradients(monkey
     clock = Clock([90, 90, 90, 90, 3, 9, 3, 9, 3, 9])
     monkeypatch.setattr(estimating, "time", clock)
     monkeypatch.setattr(estimating, "_settle", lambda device: clock.tick())
-    begun = training(Steps(4), recipe(batch=16))
+    begun = training(StepBudget(4), recipe(batch=16))
     worker, _ = recorded(begun, micro=64)
-    pieces = begun.course.lesson(Moment(0, 0.5), ALONE.crew(64)).instances
+    pieces = begun.source.batch(RunPosition(0, 0.5), ALONE.rank_split(64)).instances
     assert len(pieces) >= 4
-    part = _Part.measured(worker, begun, Probe(Moment(0, 0.5), 1.0), ALONE)
+    part = _MeasuredStep.measure(worker, begun, CostProbe(RunPosition(0, 0.5), 1.0), ALONE)
     assert part.seconds == pytest.approx(2.0 * part.tokens / len(pieces[0].inputs.ids) + 1.0)
 
 
 def recorded(begun, micro=4096):
     """A worker whose steps are recorded, and something to learn from."""
     run = run_of(graphs=True, queue=1, micro=micro)
-    worker = make_worker(begun.learner, begun.descent, False, 0, run, ALONE)
-    assert worker.repeats
-    return worker, Loaded.of(begun.course.trial()[0], run.device, run.fixed)
+    worker = build_step_runner(begun.learner, begun.descent, False, 0, run, ALONE)
+    assert worker.graph_cache
+    return worker, DeviceBatch.of(begun.course.trial()[0], run.device, run.has_few_shapes)
 
 
 def test_a_recorded_run_is_guessed_near_a_plain_one():
     plain, recorded = (
-        estimate(made(Steps(40)), run, ALONE, PROBES) for run in (run_of(), run_of(graphs=True, queue=1))
+        estimate_cost(made(StepBudget(40)), run, ALONE, PROBES) for run in (run_of(), run_of(graphs=True, queue=1))
     )
     assert recorded.tokens == plain.tokens
     assert plain.seconds / 5 < recorded.seconds < plain.seconds * 5
 
 
 def test_larger_batches_and_more_checkpoints_cost_more():
-    small, large = (estimate(training(Steps(10), recipe(batch=size)), run_of(), ALONE, PROBES[:1]) for size in (2, 32))
+    small, large = (
+        estimate_cost(training(StepBudget(10), recipe(batch=size)), run_of(), ALONE, PROBES[:1]) for size in (2, 32)
+    )
     assert large.tokens > 10 * small.tokens
-    kept = [estimate(made(Steps(10)), run_of(keep=keep), ALONE, PROBES).disk for keep in (1, 9)]
+    kept = [estimate_cost(made(StepBudget(10)), run_of(keep=keep), ALONE, PROBES).disk_bytes for keep in (1, 9)]
     assert kept[1] == 5 * kept[0]

@@ -8,19 +8,19 @@ import numpy as np
 import torch
 
 from unmask.nets.batch import Batch, collate
-from unmask.nets.mix import LayerMix
-from unmask.nets.trunk import Trunk
-from unmask.objectives.every import Every
-from unmask.objectives.guess import Guess
+from unmask.nets.mix import ScalarMix
+from unmask.nets.trunk import TransformerConfig
+from unmask.objectives.every import AllTokensMLM
+from unmask.objectives.guess import Generator
 from unmask.objectives.mlm import MLM
 from unmask.objectives.pair import NSP, SOP
-from unmask.objectives.part import Taught
-from unmask.objectives.replaced import Replaced, Where
-from unmask.ragged import within
-from unmask.records import Cloze, Fact, Inputs, Instance, Spans
-from unmask.train.learner import Learner
+from unmask.objectives.part import Trainable
+from unmask.objectives.replaced import RTD, JudgedTokens
+from unmask.ragged import positions_in_rows
+from unmask.records import Cloze, Inputs, InputsAndTargets, RowClass, Spans
+from unmask.train.learner import MultiHeadModel
 
-TRUNK = Trunk(depth=2, width=16, heads=2, inner=32)
+TRUNK = TransformerConfig(depth=2, width=16, heads=2, ffn_width=32)
 ROWS = np.array([0, 9, 16])
 PLACES = np.array([2, 3, 12])
 
@@ -28,21 +28,23 @@ PLACES = np.array([2, 3, 12])
 def batch() -> Batch:
     ids = np.arange(16, dtype=np.int32) + 4
     flat = np.zeros(16)
-    inputs = Inputs(ids, flat.astype(np.uint8), flat.astype(np.int32), within(ROWS), ROWS)
+    inputs = Inputs(ids, flat.astype(np.uint8), flat.astype(np.int32), positions_in_rows(ROWS), ROWS)
     cloze = Cloze(PLACES, ids[PLACES], Spans(PLACES, PLACES + 1))
-    return collate(Instance(inputs, (cloze, Fact("next", np.array([0, 1])), Fact("order", np.array([1, 1])))))
+    return collate(
+        InputsAndTargets(inputs, (cloze, RowClass("next", np.array([0, 1])), RowClass("order", np.array([1, 1]))))
+    )
 
 
-def learner(*objectives: Taught) -> Learner:
-    made = Learner(TRUNK, objectives, 32, 16)
-    made.draw(0)
+def learner(*objectives: Trainable) -> MultiHeadModel:
+    made = MultiHeadModel(TRUNK, objectives, 32, 16)
+    made.init_weights(0)
     return made.eval()
 
 
-def rows_and_losses(made: Learner, *objectives: Taught) -> tuple[int, list[float]]:
+def rows_and_losses(made: MultiHeadModel, *objectives: Trainable) -> tuple[int, list[float]]:
     """How many tokens went through the last feed-forward layer of the trunk, and what was lost."""
     seen: list[int] = []
-    hook = made.trunk.blocks()[-1].feed.register_forward_hook(lambda _, given, out: seen.append(len(out)))
+    hook = made.network.blocks()[-1].ffn.register_forward_hook(lambda _, given, out: seen.append(len(out)))
     losses = [float(term.total.detach()) for term in made(batch(), objectives)]
     hook.remove()
     return seen[-1], losses
@@ -52,26 +54,26 @@ def test_two_heads_that_read_the_same_places_share_them() -> None:
     made = learner(MLM(), NSP, SOP)
     rows, losses = rows_and_losses(made, MLM(), NSP, SOP)
     assert rows == len(PLACES) + len(ROWS) - 1
-    made.spare(False)
+    made.set_sparse_last_block(False)
     everything, expected = rows_and_losses(made, MLM(), NSP, SOP)
     assert everything == 16
     torch.testing.assert_close(losses, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_one_head_that_reads_all_is_enough_for_all() -> None:
-    made = learner(Guess(), Every(), MLM())
-    assert rows_and_losses(made, Guess(), Every(), MLM())[0] == 16
+    made = learner(Generator(), AllTokensMLM(), MLM())
+    assert rows_and_losses(made, Generator(), AllTokensMLM(), MLM())[0] == 16
 
 
 def test_replaced_tokens_are_judged_where_they_are_chosen() -> None:
-    chosen = Replaced(where=Where.CHOSEN)
-    assert rows_and_losses(learner(Guess(), chosen), Guess(), chosen)[0] == len(PLACES)
-    assert rows_and_losses(learner(Guess(), Replaced()), Guess(), Replaced())[0] == 16
+    chosen = RTD(judged_tokens=JudgedTokens.CHOSEN)
+    assert rows_and_losses(learner(Generator(), chosen), Generator(), chosen)[0] == len(PLACES)
+    assert rows_and_losses(learner(Generator(), RTD()), Generator(), RTD())[0] == 16
 
 
 def test_a_mixture_of_layers_reads_all() -> None:
     made = learner(MLM())
-    made.mix = LayerMix(TRUNK.depth + 1)
+    made.layer_mix = ScalarMix(TRUNK.depth + 1)
     assert rows_and_losses(made, MLM())[0] == 16
 
 
@@ -79,7 +81,7 @@ def test_where_everything_is_asked_for_nothing_is_picked() -> None:
     made = learner(MLM())
     whole = batch()
     every_T = torch.arange(16)
-    cloze = replace(whole.answers[0], positions_P=every_T, answers_P=whole.tokens.ids_T)
-    (term,) = made(replace(whole, answers=(cloze,)), (MLM(),))
+    cloze = replace(whole.targets[0], positions_P=every_T, answers_P=whole.tokens.ids_T)
+    (term,) = made(replace(whole, targets=(cloze,)), (MLM(),))
     assert term.count == 16
-    assert made.trunk(whole.tokens, (every_T,)).asked == ()
+    assert made.network(whole.tokens, (every_T,)).asked == ()

@@ -16,15 +16,15 @@ from little_course import ALONE, recipe, run_of, training
 import unmask.train.keeping
 import unmask.train.loop
 from unmask.errors import UserError
-from unmask.optimising import AdamW, Descent, Linear, Muon, WarmupShare, WarmupSteps
-from unmask.train.budget import Budget, Hours, Steps, Tokens
-from unmask.train.checkpoint import MODEL, OPTIMISER, checkpoints, read_state, read_tensors
-from unmask.train.course import Lesson
-from unmask.train.learner import Learner
+from unmask.optimising import AdamW, Linear, Muon, OptimConfig, WarmupFraction, WarmupSteps
+from unmask.train.budget import Budget, StepBudget, TimeBudget, TokenBudget
+from unmask.train.checkpoint import MODEL, OPTIMIZER, list_checkpoints, read_state, read_tensors
+from unmask.train.course import StepBatch
+from unmask.train.learner import MultiHeadModel
 from unmask.train.loop import train
-from unmask.train.numbers import Numbers
-from unmask.train.record import RECORD, Line, read_record
-from unmask.train.step import Loaded, Worker
+from unmask.train.numbers import AsyncScalars
+from unmask.train.record import RECORD, LogLine, read_record
+from unmask.train.step import DeviceBatch, StepRunner
 
 FALL = Linear()
 
@@ -45,13 +45,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(unmask.train.loop, "time", made)
     monkeypatch.setattr(unmask.train.keeping, "time", made)
-    take = Worker.take
+    take = StepRunner.run
 
-    def slow(worker: Worker, loaded: Loaded, counts: Sequence[float], step: int) -> Numbers:
+    def slow(worker: StepRunner, loaded: DeviceBatch, counts: Sequence[float], step: int) -> AsyncScalars:
         made.now += 0.5
         return take(worker, loaded, counts, step)
 
-    monkeypatch.setattr(Worker, "take", slow)
+    monkeypatch.setattr(StepRunner, "take", slow)
     return made
 
 
@@ -61,30 +61,30 @@ def lines(folder: Path, kind: str = "step") -> list[dict[str, Any]]:
 
 def go(budget: Budget, folder: Path, trials: int = 1, schedule: Linear = FALL, **more: float) -> list[dict[str, Any]]:
     made = recipe()
-    made = replace(made, descent=Descent(AdamW(1e-2), schedule))
+    made = replace(made, optim=OptimConfig(AdamW(1e-2), schedule))
     train(training(budget, made), run_of(trials, **more), ALONE, folder)
     return lines(folder)
 
 
 def test_a_budget_in_steps_ends_with_its_last_step(tmp_path: Path) -> None:
-    found = go(Steps(6), tmp_path, schedule=Linear(WarmupSteps(2)))
+    found = go(StepBudget(6), tmp_path, schedule=Linear(WarmupSteps(2)))
     assert [line["step"] for line in found] == [1, 2, 3, 4, 5, 6]
     assert [line["rate"] for line in found] == pytest.approx([0, 0.005, 0.01, 0.0075, 0.005, 0.0025])
     assert [line["share"] for line in found] == pytest.approx([n / 6 for n in range(1, 7)], abs=1e-6)
 
 
 def test_a_budget_in_tokens_is_used_up_and_the_rate_falls_with_it(tmp_path: Path) -> None:
-    found = go(Tokens(400), tmp_path)
+    found = go(TokenBudget(400), tmp_path)
     assert found[-2]["tokens"] < 400 <= found[-1]["tokens"]
     before = [0, *(line["tokens"] for line in found[:-1])]
     assert [line["rate"] for line in found] == pytest.approx([0.01 * (1 - tokens / 400) for tokens in before])
-    steps = go(Steps(100), tmp_path / "steps")[: len(found)]
+    steps = go(StepBudget(100), tmp_path / "steps")[: len(found)]
     assert [line["tokens"] for line in steps] == [line["tokens"] for line in found], "tokens are counted, not guessed"
 
 
 def test_a_budget_in_hours_ends_when_the_time_is_over(tmp_path: Path, clock: Clock) -> None:
     began = clock.now
-    found = go(Hours(20 / 3600), tmp_path, trials=4, schedule=Linear(WarmupShare(0.25)))
+    found = go(TimeBudget(20 / 3600), tmp_path, trials=4, schedule=Linear(WarmupFraction(0.25)))
     assert 20 <= clock.now - began <= 20.7
     assert found[-1]["seconds"] >= 20
     rates = [line["rate"] for line in found]
@@ -100,14 +100,14 @@ def test_time_before_a_resume_counts(tmp_path: Path, clock: Clock) -> None:
     class Stopped(Exception):
         pass
 
-    def stop(line: Line) -> None:
+    def stop(line: LogLine) -> None:
         if line["kind"] == "trial" and line["step"] != 0 and float(str(line["seconds"])) > 9:
             raise Stopped
 
-    budget = Hours(20 / 3600)
+    budget = TimeBudget(20 / 3600)
     with pytest.raises(Stopped):
         train(training(budget), run_of(10), ALONE, tmp_path, [stop])
-    saved = read_state(checkpoints(tmp_path / "checkpoints")[-1]).progress
+    saved = read_state(list_checkpoints(tmp_path / "checkpoints")[-1]).progress
     clock.now += 5000  # nobody trained in this time
     train(training(budget), run_of(10), ALONE, tmp_path)
     found = lines(tmp_path)
@@ -118,39 +118,39 @@ def test_time_before_a_resume_counts(tmp_path: Path, clock: Clock) -> None:
 
 
 def test_trials_are_spread_evenly_and_held_at_both_ends(tmp_path: Path) -> None:
-    go(Steps(10), tmp_path, trials=4)
+    go(StepBudget(10), tmp_path, trials=4)
     assert [line["step"] for line in lines(tmp_path, "trial")] == [0, 3, 5, 8, 10]
     many = tmp_path / "many"
-    go(Steps(3), many, trials=50)
+    go(StepBudget(3), many, trials=50)
     assert [line["step"] for line in lines(many, "trial")] == [0, 1, 2, 3]
     each = tmp_path / "each"  # a hundredth times a hundred is not always a whole number
-    go(Steps(100), each, trials=100, keep=1)
+    go(StepBudget(100), each, trials=100, keep=1)
     assert [line["step"] for line in lines(each, "trial")] == list(range(101))
 
 
 def test_checkpoints_come_with_trials_and_when_the_last_is_too_old(tmp_path: Path, clock: Clock) -> None:
     found = tmp_path / "rare"
-    go(Steps(10), found, trials=2, keep=99)
-    assert [path.name for path in checkpoints(found / "checkpoints")] == ["step-000000005", "step-000000010"]
+    go(StepBudget(10), found, trials=2, keep=99)
+    assert [path.name for path in list_checkpoints(found / "checkpoints")] == ["step-000000005", "step-000000010"]
     late = tmp_path / "late"
-    go(Steps(10), late, trials=1, keep=99, save_minutes=2 / 60)
-    assert 3 <= len(checkpoints(late / "checkpoints")) <= 9
+    go(StepBudget(10), late, trials=1, keep=99, save_minutes=2 / 60)
+    assert 3 <= len(list_checkpoints(late / "checkpoints")) <= 9
 
 
 def test_the_best_checkpoint_outlives_later_ones(tmp_path: Path) -> None:
     """After a few good steps a rate of 3 ruins the network; the best checkpoint is from before."""
-    made = replace(recipe(), descent=Descent(AdamW(3.0), Linear(WarmupShare(0.99))))
-    state = train(training(Steps(12), made), run_of(12, keep=2), ALONE, tmp_path)
+    made = replace(recipe(), optim=OptimConfig(AdamW(3.0), Linear(WarmupFraction(0.99))))
+    state = train(training(StepBudget(12), made), run_of(12, keep=2), ALONE, tmp_path)
     trials = {line["step"]: sum(line["loss"].values()) for line in lines(tmp_path, "trial")}
     best = min(trials, key=lambda step: trials[step])
     assert state.best.step == best
     assert state.best.loss == pytest.approx(trials[best], abs=1e-5)
-    names = [path.name for path in checkpoints(tmp_path / "checkpoints")]
+    names = [path.name for path in list_checkpoints(tmp_path / "checkpoints")]
     assert names == sorted({*([f"step-{best:09d}"] if best else []), "step-000000011", "step-000000012"})
 
 
 def test_what_a_step_says_of_itself(tmp_path: Path) -> None:
-    found = go(Steps(3), tmp_path)[-1]
+    found = go(StepBudget(3), tmp_path)[-1]
     assert set(found["loss"]) == set(found["right"]) == set(found["count"]) == {"mlm", "next"}
     assert found["count"]["next"] == 4
     assert found["length"] == 16
@@ -162,13 +162,13 @@ def test_what_a_step_says_of_itself(tmp_path: Path) -> None:
 
 
 def test_observers_and_listeners_hear_what_is_recorded(tmp_path: Path) -> None:
-    heard: list[Line] = []
+    heard: list[LogLine] = []
 
-    def observe(learner: Learner, trial: Sequence[Lesson]) -> Line:
+    def observe(learner: MultiHeadModel, trial: Sequence[StepBatch]) -> LogLine:
         assert not any(parameter.grad is not None and parameter.grad.any() for parameter in learner.parameters())
-        return {"kind": "look", "rows": sum(lesson.rows for lesson in trial)}
+        return {"kind": "look", "rows": sum(lesson.num_rows for lesson in trial)}
 
-    train(training(Steps(4)), run_of(2), ALONE, tmp_path, [heard.append], [observe])
+    train(training(StepBudget(4)), run_of(2), ALONE, tmp_path, [heard.append], [observe])
     assert heard == list(read_record(tmp_path / RECORD))
     assert [(line["kind"], line["step"]) for line in heard if line["kind"] == "look"] == [
         ("look", 0),
@@ -180,7 +180,7 @@ def test_observers_and_listeners_hear_what_is_recorded(tmp_path: Path) -> None:
 def test_a_training_leaves_the_draws_of_its_caller_alone(tmp_path: Path) -> None:
     torch.manual_seed(5)
     expected = torch.rand(3)
-    made = training(Steps(2))
+    made = training(StepBudget(2))
     torch.manual_seed(5)
     train(made, run_of(), ALONE, tmp_path)
     assert torch.equal(torch.rand(3), expected)
@@ -188,8 +188,8 @@ def test_a_training_leaves_the_draws_of_its_caller_alone(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("broken", ["loss", "gradient"])
 def test_what_is_not_finite_stops_before_the_weights_are_moved(tmp_path: Path, broken: str) -> None:
-    made = training(Steps(4))
-    weight = made.learner.trunk.embed.norm.weight
+    made = training(StepBudget(4))
+    weight = made.model.network.embed.norm.weight
     assert isinstance(weight, torch.nn.Parameter)
     if broken == "loss":
         with torch.no_grad():
@@ -200,7 +200,7 @@ def test_what_is_not_finite_stops_before_the_weights_are_moved(tmp_path: Path, b
         train(made, run_of(), ALONE, tmp_path)
     if broken == "gradient":
         kept = tmp_path / "not-finite-1"
-        fresh = training(Steps(4)).learner
+        fresh = training(StepBudget(4)).model
         for name, tensor in read_tensors(kept, MODEL).items():
             assert torch.equal(tensor, fresh.get_parameter(name))
     assert not lines(tmp_path)
@@ -215,36 +215,36 @@ def record(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("optimiser", [AdamW(1e-2), Muon(1e-2, AdamW(1e-2))], ids=lambda one: type(one).__name__)
-@pytest.mark.parametrize("budget", [Steps(9), Tokens(400)], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("budget", [StepBudget(9), TokenBudget(400)], ids=lambda one: type(one).__name__)
 def test_queued_steps_end_with_the_same_bits_and_the_same_record(
     tmp_path: Path, budget: Budget, optimiser: AdamW | Muon
 ) -> None:
-    made = replace(recipe((0.5, 0.5)), descent=Descent(optimiser, FALL))
+    made = replace(recipe((0.5, 0.5)), optim=OptimConfig(optimiser, FALL))
     for queue in (0, 1, 2, 50):
         train(training(budget, made), run_of(4, queue=queue), ALONE, tmp_path / str(queue))
-    ends = [checkpoints(tmp_path / str(queue) / "checkpoints")[-1] for queue in (0, 1, 2, 50)]
+    ends = [list_checkpoints(tmp_path / str(queue) / "checkpoints")[-1] for queue in (0, 1, 2, 50)]
     assert len({end.name for end in ends}) == 1
-    assert len({(end / MODEL).read_bytes() + (end / OPTIMISER).read_bytes() for end in ends}) == 1
+    assert len({(end / MODEL).read_bytes() + (end / OPTIMIZER).read_bytes() for end in ends}) == 1
     assert all(record(tmp_path / str(queue)) == record(tmp_path / "0") for queue in (1, 2, 50))
 
 
 def test_a_queued_run_in_hours_ends_when_the_time_is_over(tmp_path: Path, clock: Clock) -> None:
     began = clock.now
-    found = go(Hours(20 / 3600), tmp_path, trials=4, queue=2)
+    found = go(TimeBudget(20 / 3600), tmp_path, trials=4, queue=2)
     assert 20 <= clock.now - began <= 20.7
     assert [line["step"] for line in found] == list(range(1, len(found) + 1))
 
 
 def test_steps_that_are_ended_together_say_each_its_own_speed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten of twelve are queued when the run ends; each takes some hundredths of a second, and none of them nothing."""
-    take = Worker.take
+    take = StepRunner.run
 
-    def slow(worker: Worker, loaded: Loaded, counts: Sequence[float], step: int) -> Numbers:
+    def slow(worker: StepRunner, loaded: DeviceBatch, counts: Sequence[float], step: int) -> AsyncScalars:
         time.sleep(0.02)
         return take(worker, loaded, counts, step)
 
-    monkeypatch.setattr(Worker, "take", slow)
-    found = go(Steps(12), tmp_path, queue=10)
+    monkeypatch.setattr(StepRunner, "take", slow)
+    found = go(StepBudget(12), tmp_path, queue=10)
     before = [0, *(line["tokens"] for line in found)]
     sizes = [line["tokens"] - earlier for earlier, line in zip(before, found, strict=False)]
     took = [size / line["tokens_per_second"] for size, line in zip(sizes, found, strict=True)]
@@ -257,18 +257,18 @@ def test_steps_that_are_ended_together_say_each_its_own_speed(tmp_path: Path, mo
 def test_a_step_that_breaks_later_leaves_the_state_before_it(tmp_path: Path, queue: int, at: int) -> None:
     """The gradient of one step is infinite: what is kept are the weights after the steps before it."""
     sound = tmp_path / "sound"
-    train(training(Steps(6)), run_of(6, keep=9, queue=queue), ALONE, sound)
-    made = training(Steps(6))
+    train(training(StepBudget(6)), run_of(6, keep=9, queue=queue), ALONE, sound)
+    made = training(StepBudget(6))
     calls = iter(range(1, 99))
-    weight = made.learner.trunk.embed.norm.weight
+    weight = made.model.network.embed.norm.weight
     weight.register_hook(lambda gradient: gradient * (float("inf") if next(calls) == at else 1.0))
     with pytest.raises(UserError, match=f"not finite in step {at}, so the run stops"):
         train(made, run_of(1, queue=queue), ALONE, tmp_path / "broken")
     kept = tmp_path / "broken" / f"not-finite-{at}"
     good = sound / "checkpoints" / f"step-{at - 1:09d}"
     assert (kept / MODEL).read_bytes() == (good / MODEL).read_bytes()
-    assert (kept / OPTIMISER).read_bytes() == (good / OPTIMISER).read_bytes()
+    assert (kept / OPTIMIZER).read_bytes() == (good / OPTIMIZER).read_bytes()
     assert read_state(kept).progress.step == at - 1
     assert (kept / "batch-0.safetensors").is_file()
     assert [line["step"] for line in lines(tmp_path / "broken")] == list(range(1, at))
-    assert not checkpoints(tmp_path / "broken" / "checkpoints")
+    assert not list_checkpoints(tmp_path / "broken" / "checkpoints")

@@ -16,14 +16,14 @@ from little_course import corpus, run_of, training
 
 from unmask.errors import UserError
 from unmask.family import member
-from unmask.train.budget import Steps
-from unmask.train.course import Course, Crew, Lesson, Moment
-from unmask.train.lessons import Lessons
-from unmask.train.loading import Loader
-from unmask.train.makers import maker, processes_there
+from unmask.train.budget import StepBudget
+from unmask.train.course import BatchSource, RankSplit, RunPosition, StepBatch
+from unmask.train.lessons import RecipeBatches
+from unmask.train.loading import Prefetcher
+from unmask.train.makers import batch_builder, fork_available
 
-pytestmark = pytest.mark.skipif(not processes_there(), reason="needs a system that copies processes safely")
-CREW = Crew(micro=32)
+pytestmark = pytest.mark.skipif(not fork_available(), reason="needs a system that copies processes safely")
+CREW = RankSplit(microbatch_tokens=32)
 
 
 def the_process() -> multiprocessing.process.BaseProcess:
@@ -51,11 +51,11 @@ def gone(process: int, seconds: float = 10.0) -> bool:
 
 
 def test_lessons_come_in_the_order_in_which_they_were_asked_for() -> None:
-    course = training(Steps(4)).course
-    with maker(course, CREW, process=True) as begin:
-        coming = [begin(Moment(step, 0.0)) for step in (3, 1, 2)]
+    course = training(StepBudget(4)).source
+    with batch_builder(course, CREW, process=True) as begin:
+        coming = [begin(RunPosition(step, 0.0)) for step in (3, 1, 2)]
         found = [lesson() for lesson in coming]
-    wanted = [course.lesson(Moment(step, 0.0), CREW) for step in (3, 1, 2)]
+    wanted = [course.batch(RunPosition(step, 0.0), CREW) for step in (3, 1, 2)]
     ids = [[one.inputs.ids.tolist() for one in lesson.instances] for lesson in found]
     assert ids == [[one.inputs.ids.tolist() for one in lesson.instances] for lesson in wanted]
     assert [lesson.objectives for lesson in found] == [lesson.objectives for lesson in wanted]
@@ -66,27 +66,27 @@ class Odd:
 
     mixed = False
 
-    def __init__(self, course: Course, home: int) -> None:
+    def __init__(self, course: BatchSource, home: int) -> None:
         self.course, self.home = course, home
 
-    def lesson(self, moment: Moment, crew: Crew) -> Lesson:
+    def lesson(self, moment: RunPosition, crew: RankSplit) -> StepBatch:
         if os.getpid() != self.home or moment.step == 2:
             raise ZeroDivisionError(f"in step {moment.step}")
-        return self.course.lesson(moment, crew)
+        return self.course.batch(moment, crew)
 
     def stage_at(self, share: float) -> int:
         return 0
 
-    def trial(self) -> tuple[Lesson, ...]:
+    def trial(self) -> tuple[StepBatch, ...]:
         return ()
 
 
 def test_what_cannot_be_made_there_is_made_here_or_fails_here() -> None:
-    course = training(Steps(4)).course
-    with maker(Odd(course, os.getpid()), CREW, process=True) as begin:
-        coming = [begin(Moment(step, 0.0)) for step in range(3)]
-        assert [coming[step]().tokens for step in (0, 1)] == [
-            course.lesson(Moment(step, 0.0), CREW).tokens for step in (0, 1)
+    course = training(StepBudget(4)).source
+    with batch_builder(Odd(course, os.getpid()), CREW, process=True) as begin:
+        coming = [begin(RunPosition(step, 0.0)) for step in range(3)]
+        assert [coming[step]().num_tokens for step in (0, 1)] == [
+            course.batch(RunPosition(step, 0.0), CREW).num_tokens for step in (0, 1)
         ]
         with pytest.raises(ZeroDivisionError, match="in step 2"):
             coming[2]()
@@ -113,17 +113,17 @@ def mine():
 
 def test_parts_of_a_file_of_ones_own_are_no_hindrance(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
-    course = Lessons.of(member(f"{tmp_path / 'own.py'}:mine"), corpus(), 0, held_out=0.1)
-    with maker(course, CREW, process=True) as begin:
-        found = begin(Moment(0, 0.0))()
-    assert found.objectives == course.lesson(Moment(0, 0.0), CREW).objectives
+    course = RecipeBatches.of(member(f"{tmp_path / 'own.py'}:mine"), corpus(), 0, heldout_fraction=0.1)
+    with batch_builder(course, CREW, process=True) as begin:
+        found = begin(RunPosition(0, 0.0))()
+    assert found.objectives == course.batch(RunPosition(0, 0.0), CREW).objectives
     assert type(found.objectives[0]).__name__ == "Mine"
 
 
 def test_the_process_is_gone_when_the_block_is_left() -> None:
-    with maker(training(Steps(4)).course, CREW, process=True) as begin:
-        begin(Moment(0, 0.0))()
-        begin(Moment(1, 0.0))  # nobody waits for this one
+    with batch_builder(training(StepBudget(4)).source, CREW, process=True) as begin:
+        begin(RunPosition(0, 0.0))()
+        begin(RunPosition(1, 0.0))  # nobody waits for this one
         process = the_process()
         assert process.is_alive()
     assert not process.is_alive()
@@ -132,18 +132,18 @@ def test_the_process_is_gone_when_the_block_is_left() -> None:
 class Endless(Odd):
     """A course that never ends over there."""
 
-    def lesson(self, moment: Moment, crew: Crew) -> Lesson:
+    def lesson(self, moment: RunPosition, crew: RankSplit) -> StepBatch:
         if os.getpid() != self.home:
             time.sleep(60)
-        return self.course.lesson(moment, crew)
+        return self.course.batch(moment, crew)
 
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["busy", "stopped"])
 def test_a_block_is_left_at_once_whatever_the_process_does(stopped: bool) -> None:
-    course = Endless(training(Steps(4)).course, os.getpid())
+    course = Endless(training(StepBudget(4)).source, os.getpid())
     began = time.monotonic()
-    with Loader.open(course, CREW, run_of(loader_process=True)) as loader:
-        loader.ask(Moment(0, 0.0))
+    with Prefetcher.open(course, CREW, run_of(loader_process=True)) as loader:
+        loader.request(RunPosition(0, 0.0))
         process = the_process()
         time.sleep(0.2)  # the thread listens by now
         if stopped:
@@ -158,21 +158,21 @@ def test_where_no_process_can_be_had_lessons_are_made_here(monkeypatch: pytest.M
         raise BlockingIOError(errno.EAGAIN, "too many processes")
 
     monkeypatch.setattr(os, "fork", refuse)
-    course = training(Steps(4)).course
-    with maker(course, CREW, process=True) as begin:
-        assert begin(Moment(0, 0.0))().tokens == course.lesson(Moment(0, 0.0), CREW).tokens
+    course = training(StepBudget(4)).source
+    with batch_builder(course, CREW, process=True) as begin:
+        assert begin(RunPosition(0, 0.0))().num_tokens == course.batch(RunPosition(0, 0.0), CREW).num_tokens
     assert not [one for one in multiprocessing.active_children() if one.name == "lessons"]
 
 
 def test_its_death_is_said_in_a_sentence() -> None:
-    with maker(training(Steps(4)).course, CREW, process=True) as begin:
-        begin(Moment(0, 0.0))()
+    with batch_builder(training(StepBudget(4)).source, CREW, process=True) as begin:
+        begin(RunPosition(0, 0.0))()
         process = the_process()
         assert process.pid is not None
         os.kill(process.pid, signal.SIGKILL)
         process.join()
         with pytest.raises(UserError, match="The process that makes lessons has ended"):
-            begin(Moment(1, 0.0))()
+            begin(RunPosition(1, 0.0))()
 
 
 KILLED = """
@@ -193,9 +193,9 @@ with maker(training(Steps(4)).course, Crew(micro=32), process=True) as begin:
 def test_it_keeps_no_file_of_the_one_that_asks(tmp_path: Path) -> None:
     with (
         (tmp_path / "lock").open("w") as lock,
-        maker(training(Steps(4)).course, CREW, process=True) as begin,
+        batch_builder(training(StepBudget(4)).source, CREW, process=True) as begin,
     ):
-        begin(Moment(0, 0.0))()
+        begin(RunPosition(0, 0.0))()
         assert lock.name not in held_by(the_process().pid)
         assert lock.name in held_by(os.getpid())
 

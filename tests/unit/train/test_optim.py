@@ -11,12 +11,23 @@ from torch import nn
 import unmask.train.optim_muon
 from unmask import codec
 from unmask.errors import RecipeError
-from unmask.nets.transformer import Transformer, count
-from unmask.nets.trunk import Sharing, Trunk
-from unmask.optimising import LAMB, AdamW, Cosine, Descent, Linear, Muon, Sizing, StableAdamW, WarmupShare, WarmupSteps
-from unmask.train.optim import build, clip_gradients, set_rate
-from unmask.train.optim_groups import Kind, group_parameters
-from unmask.train.optim_muon import Muon as StackedMuon
+from unmask.nets.transformer import TransformerEncoder, num_parameters
+from unmask.nets.trunk import Sharing, TransformerConfig
+from unmask.optimising import (
+    LAMB,
+    AdamW,
+    Cosine,
+    Linear,
+    Muon,
+    OptimConfig,
+    StableAdamW,
+    UpdateScale,
+    WarmupFraction,
+    WarmupSteps,
+)
+from unmask.train.optim import build_optimizer, clip_gradients, set_lr
+from unmask.train.optim_groups import ParamKind, group_parameters
+from unmask.train.optim_muon import BatchedMuon as StackedMuon
 
 
 @pytest.fixture(autouse=True)
@@ -33,16 +44,16 @@ def loop(spec: AdamW | LAMB | StableAdamW, weight: np.ndarray, steps: list[np.nd
     w, shape, decays = [float(x) for x in weight.ravel()], weight.shape, weight.ndim >= 2
     m, v = [0.0] * len(w), [0.0] * len(w)
     for t, gradient in enumerate(steps, 1):
-        rate = spec.rate * scale * t / STEPS
-        m_scale = 1 - spec.betas[0] ** t if spec.correct_bias else 1.0
-        v_scale = 1 - spec.betas[1] ** t if spec.correct_bias else 1.0
+        rate = spec.lr * scale * t / STEPS
+        m_scale = 1 - spec.betas[0] ** t if spec.bias_correction else 1.0
+        v_scale = 1 - spec.betas[1] ** t if spec.bias_correction else 1.0
         update, surprise = [], []
         for i, g in enumerate(float(x) for x in gradient.ravel()):
             m[i] = spec.betas[0] * m[i] + (1 - spec.betas[0]) * g
             v[i] = spec.betas[1] * v[i] + (1 - spec.betas[1]) * g * g
-            decay = spec.decay * w[i] if decays else 0.0
-            update.append(m[i] / m_scale / (math.sqrt(v[i] / v_scale) + spec.epsilon) + decay)
-            surprise.append(g * g / max(v[i] / v_scale, spec.epsilon**2))
+            decay = spec.weight_decay * w[i] if decays else 0.0
+            update.append(m[i] / m_scale / (math.sqrt(v[i] / v_scale) + spec.eps) + decay)
+            surprise.append(g * g / max(v[i] / v_scale, spec.eps**2))
         if isinstance(spec, LAMB) and decays:
             long, far = math.sqrt(sum(x * x for x in w)), math.sqrt(sum(x * x for x in update))
             rate *= long / far if long > 0 and far > 0 else 1.0
@@ -60,7 +71,7 @@ def test_five_steps_equal_a_readable_loop(spec):
         name: loop(spec, parameter.detach().numpy().copy(), [step[name].numpy() for step in steps])
         for name, parameter in net.named_parameters()
     }
-    run(net, build(spec, groups_of(net)), steps)
+    run(net, build_optimizer(spec, groups_of(net)), steps)
     for name, parameter in net.named_parameters():
         np.testing.assert_allclose(parameter.detach().numpy(), wanted[name], rtol=1e-6, atol=1e-12, err_msg=name)
 
@@ -69,14 +80,14 @@ def test_bias_correction_makes_a_difference():
     ends = []
     for correct in (False, True):
         net = little()
-        run(net, build(AdamW(1e-2, correct_bias=correct), groups_of(net)), gradients(net))
+        run(net, build_optimizer(AdamW(1e-2, bias_correction=correct), groups_of(net)), gradients(net))
         ends.append(net.token.weight.detach())
     assert not torch.allclose(ends[0], ends[1], rtol=1e-2)
 
 
 def test_bias_correction_of_one_kernel_is_that_of_torch():
     ours, theirs = little(), little()
-    run(ours, build(AdamW(1e-2, correct_bias=True), groups_of(ours)), gradients(ours))
+    run(ours, build_optimizer(AdamW(1e-2, bias_correction=True), groups_of(ours)), gradients(ours))
     plain = [{"params": [p], "peak": 1e-2, "weight_decay": 0.01 * (p.dim() > 1)} for p in theirs.parameters()]
     run(theirs, torch.optim.AdamW(plain, lr=1e-2, eps=1e-6, foreach=False), gradients(theirs))
     for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
@@ -92,19 +103,21 @@ def orthogonal(matrix: np.ndarray, rounds: int) -> np.ndarray:
     return x
 
 
-@pytest.mark.parametrize(("sizing", "size"), [(Sizing.ORIGINAL, 1.0), (Sizing.MATCH_ADAMW, 0.2 * math.sqrt(4))])
+@pytest.mark.parametrize(
+    ("sizing", "size"), [(UpdateScale.ORIGINAL, 1.0), (UpdateScale.MATCH_ADAMW, 0.2 * math.sqrt(4))]
+)
 def test_muon_moves_matrices_by_the_orthogonal_momentum_and_the_rest_by_adamw(sizing, size):
-    net, spec = little(), Muon(0.02, AdamW(1e-2), sizing=sizing)
+    net, spec = little(), Muon(0.02, AdamW(1e-2), update_scale=sizing)
     steps = gradients(net)
     name = "layers.0.2.weight"
     wanted = net.get_parameter(name).detach().numpy().copy()
-    table = loop(spec.rest, net.token.weight.detach().numpy().copy(), [step["token.weight"].numpy() for step in steps])
-    run(net, build(spec, groups_of(net)), steps)
+    table = loop(spec.adamw, net.token.weight.detach().numpy().copy(), [step["token.weight"].numpy() for step in steps])
+    run(net, build_optimizer(spec, groups_of(net)), steps)
     momentum = np.zeros_like(wanted)
     for t, step in enumerate(steps, 1):
         gradient, rate = step[name].numpy(), 0.02 * t / STEPS
         momentum = 0.95 * momentum + 0.05 * gradient
-        update = orthogonal(0.05 * gradient + 0.95 * momentum, spec.rounds)
+        update = orthogonal(0.05 * gradient + 0.95 * momentum, spec.ns_steps)
         wanted = wanted - rate * 0.1 * wanted - rate * size * update
     # torch iterates in bfloat16, so only two to three digits of the update agree
     np.testing.assert_allclose(net.get_parameter(name).detach().numpy(), wanted, atol=0.02 * size * 0.05)
@@ -112,7 +125,7 @@ def test_muon_moves_matrices_by_the_orthogonal_momentum_and_the_rest_by_adamw(si
 
 
 @pytest.mark.parametrize("at_once", [1, 3 * 32 * 64, 1 << 25])
-@pytest.mark.parametrize("sizing", list(Sizing))
+@pytest.mark.parametrize("sizing", list(UpdateScale))
 def test_muon_on_stacked_matrices_is_that_of_torch_one_by_one(sizing, at_once, monkeypatch):
     """Wide, tall and square ones, some without a gradient; the same bits on a CPU, whatever is stacked."""
     monkeypatch.setattr(unmask.train.optim_muon, "_AT_ONCE", at_once)
@@ -120,9 +133,9 @@ def test_muon_on_stacked_matrices_is_that_of_torch_one_by_one(sizing, at_once, m
     shapes = [(32, 64), (64, 32), (32, 32), (32, 64), (32, 64), (64, 32), (32, 64), (32, 64)]
     first = [torch.randn(shape, generator=generator) for shape in shapes]
     ours, theirs = ([nn.Parameter(one.clone()) for one in first] for _ in range(2))
-    spec = Muon(0.02, AdamW(1e-2), sizing=sizing)
-    stacked = StackedMuon([{"params": ours, "lr": 0.02, "weight_decay": spec.decay}], spec)
-    single = torch.optim.Muon(theirs, lr=0.02, weight_decay=spec.decay, adjust_lr_fn=sizing.value)
+    spec = Muon(0.02, AdamW(1e-2), update_scale=sizing)
+    stacked = StackedMuon([{"params": ours, "lr": 0.02, "weight_decay": spec.weight_decay}], spec)
+    single = torch.optim.Muon(theirs, lr=0.02, weight_decay=spec.weight_decay, adjust_lr_fn=sizing.value)
     for step in range(3):
         for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
             gradient = torch.randn(one.shape, generator=generator)
@@ -138,7 +151,9 @@ def test_muon_brings_singular_values_near_one():
     layer = nn.Linear(32, 64)
     net = nn.ModuleDict({"block": layer, "head": nn.Linear(64, 3)})
     before = layer.weight.detach().clone()
-    optimizer = build(Muon(1.0, AdamW(1e-2), decay=0.0, sizing=Sizing.ORIGINAL), group_parameters(net, [layer]))
+    optimizer = build_optimizer(
+        Muon(1.0, AdamW(1e-2), weight_decay=0.0, update_scale=UpdateScale.ORIGINAL), group_parameters(net, [layer])
+    )
     for parameter in net.parameters():
         parameter.grad = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1))
     spread = torch.linalg.svdvals(layer.weight.grad)
@@ -153,9 +168,9 @@ def test_every_parameter_is_in_exactly_one_group_and_shared_ones_once():
     net = little()
     found = {group.kind: sorted(group.parameters) for group in groups_of(net)}
     assert found == {
-        Kind.TABLE: ["token.weight"],
-        Kind.MATRIX: ["layers.0.1.weight", "layers.0.2.weight", "layers.1.2.weight"],
-        Kind.VECTOR: sorted(name for name, parameter in net.named_parameters() if parameter.dim() < 2),
+        ParamKind.TABLE: ["token.weight"],
+        ParamKind.MATRIX: ["layers.0.1.weight", "layers.0.2.weight", "layers.1.2.weight"],
+        ParamKind.VECTOR: sorted(name for name, parameter in net.named_parameters() if parameter.dim() < 2),
     }
     held = [id(parameter) for group in groups_of(net) for parameter in group.parameters.values()]
     assert len(held) == len(set(held)) == len(list(net.parameters()))
@@ -163,11 +178,11 @@ def test_every_parameter_is_in_exactly_one_group_and_shared_ones_once():
 
 @pytest.mark.parametrize("sharing", list(Sharing))
 def test_groups_hold_a_whole_network_once(sharing):
-    trunk = Trunk(depth=3, width=8, heads=2, inner=16, embedding=4, sharing=sharing)
-    net = Transformer(trunk, vocabulary=11, positions=5)
+    trunk = TransformerConfig(depth=3, width=8, heads=2, ffn_width=16, embedding_width=4, sharing=sharing)
+    net = TransformerEncoder(trunk, vocab_size=11, max_positions=5)
     groups = group_parameters(net, net.blocks())
-    assert sum(parameter.numel() for group in groups for parameter in group.parameters.values()) == count(net)
-    tables = next(group for group in groups if group.kind is Kind.TABLE)
+    assert sum(parameter.numel() for group in groups for parameter in group.parameters.values()) == num_parameters(net)
+    tables = next(group for group in groups if group.kind is ParamKind.TABLE)
     assert sorted(tables.parameters) == [f"embed.{part}.weight" for part in ("position", "project", "segment", "token")]
 
 
@@ -180,7 +195,7 @@ def test_frozen_parameters_are_left_out():
 def test_norms_and_biases_do_not_decay():
     net = little()
     for spec in EVERY:
-        for group in build(spec, groups_of(net)).param_groups:
+        for group in build_optimizer(spec, groups_of(net)).param_groups:
             assert {parameter.dim() >= 2 for parameter in group["params"]} == {group["weight_decay"] > 0}
 
 
@@ -190,15 +205,15 @@ def test_a_layer_may_take_a_part_of_the_rate(spec):
     steps, name = gradients(net), "layers.0.2.weight"
     wanted = loop(spec, net.get_parameter(name).detach().numpy().copy(), [step[name].numpy() for step in steps], 0.25)
     groups = group_parameters(net, net.layers, lambda name: 0.25 if name.startswith("layers.0.") else 1.0)
-    assert {group.scale for group in groups} == {0.25, 1.0}
-    run(net, build(spec, groups), steps)
+    assert {group.lr_scale for group in groups} == {0.25, 1.0}
+    run(net, build_optimizer(spec, groups), steps)
     np.testing.assert_allclose(net.get_parameter(name).detach().numpy(), wanted, rtol=1e-6)
 
 
 @pytest.mark.parametrize("spec", EVERY, ids=repr)
 def test_a_parameter_without_a_gradient_stays(spec):
     net = little()
-    optimizer = build(spec, groups_of(net))
+    optimizer = build_optimizer(spec, groups_of(net))
     before = {name: parameter.detach().clone() for name, parameter in net.named_parameters()}
     net.layers[0](torch.ones(1, 4, dtype=torch.float64)).square().sum().backward()
     optimizer.step()
@@ -235,7 +250,7 @@ def test_a_limit_of_zero_only_measures():
 @pytest.mark.parametrize("spec", EVERY, ids=repr)
 def test_every_optimiser_learns(spec):
     net, ids = little(torch.float32), torch.arange(7)
-    optimizer = build(spec, groups_of(net))
+    optimizer = build_optimizer(spec, groups_of(net))
     losses = []
     for _ in range(60):
         optimizer.zero_grad()
@@ -251,23 +266,23 @@ def test_every_optimiser_learns(spec):
 @pytest.mark.parametrize("spec", EVERY, ids=repr)
 def test_no_step_waits_for_the_device(spec):
     net = little(torch.float32).cuda()
-    optimizer = build(spec, groups_of(net))
+    optimizer = build_optimizer(spec, groups_of(net))
     net(torch.arange(7, device="cuda")).square().sum().backward()
     torch.cuda.set_sync_debug_mode("error")
     try:
         for _ in range(2):
             clip_gradients(net.parameters(), 1.0)
-            set_rate(optimizer, 0.5)
+            set_lr(optimizer, 0.5)
             optimizer.step()
     finally:
         torch.cuda.set_sync_debug_mode("default")
 
 
 def test_a_descent_is_a_value_that_can_be_saved_and_changed():
-    descents = [Descent(spec, Cosine(WarmupShare(0.06)), clip=0.0) for spec in EVERY]
-    assert [codec.decode(codec.encode(descent), Descent) for descent in descents] == descents
-    bert = Descent(AdamW(1e-4), Linear(WarmupSteps(10_000)))
-    assert codec.override(bert, "optimiser.rate", "5e-5") == Descent(AdamW(5e-5), Linear(WarmupSteps(10_000)))
+    descents = [OptimConfig(spec, Cosine(WarmupFraction(0.06)), max_grad_norm=0.0) for spec in EVERY]
+    assert [codec.decode(codec.encode(descent), OptimConfig) for descent in descents] == descents
+    bert = OptimConfig(AdamW(1e-4), Linear(WarmupSteps(10_000)))
+    assert codec.override(bert, "optimiser.rate", "5e-5") == OptimConfig(AdamW(5e-5), Linear(WarmupSteps(10_000)))
 
 
 @pytest.mark.parametrize(
@@ -276,10 +291,10 @@ def test_a_descent_is_a_value_that_can_be_saved_and_changed():
         lambda: AdamW(0.0),
         lambda: AdamW(float("inf")),
         lambda: AdamW(1e-4, betas=(0.9, 1.0)),
-        lambda: LAMB(1e-3, epsilon=0.0),
-        lambda: StableAdamW(1e-3, decay=-0.1),
+        lambda: LAMB(1e-3, eps=0.0),
+        lambda: StableAdamW(1e-3, weight_decay=-0.1),
         lambda: Muon(0.02, AdamW(1e-4), momentum=1.0),
-        lambda: Muon(0.02, AdamW(1e-4), rounds=0),
+        lambda: Muon(0.02, AdamW(1e-4), ns_steps=0),
     ],
 )
 def test_an_optimiser_that_cannot_work_is_refused_with_a_sentence(wrong):
@@ -290,7 +305,7 @@ def test_an_optimiser_that_cannot_work_is_refused_with_a_sentence(wrong):
 def test_nothing_to_train_is_refused():
     net = little()
     with pytest.raises(RecipeError, match="needs matrices inside the blocks"):
-        build(MUON, group_parameters(net, []))
+        build_optimizer(MUON, group_parameters(net, []))
     net.requires_grad_(False)
     with pytest.raises(RecipeError, match="every part of the network is frozen"):
-        build(AdamW(1e-4), groups_of(net))
+        build_optimizer(AdamW(1e-4), groups_of(net))

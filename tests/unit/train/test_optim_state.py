@@ -8,7 +8,7 @@ from little_net import EVERY, MUON, gradients, groups_of, little, run
 
 from unmask.errors import InputError
 from unmask.optimising import AdamW
-from unmask.train.optim import build
+from unmask.train.optim import build_optimizer
 from unmask.train.optim_state import load_state_tensors, state_tensors
 
 
@@ -17,13 +17,13 @@ from unmask.train.optim_state import load_state_tensors, state_tensors
 def test_saved_state_goes_on_bit_for_bit(spec, after):
     straight = little(torch.float32)
     steps = gradients(straight)
-    optimizer = build(spec, groups_of(straight))
+    optimizer = build_optimizer(spec, groups_of(straight))
     run(straight, optimizer, steps[:after])
     resumed = copy.deepcopy(straight)
     saved = {key: tensor.clone() for key, tensor in state_tensors(optimizer, dict(straight.named_parameters())).items()}
     run(straight, optimizer, steps[after:], after)
 
-    again = build(spec, groups_of(resumed))
+    again = build_optimizer(spec, groups_of(resumed))
     load_state_tensors(again, dict(resumed.named_parameters()), saved)
     run(resumed, again, steps[after:], after)
     for one, other in zip(straight.parameters(), resumed.parameters(), strict=True):
@@ -37,10 +37,10 @@ def test_saved_state_goes_on_bit_for_bit(spec, after):
 def test_torch_s_own_state_dict_works_for_two_optimisers_in_one():
     straight = little(torch.float32)
     steps = gradients(straight)
-    optimizer = build(MUON, groups_of(straight))
+    optimizer = build_optimizer(MUON, groups_of(straight))
     run(straight, optimizer, steps[:3])
     resumed = copy.deepcopy(straight)
-    again = build(MUON, groups_of(resumed))
+    again = build_optimizer(MUON, groups_of(resumed))
     again.load_state_dict(copy.deepcopy(optimizer.state_dict()))
     run(straight, optimizer, steps[3:], 3)
     run(resumed, again, steps[3:], 3)
@@ -51,7 +51,7 @@ def test_torch_s_own_state_dict_works_for_two_optimisers_in_one():
 def test_state_of_something_else_is_refused(spoil):
     net = little()
     names = dict(net.named_parameters())
-    optimizer = build(AdamW(1e-2), groups_of(net))
+    optimizer = build_optimizer(AdamW(1e-2), groups_of(net))
     saved = {key: tensor.clone() for key, tensor in state_tensors(optimizer, names).items()}
     key = "exp_avg/token.weight"
     if spoil == "missing":

@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from unmask.train.record import RECORD, Record, cut_back, read_record
+from unmask.train.record import RECORD, MetricsLog, read_record, truncate_after
 
 LINES = [
     {"kind": "start", "step": 0},
@@ -20,18 +20,18 @@ LINES = [
 
 
 def write(folder, lines, step=10**9):
-    with Record(folder, step) as record:
+    with MetricsLog(folder, step) as record:
         for line in lines:
             record.add(line)
     return folder / RECORD
 
 
 def test_lines_come_back_and_are_seen_at_once(tmp_path):
-    with Record(tmp_path / "new" / "run", 0) as record:
+    with MetricsLog(tmp_path / "new" / "run", 0) as record:
         for number, line in enumerate(LINES, start=1):
             record.add(line)
             assert len(list(read_record(record.path))) == number
-        record.secure()
+        record.fsync()
     assert list(read_record(record.path)) == LINES
     assert "完形" in record.path.read_text(encoding="utf-8")
 
@@ -46,7 +46,7 @@ def test_going_on_removes_the_lines_that_will_be_written_again(tmp_path):
 
 def test_the_trial_of_the_step_that_is_gone_on_from_stays(tmp_path):
     path = write(tmp_path, LINES)
-    cut_back(path, 2)
+    truncate_after(path, 2)
     assert list(read_record(path)) == LINES[:-1]
 
 
@@ -72,7 +72,7 @@ def test_a_long_record_is_cut_back_line_by_line(tmp_path):
     line = {"kind": "step", "step": 1, "loss": {"mlm": 7.0}, "more": "x" * 400}
     path = write(tmp_path, [line] * 20_000)
     tracemalloc.start()
-    cut_back(path, 1)
+    truncate_after(path, 1)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert path.stat().st_size > 8e6
@@ -80,5 +80,5 @@ def test_a_long_record_is_cut_back_line_by_line(tmp_path):
 
 
 def test_where_nothing_was_recorded_there_is_nothing_to_cut(tmp_path):
-    cut_back(tmp_path / RECORD, 3)
+    truncate_after(tmp_path / RECORD, 3)
     assert not (tmp_path / RECORD).exists()

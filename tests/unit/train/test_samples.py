@@ -7,28 +7,30 @@ import pytest
 import torch
 
 from unmask.nets.batch import collate
-from unmask.nets.trunk import Trunk
+from unmask.nets.trunk import TransformerConfig
 from unmask.objectives.mlm import MLM
 from unmask.objectives.pair import NSP
-from unmask.records import Cloze, Fact, Inputs, Instance, Spans
-from unmask.tokenize.train import train
+from unmask.records import Cloze, Inputs, InputsAndTargets, RowClass, Spans
+from unmask.tokenize.train import train_tokenizer
 from unmask.tokenize.wordpiece import WordPiece
-from unmask.train.course import Lesson
-from unmask.train.learner import Learner
-from unmask.train.samples import fill_samples
+from unmask.train.course import StepBatch
+from unmask.train.learner import MultiHeadModel
+from unmask.train.samples import sample_fills
 
 LENGTH, ROWS = 40, 6
 
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return train(WordPiece(80, min_count=1), ["今天天气真好，我们去公园散步。", "你看见花了吗？花开得很好。"])
+    return train_tokenizer(WordPiece(80, min_count=1), ["今天天气真好，我们去公园散步。", "你看见花了吗？花开得很好。"])
 
 
 @pytest.fixture
 def learner(tokenizer):
-    made = Learner(Trunk(depth=1, width=16, heads=2, inner=32), (MLM(), NSP), tokenizer.vocab.size + 3, LENGTH)
-    made.draw(1)
+    made = MultiHeadModel(
+        TransformerConfig(depth=1, width=16, heads=2, ffn_width=32), (MLM(), NSP), tokenizer.vocab.size + 3, LENGTH
+    )
+    made.init_weights(1)
     with torch.no_grad():
         made.heads["mlm"].tokens.bias.copy_(torch.randn(made.heads["mlm"].tokens.bias.shape))
         made.heads["mlm"].tokens.bias[-3:] = 50.0  # ids that name no token, and yet are the likeliest
@@ -47,12 +49,12 @@ def lesson(tokenizer):
     zeros = np.zeros(len(ids), np.int32)
     inputs = Inputs(ids, zeros.astype(np.uint8), zeros, np.tile(np.arange(LENGTH), ROWS), rows)
     cloze = Cloze(asked, truth[asked], Spans(asked, asked + 1))
-    instance = Instance(inputs, (Fact("next", np.zeros(ROWS, np.int64)), cloze))
-    return Lesson((instance,), (NSP, MLM()), False, "cloze", LENGTH)
+    instance = InputsAndTargets(inputs, (RowClass("next", np.zeros(ROWS, np.int64)), cloze))
+    return StepBatch((instance,), (NSP, MLM()), False, "cloze", LENGTH)
 
 
 def test_rows_are_shown_around_their_first_masks_with_the_truth(learner, lesson, tokenizer):
-    lines = fill_samples(learner, lesson, tokenizer, rows=4, around=24)
+    lines = sample_fills(learner, lesson, tokenizer, rows=4, window=24)
     names = tokenizer.tokens(np.resize(tokenizer.vocab.ordinary, LENGTH * ROWS))
     assert len(lines) == 4
     for row, line in enumerate(lines):
@@ -65,7 +67,7 @@ def test_rows_are_shown_around_their_first_masks_with_the_truth(learner, lesson,
 
 
 def test_guesses_are_the_likeliest_tokens_that_have_a_name(learner, lesson, tokenizer):
-    (line, *_) = fill_samples(learner, lesson, tokenizer, rows=2, top=3, around=12)
+    (line, *_) = sample_fills(learner, lesson, tokenizer, rows=2, top=3, window=12)
     learner.eval()
     with torch.no_grad():
         states = learner.trunk(collate(lesson.instances[0]).tokens)
@@ -78,8 +80,8 @@ def test_guesses_are_the_likeliest_tokens_that_have_a_name(learner, lesson, toke
 
 def test_the_same_weights_say_the_same_and_the_learner_goes_on_learning(learner, lesson, tokenizer):
     before = {name: value.clone() for name, value in learner.state_dict().items()}
-    first = fill_samples(learner, lesson, tokenizer)
-    assert first == fill_samples(learner, lesson, tokenizer)
+    first = sample_fills(learner, lesson, tokenizer)
+    assert first == sample_fills(learner, lesson, tokenizer)
     assert first == json.loads(json.dumps(first))
     assert all(part.training for part in learner.modules())
     assert all(torch.equal(value, before[name]) for name, value in learner.state_dict().items())
@@ -87,12 +89,12 @@ def test_the_same_weights_say_the_same_and_the_learner_goes_on_learning(learner,
 
 
 def test_short_rows_and_few_rows_are_shown_whole(learner, lesson, tokenizer):
-    lines = fill_samples(learner, lesson, tokenizer, rows=50, around=100)
+    lines = sample_fills(learner, lesson, tokenizer, rows=50, window=100)
     assert [len(line["shown"]) for line in lines] == [LENGTH] * ROWS
 
 
 def test_without_a_cloze_or_a_head_for_tokens_there_is_nothing_to_show(learner, lesson, tokenizer):
     (instance,) = lesson.instances
-    facts = Instance(instance.inputs, instance.targets[:1])
-    assert fill_samples(learner, Lesson((facts,), (NSP,), False, "pairs", LENGTH), tokenizer) == []
-    assert fill_samples(learner, Lesson((instance,), (NSP,), False, "pairs", LENGTH), tokenizer) == []
+    facts = InputsAndTargets(instance.inputs, instance.targets[:1])
+    assert sample_fills(learner, StepBatch((facts,), (NSP,), False, "pairs", LENGTH), tokenizer) == []
+    assert sample_fills(learner, StepBatch((instance,), (NSP,), False, "pairs", LENGTH), tokenizer) == []

@@ -11,28 +11,28 @@ from unmask.optimising import (
     AdamW,
     Constant,
     Cosine,
-    Descent,
-    InverseRoot,
+    DecayFrom,
+    InverseSqrt,
     Linear,
-    Origin,
+    OptimConfig,
     Schedule,
-    Slanted,
-    WarmupShare,
+    SlantedTriangular,
+    WarmupFraction,
     WarmupSteps,
 )
-from unmask.train.schedule import at_step, at_time, multiplier
+from unmask.train.schedule import at_step, at_time, lr_multiplier
 
 TOTAL, WARM = 1000, 100
 FALLING = [
     Linear(WarmupSteps(WARM)),
-    Linear(WarmupShare(0.1), end=0.1),
-    Linear(WarmupSteps(WARM), origin=Origin.START),
+    Linear(WarmupFraction(0.1), end_factor=0.1),
+    Linear(WarmupSteps(WARM), decay_from=DecayFrom.START),
     Cosine(WarmupSteps(WARM)),
-    Cosine(WarmupShare(0.1), end=0.01),
-    InverseRoot(WarmupSteps(WARM)),
-    InverseRoot(WarmupShare(0.1)),
+    Cosine(WarmupFraction(0.1), end_factor=0.01),
+    InverseSqrt(WarmupSteps(WARM)),
+    InverseSqrt(WarmupFraction(0.1)),
     Constant(WarmupSteps(WARM)),
-    Slanted(),
+    SlantedTriangular(),
 ]
 
 
@@ -62,14 +62,17 @@ def ulmfit(step: int, fraction: float = 0.1, ratio: float = 32) -> float:
     ("schedule", "formula"),
     [
         (Linear(WarmupSteps(WARM)), linear),
-        (Linear(WarmupShare(WARM / TOTAL)), linear),
-        (Linear(WarmupSteps(WARM), origin=Origin.START), bert_as_released),
+        (Linear(WarmupFraction(WARM / TOTAL)), linear),
+        (Linear(WarmupSteps(WARM), decay_from=DecayFrom.START), bert_as_released),
         (Cosine(WarmupSteps(WARM)), cosine),
-        (Cosine(WarmupSteps(WARM), end=0.25), lambda step: cosine(step) if step < WARM else 0.25 + 0.75 * cosine(step)),
-        (InverseRoot(WarmupSteps(WARM)), noam),
-        (InverseRoot(WarmupShare(WARM / TOTAL)), noam),
+        (
+            Cosine(WarmupSteps(WARM), end_factor=0.25),
+            lambda step: cosine(step) if step < WARM else 0.25 + 0.75 * cosine(step),
+        ),
+        (InverseSqrt(WarmupSteps(WARM)), noam),
+        (InverseSqrt(WarmupFraction(WARM / TOTAL)), noam),
         (Constant(WarmupSteps(WARM)), lambda step: min(step / WARM, 1.0)),
-        (Slanted(), ulmfit),
+        (SlantedTriangular(), ulmfit),
     ],
 )
 def test_every_step_follows_the_formula(schedule, formula):
@@ -77,14 +80,14 @@ def test_every_step_follows_the_formula(schedule, formula):
     assert found == pytest.approx([formula(step) for step in range(TOTAL + 1)], abs=1e-12)
 
 
-@pytest.mark.parametrize("fall", [Linear(WarmupSteps(WARM)), Cosine(WarmupSteps(WARM)), Linear(WarmupShare(0.1))])
+@pytest.mark.parametrize("fall", [Linear(WarmupSteps(WARM)), Cosine(WarmupSteps(WARM)), Linear(WarmupFraction(0.1))])
 def test_the_ends_are_exact(fall):
     assert [at_step(fall, step, TOTAL) for step in (0, WARM, TOTAL)] == [0.0, 1.0, 0.0]
 
 
 def test_slanted_triangle_starts_and_ends_at_the_low_rate():
-    assert [at_step(Slanted(), step, TOTAL) for step in (0, WARM, TOTAL)] == [1 / 32, 1.0, 1 / 32]
-    assert at_step(Slanted(), 15, 15) == 1 / 32, "short runs keep a positive rate to the end"
+    assert [at_step(SlantedTriangular(), step, TOTAL) for step in (0, WARM, TOTAL)] == [1 / 32, 1.0, 1 / 32]
+    assert at_step(SlantedTriangular(), 15, 15) == 1 / 32, "short runs keep a positive rate to the end"
 
 
 def test_without_warmup_the_first_step_takes_the_full_rate():
@@ -100,12 +103,12 @@ def test_time_at_an_even_pace_gives_the_rates_of_steps(schedule):
 def test_time_bound_rate_ends_when_the_time_does_however_many_steps_there_were():
     for steps in (150, 1000, 70_000):
         assert at_time(Linear(WarmupSteps(WARM)), steps, 600.0, 600.0) == 0.0
-    half = at_time(Linear(WarmupShare(0.1)), 3, 330.0, 600.0)
+    half = at_time(Linear(WarmupFraction(0.1)), 3, 330.0, 600.0)
     assert half == pytest.approx(0.5), "half of the time after the warm-up is over, whatever the step"
 
 
 def test_time_over_the_budget_stays_at_the_end():
-    assert at_time(Linear(WarmupShare(0.1), end=0.1), 900, 700.0, 600.0) == 0.1
+    assert at_time(Linear(WarmupFraction(0.1), end_factor=0.1), 900, 700.0, 600.0) == 0.1
 
 
 def test_a_warmup_longer_than_the_run_only_rises():
@@ -115,7 +118,7 @@ def test_a_warmup_longer_than_the_run_only_rises():
 
 @given(st.sampled_from(FALLING), st.integers(0, 10**7), st.floats(0, 1))
 def test_a_multiplier_never_leaves_its_range(schedule: Schedule, step, share):
-    assert 0 <= multiplier(schedule, step, share) <= 1
+    assert 0 <= lr_multiplier(schedule, step, share) <= 1
 
 
 @pytest.mark.parametrize("schedule", FALLING)
@@ -130,15 +133,15 @@ def test_after_the_peak_the_rate_never_rises(schedule):
     "wrong",
     [
         lambda: WarmupSteps(-1),
-        lambda: WarmupShare(1.0),
-        lambda: WarmupShare(float("nan")),
-        lambda: Linear(end=1.5),
-        lambda: Cosine(end=-0.1),
-        lambda: InverseRoot(WarmupSteps(0)),
-        lambda: InverseRoot(WarmupShare(0.0)),
-        lambda: Slanted(rise=0.0),
-        lambda: Slanted(ratio=0.5),
-        lambda: Descent(AdamW(1e-4), Linear(), clip=-1.0),
+        lambda: WarmupFraction(1.0),
+        lambda: WarmupFraction(float("nan")),
+        lambda: Linear(end_factor=1.5),
+        lambda: Cosine(end_factor=-0.1),
+        lambda: InverseSqrt(WarmupSteps(0)),
+        lambda: InverseSqrt(WarmupFraction(0.0)),
+        lambda: SlantedTriangular(cut_frac=0.0),
+        lambda: SlantedTriangular(ratio=0.5),
+        lambda: OptimConfig(AdamW(1e-4), Linear(), max_grad_norm=-1.0),
     ],
 )
 def test_a_schedule_that_cannot_work_is_refused_with_a_sentence(wrong):

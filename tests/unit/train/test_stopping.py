@@ -9,11 +9,11 @@ import pytest
 from little_course import ALONE, run_of, training
 
 from unmask.train import stopping
-from unmask.train.budget import Steps
-from unmask.train.checkpoint import checkpoints
+from unmask.train.budget import StepBudget
+from unmask.train.checkpoint import list_checkpoints
 from unmask.train.loop import train
 from unmask.train.record import RECORD, read_record
-from unmask.train.stopping import Stop
+from unmask.train.stopping import GracefulStop
 
 
 def losses(folder):
@@ -37,13 +37,13 @@ def test_no_step_is_lost_and_none_is_taken_twice(tmp_path, logistics):
     run = run_of(**logistics)
     for step in (2, 6):
         with pytest.raises(KeyboardInterrupt):
-            train(training(Steps(12)), run, ALONE, tmp_path / "stopped", [Stopper(step)])
+            train(training(StepBudget(12)), run, ALONE, tmp_path / "stopped", [Stopper(step)])
         last = losses(tmp_path / "stopped")[-1][0]
         assert last < 12
-        assert checkpoints(tmp_path / "stopped" / "checkpoints")[-1].name == f"step-{last:09d}"
+        assert list_checkpoints(tmp_path / "stopped" / "checkpoints")[-1].name == f"step-{last:09d}"
         assert signal.getsignal(signal.SIGINT) is usual
-    train(training(Steps(12)), run, ALONE, tmp_path / "stopped")
-    train(training(Steps(12)), run, ALONE, tmp_path / "whole")
+    train(training(StepBudget(12)), run, ALONE, tmp_path / "stopped")
+    train(training(StepBudget(12)), run, ALONE, tmp_path / "whole")
     assert losses(tmp_path / "stopped") == losses(tmp_path / "whole")
     steps = [step for step, _ in losses(tmp_path / "stopped")]
     assert all(later == step + 1 for step, later in pairwise(steps))
@@ -62,10 +62,10 @@ def test_once_more_stops_at_once(tmp_path, monkeypatch, capfd):
 
     heard = []
     with pytest.raises(KeyboardInterrupt):
-        train(training(Steps(12)), run_of(), ALONE, tmp_path, [stop])
+        train(training(StepBudget(12)), run_of(), ALONE, tmp_path, [stop])
     assert heard == [1]
-    assert not checkpoints(tmp_path / "checkpoints")
-    assert capfd.readouterr().err.count(stopping.WORD) == 1
+    assert not list_checkpoints(tmp_path / "checkpoints")
+    assert capfd.readouterr().err.count(stopping.MESSAGE) == 1
 
 
 def test_stopped_in_the_first_trial_nothing_is_learned(tmp_path):
@@ -74,7 +74,7 @@ def test_stopped_in_the_first_trial_nothing_is_learned(tmp_path):
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        train(training(Steps(12)), run_of(), ALONE, tmp_path, [stop])
+        train(training(StepBudget(12)), run_of(), ALONE, tmp_path, [stop])
     assert not losses(tmp_path)
 
 
@@ -85,22 +85,22 @@ def test_where_nobody_looks_on_any_more_the_step_is_saved(tmp_path, gone):
             raise gone
 
     with pytest.raises(KeyboardInterrupt):
-        train(training(Steps(12)), run_of(), ALONE, tmp_path, [show])
+        train(training(StepBudget(12)), run_of(), ALONE, tmp_path, [show])
     last = losses(tmp_path)[-1][0]
     assert 3 <= last <= 4
-    assert checkpoints(tmp_path / "checkpoints")[-1].name == f"step-{last:09d}"
+    assert list_checkpoints(tmp_path / "checkpoints")[-1].name == f"step-{last:09d}"
 
 
 def test_a_run_that_is_over_when_it_is_stopped_is_whole(tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        train(training(Steps(4)), run_of(), ALONE, tmp_path, [Stopper(4)])
-    assert [path.name for path in checkpoints(tmp_path / "checkpoints")] == ["step-000000004"]
+        train(training(StepBudget(4)), run_of(), ALONE, tmp_path, [Stopper(4)])
+    assert [path.name for path in list_checkpoints(tmp_path / "checkpoints")] == ["step-000000004"]
 
 
 def test_who_ignores_ctrl_c_is_not_stopped(tmp_path):
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        train(training(Steps(4)), run_of(), ALONE, tmp_path, [Stopper(2)])
+        train(training(StepBudget(4)), run_of(), ALONE, tmp_path, [Stopper(2)])
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
@@ -111,9 +111,9 @@ def test_another_thread_cannot_listen_and_trains_all_the_same(tmp_path):
     found = []
 
     def work():
-        with Stop.heard(aloud=True) as stop:
-            found.append(stop.wished)
-        train(training(Steps(2)), run_of(), ALONE, tmp_path)
+        with GracefulStop.installed(aloud=True) as stop:
+            found.append(stop.requested)
+        train(training(StepBudget(2)), run_of(), ALONE, tmp_path)
 
     thread = threading.Thread(target=work)
     thread.start()

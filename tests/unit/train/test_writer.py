@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from unmask.train import writer as made
-from unmask.train.budget import Progress
-from unmask.train.checkpoint import MODEL, OPTIMISER, Best, State, checkpoints, read_tensors
-from unmask.train.writer import Writer
+from unmask.train.budget import RunProgress
+from unmask.train.checkpoint import MODEL, OPTIMIZER, BestEval, RunState, list_checkpoints, read_tensors
+from unmask.train.writer import AsyncCheckpointWriter
 
 
 def state(step):
-    return State(Progress(step=step), Best(1.0, step))
+    return RunState(RunProgress(step=step), BestEval(1.0, step))
 
 
 def test_what_moves_after_it_was_copied_is_written_as_it_was(tmp_path, monkeypatch):
@@ -26,24 +26,24 @@ def test_what_moves_after_it_was_copied_is_written_as_it_was(tmp_path, monkeypat
 
     monkeypatch.setattr(made, "save_checkpoint", late)
     weight, memory = torch.ones(3), torch.zeros(2)
-    with Writer.into(tmp_path, keep=2) as writer:
+    with AsyncCheckpointWriter.for_folder(tmp_path, keep=2) as writer:
         writer.write({"a": weight}, {"m/a": memory}, state(1))
-        assert not checkpoints(tmp_path)
+        assert not list_checkpoints(tmp_path)
         weight.fill_(7)
         memory.fill_(7)
         moved.set()
-    (found,) = checkpoints(tmp_path)
+    (found,) = list_checkpoints(tmp_path)
     assert torch.equal(read_tensors(found, MODEL)["a"], torch.ones(3))
-    assert torch.equal(read_tensors(found, OPTIMISER)["m/a"], torch.zeros(2))
+    assert torch.equal(read_tensors(found, OPTIMIZER)["m/a"], torch.zeros(2))
 
 
 def test_each_checkpoint_has_its_own_numbers_and_old_ones_go(tmp_path):
     weight = torch.zeros(3)
-    with Writer.into(tmp_path, keep=2) as writer:
+    with AsyncCheckpointWriter.for_folder(tmp_path, keep=2) as writer:
         for step in range(1, 5):
             weight.fill_(step)
             writer.write({"a": weight}, {}, state(step))
-    kept = checkpoints(tmp_path)
+    kept = list_checkpoints(tmp_path)
     assert [path.name for path in kept] == ["step-000000003", "step-000000004"]
     assert [read_tensors(path, MODEL)["a"][0].item() for path in kept] == [3, 4]
 
@@ -53,7 +53,7 @@ def test_a_failure_is_told_with_the_next_one(tmp_path, monkeypatch):
         raise OSError("no space")
 
     monkeypatch.setattr(made, "save_checkpoint", full)
-    with Writer.into(tmp_path, keep=2) as writer:
+    with AsyncCheckpointWriter.for_folder(tmp_path, keep=2) as writer:
         writer.write({"a": torch.ones(1)}, {}, state(1))
         with pytest.raises(OSError, match="no space"):
             writer.write({"a": torch.ones(1)}, {}, state(2))
@@ -64,7 +64,7 @@ def test_a_failure_is_told_at_the_end(tmp_path, monkeypatch):
         raise OSError("no space")
 
     monkeypatch.setattr(made, "save_checkpoint", full)
-    with pytest.raises(OSError, match="no space"), Writer.into(tmp_path, keep=2) as writer:
+    with pytest.raises(OSError, match="no space"), AsyncCheckpointWriter.for_folder(tmp_path, keep=2) as writer:
         writer.write({"a": torch.ones(1)}, {}, state(1))
 
 
@@ -73,7 +73,7 @@ def test_a_failure_is_told_when_the_run_is_stopped(tmp_path, monkeypatch):
         raise OSError("no space")
 
     def stopped():
-        with Writer.into(tmp_path, keep=2) as writer:
+        with AsyncCheckpointWriter.for_folder(tmp_path, keep=2) as writer:
             writer.write({"a": torch.ones(1)}, {}, state(1))
             raise KeyboardInterrupt
 
@@ -87,8 +87,8 @@ def test_a_failure_shows_before_the_next_one(tmp_path, monkeypatch):
         raise OSError("no space")
 
     monkeypatch.setattr(made, "save_checkpoint", full)
-    writer = Writer(tmp_path, 2, ThreadPoolExecutor(1))
+    writer = AsyncCheckpointWriter(tmp_path, 2, ThreadPoolExecutor(1))
     assert not writer.failed
     writer.write({"a": torch.ones(1)}, {}, state(1))
-    writer.pool.shutdown()
+    writer.executor.shutdown()
     assert writer.failed

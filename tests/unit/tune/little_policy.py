@@ -8,71 +8,77 @@ from pathlib import Path
 import torch
 from little_task import TRUNK, little_model, little_tokenizer, reviews, write_lines
 
-from unmask.nets.trunk import Trunk
-from unmask.objectives.part import Learnable
-from unmask.train.learner import Learner
-from unmask.train.processes import Processes
-from unmask.train.record import Line, Listener
-from unmask.train.run import Run
-from unmask.tune.job import read_job
-from unmask.tune.judge import Judge
+from unmask.nets.trunk import TransformerConfig
+from unmask.objectives.part import TrainableObjective
+from unmask.train.learner import MultiHeadModel
+from unmask.train.processes import DistContext
+from unmask.train.record import Listener, LogLine
+from unmask.train.run import RunConfig
+from unmask.tune.job import load_task_data
+from unmask.tune.judge import Classification
 from unmask.tune.policies.adapter import Adapter
-from unmask.tune.policies.frozen import Frozen
-from unmask.tune.policies.gradual import Gradual
-from unmask.tune.policies.layers import Layers
+from unmask.tune.policies.frozen import FrozenEncoder
+from unmask.tune.policies.gradual import GradualUnfreezing
+from unmask.tune.policies.layers import ScalarMixing
 from unmask.tune.policies.lora import Lora
-from unmask.tune.policies.norms import Norms
-from unmask.tune.policies.top import Top
-from unmask.tune.policy import Full, Policy
-from unmask.tune.saved import Tuned
-from unmask.tune.start import Origin, new_learner
-from unmask.tune.tuning import Settings, Tuning
+from unmask.tune.policies.norms import NormOnly
+from unmask.tune.policies.top import TopLayers
+from unmask.tune.policy import FullFineTuning, Method
+from unmask.tune.saved import FineTunedModel
+from unmask.tune.start import StartFrom, build_model
+from unmask.tune.tuning import FineTune, FineTuneSettings
 
 torch.set_num_threads(1)  # these networks are tiny: threads would only wait for each other
 
 CPU = torch.device("cpu")
-ALONE = Processes(0, 1, CPU)
+ALONE = DistContext(0, 1, CPU)
 TOKENIZER = little_tokenizer()
 DEEP = replace(TRUNK, depth=3)
-SETTINGS = Settings(epochs=1, batch=4, length=24, rate=1e-2)
+SETTINGS = FineTuneSettings(epochs=1, batch_size=4, max_length=24, lr=1e-2)
 """Six steps for 24 rows."""
-EVERY: tuple[Policy, ...] = (
-    Full(),
-    Full(decay=0.5),
-    Frozen(),
-    Frozen(cache=False),
-    Layers(),
-    Layers(cache=False),
-    Layers(move=True),
+EVERY: tuple[Method, ...] = (
+    FullFineTuning(),
+    FullFineTuning(layer_lr_decay=0.5),
+    FrozenEncoder(),
+    FrozenEncoder(cache_features=False),
+    ScalarMixing(),
+    ScalarMixing(cache_features=False),
+    ScalarMixing(train_encoder=True),
     Adapter(width=4),
     Lora(rank=2),
-    Norms(),
-    Top(blocks=1),
-    Top(blocks=3),
-    Gradual(),
+    NormOnly(),
+    TopLayers(num_blocks=1),
+    TopLayers(num_blocks=3),
+    GradualUnfreezing(),
 )
-APART = tuple(policy for policy in EVERY if policy.apart)
+APART = tuple(policy for policy in EVERY if policy.saves_delta_only)
 
 
 def named(policy: object) -> str:
     return str(policy)
 
 
-def tuning(folder: Path, policy: Policy, settings: Settings = SETTINGS, trunk: Trunk = DEEP) -> Tuning:
+def tuning(
+    folder: Path, policy: Method, settings: FineTuneSettings = SETTINGS, trunk: TransformerConfig = DEEP
+) -> FineTune:
     """A task of 24 rows to learn from and 12 to be judged by."""
     train = write_lines(folder / "train.jsonl", reviews(24))
     dev = write_lines(folder / "dev.jsonl", reviews(12, first=100))
-    return Tuning(read_job(train, dev), little_model(trunk=trunk), TOKENIZER, settings, "little", policy)
+    return FineTune(load_task_data(train, dev), little_model(trunk=trunk), TOKENIZER, settings, "little", policy)
 
 
-def tuned(made: Tuning, folder: Path, listeners: tuple[Listener, ...] = (), trials: int = 2) -> Tuned:
+def tuned(made: FineTune, folder: Path, listeners: tuple[Listener, ...] = (), trials: int = 2) -> FineTunedModel:
     folder.mkdir(exist_ok=True)
-    return made.train(made.lay_out(), Run(device=CPU, keep=1, trials=trials), ALONE, folder, listeners)
+    return made.train(
+        made.encode(), RunConfig(device=CPU, keep_checkpoints=1, num_evals=trials), ALONE, folder, listeners
+    )
 
 
-def equipped(policy: Policy, trunk: Trunk = DEEP, objectives: tuple[Learnable, ...] = (Judge(2),)) -> Learner:
-    learner = new_learner(little_model(trunk=trunk), objectives, 0, Origin.PRETRAINED)
-    policy.equip(learner, 0)
+def equipped(
+    policy: Method, trunk: TransformerConfig = DEEP, objectives: tuple[TrainableObjective, ...] = (Classification(2),)
+) -> MultiHeadModel:
+    learner = build_model(little_model(trunk=trunk), objectives, 0, StartFrom.PRETRAINED)
+    policy.add_modules(learner, 0)
     return learner
 
 
@@ -83,7 +89,7 @@ class Stop(Exception):
 def stop_at(step: int) -> Listener:
     """Hears the record, and stops the run with the line of a step."""
 
-    def hear(line: Line) -> None:
+    def hear(line: LogLine) -> None:
         if line["step"] == step:
             raise Stop
 

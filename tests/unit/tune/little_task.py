@@ -8,25 +8,25 @@ from pathlib import Path
 
 import torch
 
-from unmask.nets.model import Model
-from unmask.nets.transformer import draw_weights
-from unmask.nets.trunk import Trunk
+from unmask.nets.model import EncoderWithHeads
+from unmask.nets.transformer import init_weights
+from unmask.nets.trunk import TransformerConfig
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tokenize.train import train
+from unmask.tokenize.train import train_tokenizer
 from unmask.tokenize.wordpiece import WordPiece
 
-TRUNK = Trunk(depth=1, width=16, heads=2, inner=32)
+TRUNK = TransformerConfig(depth=1, width=16, heads=2, ffn_width=32)
 POSITIONS = 24
 GOOD, BAD = ("今天天气真好", "房间很好很干净", "we liked it a lot"), ("又脏又吵", "再也不来了", "we hated it a lot")
 
 
 def little_tokenizer() -> Tokenizer:
-    return train(WordPiece(120, min_count=1), (*GOOD, *BAD, "0 1 2 3 4 5 6 7 8 9") * 2)
+    return train_tokenizer(WordPiece(120, min_count=1), (*GOOD, *BAD, "0 1 2 3 4 5 6 7 8 9") * 2)
 
 
-def little_model(row: bool = True, trunk: Trunk = TRUNK) -> Model:
-    model = Model(trunk, 120, POSITIONS, tokens=True, row=row)
-    draw_weights(model, 0.1, torch.Generator().manual_seed(4))
+def little_model(row: bool = True, trunk: TransformerConfig = TRUNK) -> EncoderWithHeads:
+    model = EncoderWithHeads(trunk, 120, POSITIONS, has_lm_head=True, has_row_head=row)
+    init_weights(model, 0.1, torch.Generator().manual_seed(4))
     return model
 
 

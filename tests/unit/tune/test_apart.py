@@ -11,73 +11,73 @@ from little_task import little_model
 from safetensors.torch import load_file
 
 from unmask.errors import InputError
-from unmask.nets.transformer import draw_weights
+from unmask.nets.transformer import init_weights
 from unmask.tune.policies.adapter import Adapter
-from unmask.tune.policies.frozen import Frozen
-from unmask.tune.policies.layers import Layers
-from unmask.tune.policy import Full, paces_of
-from unmask.tune.saved import MODEL, Root, load_tuned, save_tuned
-from unmask.tune.start import Origin
+from unmask.tune.policies.frozen import FrozenEncoder
+from unmask.tune.policies.layers import ScalarMixing
+from unmask.tune.policy import FullFineTuning, param_lrs
+from unmask.tune.saved import MODEL_FILE, BaseModelRef, load_finetuned, save_finetuned
+from unmask.tune.start import StartFrom
 
 
 @pytest.mark.parametrize("policy", EVERY, ids=named)
 def test_every_policy_comes_back_bit_for_bit(tmp_path, policy):
     made = tuning(tmp_path, policy)
     done = tuned(made, tmp_path / "run")
-    save_tuned(done, tmp_path / "run", Root("little", "somewhere"), {})
-    asked: list[Root] = []
+    save_finetuned(done, tmp_path / "run", BaseModelRef("little", "somewhere"), {})
+    asked: list[BaseModelRef] = []
 
-    def find(root: Root):
+    def find(root: BaseModelRef):
         asked.append(root)
         return made.model
 
-    back = load_tuned(tmp_path / "run", find)
-    assert back.policy == policy
-    for name, tensor in done.learner.weights().items():
-        assert torch.equal(tensor, back.learner.weights()[name]), name
-    assert back.answer(made.job.judged) == done.answer(made.job.judged)
-    assert asked == ([Root("little", "somewhere")] if policy.apart else [])
-    paces, saved = paces_of(policy, done.learner), set(load_file(tmp_path / "run" / MODEL))
-    assert saved == {name for name in done.learner.weights() if not policy.apart or paces(name).moves}
+    back = load_finetuned(tmp_path / "run", find)
+    assert back.method == policy
+    for name, tensor in done.learner.named_weights().items():
+        assert torch.equal(tensor, back.learner.named_weights()[name]), name
+    assert back.predict(made.data.dev) == done.predict(made.data.dev)
+    assert asked == ([BaseModelRef("little", "somewhere")] if policy.apart else [])
+    paces, saved = param_lrs(policy, done.learner), set(load_file(tmp_path / "run" / MODEL_FILE))
+    assert saved == {name for name in done.learner.named_weights() if not policy.apart or paces(name).is_trained}
 
 
 @pytest.mark.parametrize("policy", APART, ids=named)
 def test_another_trunk_is_refused(tmp_path, policy):
     made = tuning(tmp_path, policy)
-    save_tuned(tuned(made, tmp_path / "run"), tmp_path / "run", Root("little"), {})
+    save_finetuned(tuned(made, tmp_path / "run"), tmp_path / "run", BaseModelRef("little"), {})
     other = little_model(trunk=DEEP)
-    draw_weights(other, 0.1, torch.Generator().manual_seed(5))
-    for wrong in (other, little_model(trunk=replace(DEEP, depth=2)), little_model(trunk=replace(DEEP, inner=8))):
+    init_weights(other, 0.1, torch.Generator().manual_seed(5))
+    for wrong in (other, little_model(trunk=replace(DEEP, depth=2)), little_model(trunk=replace(DEEP, ffn_width=8))):
         with pytest.raises(InputError, match="that was another network than this one: the weights differ"):
-            load_tuned(tmp_path / "run", lambda root, wrong=wrong: wrong)
+            load_finetuned(tmp_path / "run", lambda root, wrong=wrong: wrong)
 
 
 def test_one_changed_number_in_the_trunk_is_enough(tmp_path):
     made = tuning(tmp_path, Adapter(4))
-    save_tuned(tuned(made, tmp_path / "run"), tmp_path / "run", Root("little"), {})
+    save_finetuned(tuned(made, tmp_path / "run"), tmp_path / "run", BaseModelRef("little"), {})
     with torch.no_grad():
-        made.model.trunk.embed.token.weight[7, 3] += 1e-6
+        made.model.encoder.embed.token.weight[7, 3] += 1e-6
     with pytest.raises(InputError, match="Name the one that it was tuned from with --network"):
-        load_tuned(tmp_path / "run", lambda root: made.model)
+        load_finetuned(tmp_path / "run", lambda root: made.model)
 
 
 def test_a_drawn_trunk_is_saved_because_it_lies_nowhere_else(tmp_path):
-    made = tuning(tmp_path, Frozen(), replace(SETTINGS, start=Origin.SCRATCH))
+    made = tuning(tmp_path, FrozenEncoder(), replace(SETTINGS, start=StartFrom.SCRATCH))
     done = tuned(made, tmp_path / "run")
-    save_tuned(done, tmp_path / "run", Root("little"), {})
+    save_finetuned(done, tmp_path / "run", BaseModelRef("little"), {})
 
-    def find(root: Root):
+    def find(root: BaseModelRef):
         raise AssertionError("nobody is asked")
 
-    back = load_tuned(tmp_path / "run", find)
-    assert back.answer(made.job.judged) == done.answer(made.job.judged)
-    assert back.drawn
+    back = load_finetuned(tmp_path / "run", find)
+    assert back.predict(made.data.dev) == done.predict(made.data.dev)
+    assert back.from_scratch
 
 
 def test_an_adapter_folder_is_much_smaller_than_a_full_one(tmp_path):
     sizes = {}
-    for policy in (Full(), Adapter(2), Frozen(), Layers()):
+    for policy in (FullFineTuning(), Adapter(2), FrozenEncoder(), ScalarMixing()):
         folder = tmp_path / policy.name
-        save_tuned(tuned(tuning(tmp_path, policy), folder), folder, Root("little"), {})
-        sizes[policy.name] = (folder / MODEL).stat().st_size
+        save_finetuned(tuned(tuning(tmp_path, policy), folder), folder, BaseModelRef("little"), {})
+        sizes[policy.name] = (folder / MODEL_FILE).stat().st_size
     assert sizes["frozen"] < sizes["layers"] < sizes["adapter"] < sizes["full"] / 3

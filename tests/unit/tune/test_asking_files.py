@@ -9,19 +9,19 @@ import pytest
 from little_task import write_lines
 
 from unmask.errors import InputError
-from unmask.tune.asking import PassageQuestion, read
-from unmask.tune.asking_rows import asks_for_spans
-from unmask.tune.asking_truths import Piece
-from unmask.tune.fields import Choice
-from unmask.tune.job import read_job
-from unmask.tune.output import Kind
+from unmask.tune.asking import QAExample, read_span_qa
+from unmask.tune.asking_rows import is_span_qa_file
+from unmask.tune.asking_truths import AnswerText
+from unmask.tune.fields import ColumnChoice
+from unmask.tune.job import load_task_data
+from unmask.tune.output import TaskType
 
 PASSAGE = "小明住在杭州，小红也住在杭州。"
 SPANS = [
-    PassageQuestion("a", "小明住在哪里？", PASSAGE, (Piece("杭州", 4),)),
-    PassageQuestion("b", "谁也住在杭州？", PASSAGE, (Piece("小红", 7), Piece("小红也", 7))),
+    QAExample("a", "小明住在哪里？", PASSAGE, (AnswerText("杭州", 4),)),
+    QAExample("b", "谁也住在杭州？", PASSAGE, (AnswerText("小红", 7), AnswerText("小红也", 7))),
 ]
-NONE = PassageQuestion("c", "小刚住在哪里？", PASSAGE, impossible=True)
+NONE = QAExample("c", "小刚住在哪里？", PASSAGE, is_impossible=True)
 
 
 def squad(*questions):
@@ -46,17 +46,17 @@ def article(*questions):
 
 
 def test_the_nested_form_of_squad(tmp_path):
-    sheet, choice = read(written(tmp_path / "train.json", article(*SPANS, NONE)))
-    assert list(sheet.questions) == [*SPANS, NONE]
-    assert choice == Choice(("question", "context"), "answers")
-    assert sheet.where[1] == f"{tmp_path / 'train.json'}, question b"
+    sheet, choice = read_span_qa(written(tmp_path / "train.json", article(*SPANS, NONE)))
+    assert list(sheet.examples) == [*SPANS, NONE]
+    assert choice == ColumnChoice(("question", "context"), "answers")
+    assert sheet.source_lines[1] == f"{tmp_path / 'train.json'}, question b"
     assert sheet.notes == ()
 
 
 def test_a_packed_file_reads_the_same(tmp_path):
     path = tmp_path / "train.json.gz"
     path.write_bytes(gzip.compress(json.dumps(article(*SPANS)).encode()))
-    assert list(read(path)[0].questions) == SPANS
+    assert list(read_span_qa(path)[0].examples) == SPANS
 
 
 def test_the_flat_form_of_cmrc_takes_the_first_place_of_a_text(tmp_path):
@@ -65,16 +65,16 @@ def test_the_flat_form_of_cmrc_takes_the_first_place_of_a_text(tmp_path):
         for one in SPANS
     ]
     path = written(tmp_path / "cmrc.json", [{"context_id": "P", "context_text": PASSAGE, "title": "t", "qas": asked}])
-    sheet, choice = read(path)
-    assert list(sheet.questions) == SPANS
-    assert choice == Choice(("query_text", "context_text"), "answers")
+    sheet, choice = read_span_qa(path)
+    assert list(sheet.examples) == SPANS
+    assert choice == ColumnChoice(("query_text", "context_text"), "answers")
 
 
 def test_a_passage_in_each_line(tmp_path):
     path = write_lines(tmp_path / "train.jsonl", [{"id": "P", "context": PASSAGE, "qas": squad(*SPANS)}])
-    sheet, _ = read(path)
-    assert list(sheet.questions) == SPANS
-    assert sheet.where[0] == f"{path}:1, question a"
+    sheet, _ = read_span_qa(path)
+    assert list(sheet.examples) == SPANS
+    assert sheet.source_lines[0] == f"{path}:1, question a"
 
 
 def test_a_question_in_each_line_as_datasets_has_it(tmp_path):
@@ -90,44 +90,44 @@ def test_a_question_in_each_line_as_datasets_has_it(tmp_path):
         }
         for one in (*SPANS, NONE)
     ]
-    sheet, _ = read(write_lines(tmp_path / "train.jsonl", rows))
-    assert list(sheet.questions) == [*SPANS, NONE]  # empty lists say that there is no answer
-    assert sheet.where[2] == f"{tmp_path / 'train.jsonl'}:3"
+    sheet, _ = read_span_qa(write_lines(tmp_path / "train.jsonl", rows))
+    assert list(sheet.examples) == [*SPANS, NONE]  # empty lists say that there is no answer
+    assert sheet.source_lines[2] == f"{tmp_path / 'train.jsonl'}:3"
 
 
 def test_a_table_with_a_place_for_each_answer(tmp_path):
     path = tmp_path / "train.tsv"
     path.write_text(f"question\tpassage\tanswer\tanswer_start\n谁？\t{PASSAGE}\t杭州\t12\n", encoding="utf-8")
-    (question,) = read(path)[0].questions
-    assert (question.id, question.answers) == ("1", (Piece("杭州", 12),))
+    (question,) = read_span_qa(path)[0].examples
+    assert (question.id, question.answers) == ("1", (AnswerText("杭州", 12),))
 
 
 def test_fields_with_other_names_are_named(tmp_path):
     path = write_lines(tmp_path / "train.jsonl", [{"frage": "谁？", "absatz": PASSAGE, "antwort": "小红"}])
     with pytest.raises(InputError, match=r"no field has a usual name for the question; it has 'frage', 'absatz'"):
-        read(path)
-    (question,) = read(path, Choice(("frage", "absatz"), "antwort"))[0].questions
-    assert question.answers == (Piece("小红", 7),)
+        read_span_qa(path)
+    (question,) = read_span_qa(path, ColumnChoice(("frage", "absatz"), "antwort"))[0].examples
+    assert question.answers == (AnswerText("小红", 7),)
     with pytest.raises(InputError, match=r"train.jsonl:1: there is no field 'satz'"):
-        read(path, Choice(("frage", "satz"), "antwort"))
+        read_span_qa(path, ColumnChoice(("frage", "satz"), "antwort"))
     with pytest.raises(InputError, match=r"names the question and the passage"):
-        read(path, Choice(("frage",), "antwort"))
+        read_span_qa(path, ColumnChoice(("frage",), "antwort"))
 
 
 def test_new_questions_need_no_answers(tmp_path):
     path = write_lines(tmp_path / "new.jsonl", [{"question": "谁？", "context": PASSAGE}])
-    (question,) = read(path, Choice(("question", "context"), "answers"), truths=False)[0].questions
-    assert not question.told
-    assert question.line() == {"id": "1", "question": "谁？", "passage": PASSAGE}
-    assert SPANS[0].line()["answers"] == [{"text": "杭州", "start": 4}]
+    (question,) = read_span_qa(path, ColumnChoice(("question", "context"), "answers"), truths=False)[0].examples
+    assert not question.has_target
+    assert question.to_json() == {"id": "1", "question": "谁？", "passage": PASSAGE}
+    assert SPANS[0].to_json()["answers"] == [{"text": "杭州", "start": 4}]
 
 
 def test_an_answer_that_stands_elsewhere_is_found_at_the_nearest_place_and_told(tmp_path):
     asked = squad(*SPANS)
     asked[0]["answers"][0]["answer_start"] = 11  # 杭州 begins at 4 and at 12
     asked[1]["answers"][1]["answer_start"] = -1
-    sheet, _ = read(write_lines(tmp_path / "train.jsonl", [{"context": PASSAGE, "qas": asked}]))
-    assert [question.answers[-1].start for question in sheet.questions] == [12, 7]
+    sheet, _ = read_span_qa(write_lines(tmp_path / "train.jsonl", [{"context": PASSAGE, "qas": asked}]))
+    assert [question.answers[-1].start for question in sheet.examples] == [12, 7]
     assert sheet.notes == (
         "note: 2 answers do not stand where 'answer_start' says; the nearest place with the same text was taken",
     )
@@ -158,7 +158,7 @@ def test_a_mistake_is_refused_with_the_question(tmp_path, change, said):
     path = tmp_path / "train.json"
     path.write_text(json.dumps(value), encoding="utf-8")
     with pytest.raises(InputError) as refused:
-        read(path)
+        read_span_qa(path)
     assert str(refused.value).startswith(f"{path}, question a: ")
     assert said in str(refused.value)
 
@@ -166,16 +166,16 @@ def test_a_mistake_is_refused_with_the_question(tmp_path, change, said):
 def test_a_missing_passage_and_a_missing_question(tmp_path):
     path = write_lines(tmp_path / "train.jsonl", [{"context": PASSAGE, "qas": squad(*SPANS)}, {"qas": squad(NONE)}])
     with pytest.raises(InputError, match=r"train.jsonl:2, question c: there is no field 'context'"):
-        read(path)
+        read_span_qa(path)
     path = write_lines(tmp_path / "train.jsonl", [{"context": PASSAGE, "qas": squad(*SPANS)}, {"context": PASSAGE}])
     with pytest.raises(InputError, match=r"train.jsonl:2: there is no field 'question'"):
-        read(path)
+        read_span_qa(path)
 
 
 def test_two_questions_with_one_id(tmp_path):
     path = written(tmp_path / "train.json", article(*SPANS, SPANS[0]))
     with pytest.raises(InputError, match=r"question a: the id 'a' stands at .*train.json, question a already"):
-        read(path)
+        read_span_qa(path)
 
 
 @pytest.mark.parametrize(
@@ -191,18 +191,18 @@ def test_two_questions_with_one_id(tmp_path):
 def test_files_that_are_not_what_they_should_be(tmp_path, content, said):
     (tmp_path / "train.json").write_text(content, encoding="gb18030")
     with pytest.raises(InputError, match=said):
-        read(tmp_path / "train.json")
+        read_span_qa(tmp_path / "train.json")
 
 
 def test_the_file_tells_that_spans_are_asked_for(tmp_path):
-    assert asks_for_spans(written(tmp_path / "a.json", article(*SPANS)))
-    assert asks_for_spans(write_lines(tmp_path / "b.jsonl", [{"context": PASSAGE, "qas": []}]))
-    assert asks_for_spans(
+    assert is_span_qa_file(written(tmp_path / "a.json", article(*SPANS)))
+    assert is_span_qa_file(write_lines(tmp_path / "b.jsonl", [{"context": PASSAGE, "qas": []}]))
+    assert is_span_qa_file(
         write_lines(tmp_path / "c.jsonl", [{"question": "谁？", "context": PASSAGE, "answer": "小红"}])
     )
     choice = {"question": "谁？", "context": PASSAGE, "answer": "小红", "choices": ["小红", "小明"]}
-    assert not asks_for_spans(write_lines(tmp_path / "d.jsonl", [choice]))
-    assert not asks_for_spans(write_lines(tmp_path / "e.jsonl", [{"text": PASSAGE, "label": 1}]))
+    assert not is_span_qa_file(write_lines(tmp_path / "d.jsonl", [choice]))
+    assert not is_span_qa_file(write_lines(tmp_path / "e.jsonl", [{"text": PASSAGE, "label": 1}]))
 
 
 def test_a_job_never_splits_a_passage_and_refuses_silence_that_was_not_learned(tmp_path):
@@ -212,10 +212,10 @@ def test_a_job_never_splits_a_passage_and_refuses_silence_that_was_not_learned(t
         for i, text in enumerate(passages)
     ]
     train = write_lines(tmp_path / "train.jsonl", rows)
-    job = read_job(train, None)
-    assert job.output.kind is Kind.SPAN
-    assert len(job.judged) == 3
-    assert job.judged.shared_with(job.learned) == 0
+    job = load_task_data(train, None)
+    assert job.task.task_type is TaskType.SPAN
+    assert len(job.dev) == 3
+    assert job.dev.overlap(job.train) == 0
     dev = write_lines(tmp_path / "dev.jsonl", [{"context": PASSAGE, "qas": squad(NONE)}])
     with pytest.raises(InputError, match=r"dev.jsonl:1, question c: the question has no answer, but every question"):
-        read_job(train, dev)
+        load_task_data(train, dev)

@@ -13,23 +13,23 @@ from little_task import little_model
 from unmask.errors import InputError, RecipeError
 from unmask.nets.batch import collate
 from unmask.objectives.mlm import MLM
-from unmask.records import Cloze, Inputs, Instance
-from unmask.train.course import ALONE, Crew, Moment
+from unmask.records import Cloze, Inputs, InputsAndTargets
+from unmask.train.course import SINGLE_PROCESS, RankSplit, RunPosition
 from unmask.train.record import RECORD, read_record
-from unmask.tune.beside import Beside, behind, plain
+from unmask.tune.beside import WithAuxiliaryLM, concat_inputs, maskable_rows
 from unmask.tune.policies.adapter import Adapter
-from unmask.tune.policies.frozen import Frozen
-from unmask.tune.policies.layers import Layers
-from unmask.tune.policy import Full
-from unmask.tune.saved import Root, load_tuned, save_tuned
-from unmask.tune.start import Origin, new_learner
+from unmask.tune.policies.frozen import FrozenEncoder
+from unmask.tune.policies.layers import ScalarMixing
+from unmask.tune.policy import FullFineTuning
+from unmask.tune.saved import BaseModelRef, load_finetuned, save_finetuned
+from unmask.tune.start import StartFrom, build_model
 
-HALF = replace(SETTINGS, beside=0.5)
+HALF = replace(SETTINGS, lm_weight=0.5)
 
 
 @pytest.fixture
 def course(tmp_path):
-    return Beside(tuning(tmp_path, Full()).lay_out(), TOKENIZER.vocab, MLM(0.5))
+    return WithAuxiliaryLM(tuning(tmp_path, FullFineTuning()).encode(), TOKENIZER.vocab, MLM(0.5))
 
 
 def clozes(lesson):
@@ -41,7 +41,10 @@ def rows_of(inputs: Inputs) -> list[list[int]]:
 
 
 def test_the_rows_of_the_task_come_first_and_their_masked_copies_hold_the_truth(course):
-    plain_lesson, lesson = course.course.lesson(Moment(0, 0), ALONE), course.lesson(Moment(0, 0), ALONE)
+    plain_lesson, lesson = (
+        course.course.lesson(RunPosition(0, 0), SINGLE_PROCESS),
+        course.lesson(RunPosition(0, 0), SINGLE_PROCESS),
+    )
     (bare,), (both,), (cloze,) = plain_lesson.instances, lesson.instances, clozes(lesson)
     assert rows_of(both.inputs)[:4] == rows_of(bare.inputs)
     assert both.targets[0].value.tolist() == bare.targets[0].value.tolist()
@@ -59,7 +62,7 @@ def test_the_rows_of_the_task_come_first_and_their_masked_copies_hold_the_truth(
 
 
 def test_masks_are_new_at_every_visit_and_the_same_for_any_crew(course):
-    def masked(moment: Moment, *crews: Crew) -> list[list[int]]:
+    def masked(moment: RunPosition, *crews: RankSplit) -> list[list[int]]:
         found = []
         for crew in crews:
             for instance in course.lesson(moment, crew).instances:
@@ -67,26 +70,32 @@ def test_masks_are_new_at_every_visit_and_the_same_for_any_crew(course):
                 found += rows[len(rows) // 2 :]
         return sorted(found)
 
-    alone = masked(Moment(2, 0.3), ALONE)
-    assert alone == masked(Moment(2, 0.3), ALONE)
-    assert alone == masked(Moment(2, 0.3), Crew(0, 2), Crew(1, 2)) == masked(Moment(2, 0.3), Crew(micro=24))
-    first = {tuple(row) for step in range(6) for row in masked(Moment(step, 0), ALONE)}
-    second = {tuple(row) for step in range(6, 12) for row in masked(Moment(step, 0), ALONE)}
+    alone = masked(RunPosition(2, 0.3), SINGLE_PROCESS)
+    assert alone == masked(RunPosition(2, 0.3), SINGLE_PROCESS)
+    assert (
+        alone
+        == masked(RunPosition(2, 0.3), RankSplit(0, 2), RankSplit(1, 2))
+        == masked(RunPosition(2, 0.3), RankSplit(microbatch_tokens=24))
+    )
+    first = {tuple(row) for step in range(6) for row in masked(RunPosition(step, 0), SINGLE_PROCESS)}
+    second = {tuple(row) for step in range(6, 12) for row in masked(RunPosition(step, 0), SINGLE_PROCESS)}
     assert len(first & second) < len(first) / 2, "the same 24 texts, masked elsewhere"
 
 
 def test_micro_batches_stay_within_their_room(course):
-    for instance in course.lesson(Moment(0, 0), Crew(micro=48)).instances:
+    for instance in course.lesson(RunPosition(0, 0), RankSplit(microbatch_tokens=48)).instances:
         assert len(instance.inputs.rows) - 1 == 2
 
 
 def test_who_sees_whom_in_the_rows_of_the_task_stays():
     one, zeros = np.array([2, 20, 3], dtype=np.int32), np.zeros(3, dtype=np.int32)
     rows = Inputs(one, zeros.astype(np.uint8), zeros, np.arange(3), np.array([0, 3]), prefix=np.array([2]))
-    both = behind(rows, replace(rows, prefix=np.zeros(0, dtype=np.int64)))
+    both = concat_inputs(rows, replace(rows, prefix=np.zeros(0, dtype=np.int64)))
     assert both.prefix.tolist() == [2]
     assert both.rows.tolist() == [0, 3, 6]
-    assert collate(Instance(both, ())).tokens.borders.prefix_S.tolist() == [2, 3], "the masked row sees itself"
+    assert collate(InputsAndTargets(both, ())).tokens.sequences.prefix_lengths_S.tolist() == [2, 3], (
+        "the masked row sees itself"
+    )
 
 
 def test_the_trial_asks_for_the_task_alone(course):
@@ -97,36 +106,40 @@ def test_a_row_without_text_is_asked_for_its_end():
     vocab = TOKENIZER.vocab
     ids = np.array([vocab.cls, vocab.sep, vocab.cls, 20, vocab.sep], dtype=np.int32)
     zeros = np.zeros(5, dtype=np.int32)
-    example = plain(Inputs(ids, zeros.astype(np.uint8), zeros, np.array([0, 1, 0, 1, 2]), np.array([0, 2, 5])), vocab)
-    assert example.fixed.tolist() == [True, False, True, False, True]
+    example = maskable_rows(
+        Inputs(ids, zeros.astype(np.uint8), zeros, np.array([0, 1, 0, 1, 2]), np.array([0, 2, 5])), vocab
+    )
+    assert example.protected.tolist() == [True, False, True, False, True]
 
 
 def test_the_losses_are_recorded_and_the_head_is_gone_afterwards(tmp_path):
-    made = tuning(tmp_path, Full(), HALF)
+    made = tuning(tmp_path, FullFineTuning(), HALF)
     done = tuned(made, tmp_path / "run")
     lines = list(read_record(tmp_path / "run" / RECORD))
     assert all(line["loss"].keys() == {"judge", "mlm"} for line in lines if line["kind"] == "step")
     assert all(line["loss"].keys() == {"judge"} for line in lines if line["kind"] == "trial")
     assert list(done.learner.heads) == ["judge"]
-    save_tuned(done, tmp_path / "run", Root("little"), {})
-    back = load_tuned(tmp_path / "run", lambda root: made.model)
-    assert back.answer(made.job.judged) == done.answer(made.job.judged)
+    save_finetuned(done, tmp_path / "run", BaseModelRef("little"), {})
+    back = load_finetuned(tmp_path / "run", lambda root: made.model)
+    assert back.predict(made.data.dev) == done.predict(made.data.dev)
 
 
 def test_the_head_is_the_one_that_was_pre_trained():
     model = little_model(trunk=DEEP)
-    learner = new_learner(model, (MLM(0.5),), 3, Origin.PRETRAINED)
-    assert torch.equal(learner.heads["mlm"].tokens.dense.weight, model.tokens.dense.weight)
-    assert learner.heads["mlm"].tokens.token is learner.trunk.embed.token
+    learner = build_model(model, (MLM(0.5),), 3, StartFrom.PRETRAINED)
+    assert torch.equal(learner.heads["mlm"].tokens.dense.weight, model.lm_head.dense.weight)
+    assert learner.heads["mlm"].tokens.token is learner.network.embed.token
 
 
 def test_lambda_weighs_the_loss(course, tmp_path):
     model = little_model(trunk=DEEP)
-    learner = new_learner(model, (course.course.objective, MLM()), 3, Origin.PRETRAINED).eval()
-    lesson = course.lesson(Moment(0, 0), ALONE)
+    learner = build_model(model, (course.course.objective, MLM()), 3, StartFrom.PRETRAINED).eval()
+    lesson = course.lesson(RunPosition(0, 0), SINGLE_PROCESS)
     (batch,) = (collate(instance) for instance in lesson.instances)
     task, language = learner(batch, lesson.objectives)
-    (alone,) = learner(collate(course.course.lesson(Moment(0, 0), ALONE).instances[0]), (course.course.objective,))
+    (alone,) = learner(
+        collate(course.course.lesson(RunPosition(0, 0), SINGLE_PROCESS).instances[0]), (course.course.objective,)
+    )
     assert float(task.total.detach()) == pytest.approx(float(alone.total.detach()), rel=1e-5), (
         "the task does not see the other rows"
     )
@@ -135,16 +148,20 @@ def test_lambda_weighs_the_loss(course, tmp_path):
 
 
 def test_a_network_that_says_no_tokens_is_refused(tmp_path):
-    made = tuning(tmp_path, Full())
-    made.model.tokens = None
+    made = tuning(tmp_path, FullFineTuning())
+    made.model.lm_head = None
     with pytest.raises(RecipeError, match="needs a network with a head for tokens, and this one has none"):
         replace(made, settings=HALF)
 
 
-@pytest.mark.parametrize("policy", [Frozen(), Frozen(cache=False), Layers(), Layers(cache=False)], ids=str)
+@pytest.mark.parametrize(
+    "policy",
+    [FrozenEncoder(), FrozenEncoder(cache_features=False), ScalarMixing(), ScalarMixing(cache_features=False)],
+    ids=str,
+)
 def test_a_trunk_at_rest_is_refused(tmp_path, policy):
     with pytest.raises(RecipeError, match=f"the policy '{policy.name}' keeps it still"):
         tuning(tmp_path, policy, HALF)
     tuning(tmp_path, Adapter(), HALF)
     with pytest.raises(InputError, match="--beside, found -1"):
-        replace(SETTINGS, beside=-1)
+        replace(SETTINGS, lm_weight=-1)

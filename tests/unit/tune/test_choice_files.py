@@ -9,16 +9,16 @@ import pytest
 from little_task import little_tokenizer, write_lines
 
 from unmask.errors import InputError
-from unmask.tune.choice_rows import ChoiceQuestion, read
-from unmask.tune.encode import Room
-from unmask.tune.fields import NO_CHOICE, Choice
-from unmask.tune.job import guess_kind
-from unmask.tune.output import Kind
-from unmask.tune.outputs.choose import Choose
-from unmask.tune.sheet import Sheet, set_aside
+from unmask.tune.choice_rows import ChoiceExample, read_choice
+from unmask.tune.encode import LengthLimits
+from unmask.tune.fields import NO_COLUMN_CHOICE, ColumnChoice
+from unmask.tune.job import infer_task_type
+from unmask.tune.output import TaskType
+from unmask.tune.outputs.choose import MultipleChoiceTask
+from unmask.tune.sheet import ExampleSet, split_dev
 
-SKY = ChoiceQuestion(("the sky", "what is it"), ("blue", "red", "wet"), "red")
-SEA = ChoiceQuestion(("the sea", "how is it"), ("blue", "red", "wet"), "wet")
+SKY = ChoiceExample(("the sky", "what is it"), ("blue", "red", "wet"), "red")
+SEA = ChoiceExample(("the sea", "how is it"), ("blue", "red", "wet"), "wet")
 
 
 def lines(*rows: object) -> str:
@@ -55,34 +55,34 @@ FORMS = {
 def test_every_form_gives_the_same_questions(tmp_path, name):
     path = tmp_path / name
     path.write_text(FORMS[name], encoding="utf-8")
-    assert guess_kind(path, NO_CHOICE) is Kind.CHOOSE
-    sheet, choice = read(path)
-    assert sheet.questions == (SKY, SEA)
-    assert read(path, choice)[0] == sheet  # a second file is read by the same fields
-    assert [question.truth for question in read(path, choice, truths=False)[0].questions] == ["", ""]
+    assert infer_task_type(path, NO_COLUMN_CHOICE) is TaskType.CHOOSE
+    sheet, choice = read_choice(path)
+    assert sheet.examples == (SKY, SEA)
+    assert read_choice(path, choice)[0] == sheet  # a second file is read by the same fields
+    assert [question.truth for question in read_choice(path, choice, truths=False)[0].examples] == ["", ""]
 
 
 def test_fields_can_be_named(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("stem,good,bad,which\nwhy,because,never,0\nhow,so,no,1\n", encoding="utf-8")
-    sheet, _ = read(path, Choice(("stem", "good", "bad"), "which"))
-    assert [(one.given, one.choices, one.truth) for one in sheet.questions] == [
+    sheet, _ = read_choice(path, ColumnChoice(("stem", "good", "bad"), "which"))
+    assert [(one.context, one.choices, one.truth) for one in sheet.examples] == [
         (("why",), ("because", "never"), "because"),
         (("how",), ("so", "no"), "no"),
     ]
-    assert guess_kind(path, Choice(("stem",), "which")) is Kind.CLASSIFY
+    assert infer_task_type(path, ColumnChoice(("stem",), "which")) is TaskType.CLASSIFY
 
 
 def test_two_texts_with_short_names_are_no_choices(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("a,b,label\none,two,0\n", encoding="utf-8")
-    assert guess_kind(path, NO_CHOICE) is Kind.CLASSIFY
+    assert infer_task_type(path, NO_COLUMN_CHOICE) is TaskType.CLASSIFY
 
 
 def test_numbers_as_choices_are_texts_first(tmp_path):
     rows = [{"question": "two", "choices": ["3", "2", "1"], "answer": text} for text in ("2", "1")]
-    sheet, _ = read(write_lines(tmp_path / "a.jsonl", rows))
-    assert [question.truth for question in sheet.questions] == ["2", "1"]
+    sheet, _ = read_choice(write_lines(tmp_path / "a.jsonl", rows))
+    assert [question.truth for question in sheet.examples] == ["2", "1"]
 
 
 REFUSED = {
@@ -108,43 +108,47 @@ def test_what_cannot_be_asked_is_refused_with_its_line(tmp_path, name):
     row, complaint = REFUSED[name]
     first = flat("the sky", "what is it", "red")
     with pytest.raises(InputError, match=complaint):
-        read(write_lines(tmp_path / "a.jsonl", [first, row, first]))
+        read_choice(write_lines(tmp_path / "a.jsonl", [first, row, first]))
 
 
 def test_a_nested_question_is_named_in_the_complaint(tmp_path):
     row = {"context": "c", "qas": [asked("q", "red"), asked("r", "green")]}
     with pytest.raises(InputError, match=r"a.jsonl:1 \(qas 2\): the answer 'green'"):
-        read(write_lines(tmp_path / "a.jsonl", [row]))
+        read_choice(write_lines(tmp_path / "a.jsonl", [row]))
 
 
 def test_fields_that_are_not_there_are_told_with_those_that_are(tmp_path):
     with pytest.raises(InputError, match=r"needs a context or a question .* it has 'question', 'choices'. Name them"):
-        read(write_lines(tmp_path / "a.jsonl", [{"question": "q", "choices": ["a", "b"]}]))
+        read_choice(write_lines(tmp_path / "a.jsonl", [{"question": "q", "choices": ["a", "b"]}]))
 
 
 def test_questions_about_one_context_stay_on_one_side(tmp_path):
     rows = [{"context": f"c{i}", "qas": [asked("q", "red"), asked("r", "wet")]} for i in range(10)]
-    learned, judged = set_aside(read(write_lines(tmp_path / "a.jsonl", rows))[0], 0.3, 0)
-    assert (len(learned), len(judged), judged.shared_with(learned)) == (14, 6, 0)
+    learned, judged = split_dev(read_choice(write_lines(tmp_path / "a.jsonl", rows))[0], 0.3, 0)
+    assert (len(learned), len(judged), judged.overlap(learned)) == (14, 6, 0)
 
 
 def test_a_row_holds_the_context_and_then_the_question_with_a_choice():
     tokenizer, vocab = little_tokenizer(), little_tokenizer().vocab
     questions = (
-        ChoiceQuestion(("今天", "天气"), ("好", "很好"), "很好"),
-        ChoiceQuestion(("很",), ("好", "脏", "吵"), "好"),
+        ChoiceExample(("今天", "天气"), ("好", "很好"), "很好"),
+        ChoiceExample(("很",), ("好", "脏", "吵"), "好"),
     )
     done: list[int] = []
-    exercise = Choose().lay_out(Sheet("a", questions, ("a:1", "a:2")), tokenizer, Room(24), done.append)
-    assert exercise.begin.tolist() == [0, 2, 5]
-    assert exercise.truth.value.tolist() == [0, 1, 1, 0, 0]
+    exercise = MultipleChoiceTask().encode(
+        ExampleSet("a", questions, ("a:1", "a:2")), tokenizer, LengthLimits(24), done.append
+    )
+    assert exercise.group_offsets.tolist() == [0, 2, 5]
+    assert exercise.targets.value.tolist() == [0, 1, 1, 0, 0]
     assert done == [2]
-    ids = [exercise.rows.ids[a:b].tolist() for a, b in zip(exercise.rows.rows, exercise.rows.rows[1:], strict=False)]
+    ids = [
+        exercise.rows.ids[a:b].tolist() for a, b in zip(exercise.rows.offsets, exercise.rows.offsets[1:], strict=False)
+    ]
     word = {
         text: tokenizer.pipeline.encode(text, add_special_tokens=False).ids
         for text in ("今天", "天气", "好", "很好", "很")
     }
     assert ids[1] == [vocab.cls, *word["今天"], vocab.sep, *word["天气"], *word["很好"], vocab.sep]
     assert ids[2] == [vocab.cls, *word["很"], vocab.sep, *word["好"], vocab.sep]
-    (target,) = exercise.at(np.array([1, 0])).targets
+    (target,) = exercise.take(np.array([1, 0])).targets
     assert (target.groups.tolist(), target.value.tolist()) == ([0, 3, 5], [1, 0, 0, 0, 1])

@@ -10,17 +10,17 @@ from little_task import write_lines
 
 from unmask.codec import decode, encode
 from unmask.errors import InputError
-from unmask.nets.reading import ReadOut
-from unmask.tune.fields import NO_CHOICE, Choice
-from unmask.tune.job import guess_kind, read_job
-from unmask.tune.label_rows import read
-from unmask.tune.output import Kind, Output
-from unmask.tune.outputs.labels import Labels
-from unmask.tune.wish import Wish
+from unmask.nets.reading import Pooling
+from unmask.tune.fields import NO_COLUMN_CHOICE, ColumnChoice
+from unmask.tune.job import infer_task_type, load_task_data
+from unmask.tune.label_rows import read_multilabel
+from unmask.tune.output import TaskDefinition, TaskType
+from unmask.tune.outputs.labels import MultiLabelTask
+from unmask.tune.wish import TaskOptions
 
 
-def truths(path, choice=NO_CHOICE) -> list[tuple[str, ...]]:
-    return [question.truth for question in read(path, choice)[0].questions]
+def truths(path, choice=NO_COLUMN_CHOICE) -> list[tuple[str, ...]]:
+    return [question.truth for question in read_multilabel(path, choice)[0].examples]
 
 
 def test_lists_are_read_as_they_are(tmp_path):
@@ -30,11 +30,11 @@ def test_lists_are_read_as_they_are(tmp_path):
         {"text": "c", "title": "z", "topics": ["gas", "gas", 3]},
     ]
     path = write_lines(tmp_path / "a.jsonl", rows)
-    sheet, choice = read(path)
+    sheet, choice = read_multilabel(path)
     assert truths(path) == [("oil, raw", "gas"), (), ("gas", "3")]
-    assert choice == Choice(("text",), "topics")
-    assert guess_kind(path, NO_CHOICE) is Kind.LABELS
-    assert sheet.questions[1].line() == {"text": "b", "labels": []}
+    assert choice == ColumnChoice(("text",), "topics")
+    assert infer_task_type(path, NO_COLUMN_CHOICE) is TaskType.LABELS
+    assert sheet.examples[1].to_json() == {"text": "b", "labels": []}
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_one_mark_stands_between_labels_in_the_whole_file(tmp_path, cells, found
     assert truths(path) == found
     # A comma may belong to a name; a cell with one is a list only if someone says so.
     listed = ";" in cells[0] or "|" in cells[0]
-    assert guess_kind(path, NO_CHOICE) is (Kind.LABELS if listed else Kind.CLASSIFY)
+    assert infer_task_type(path, NO_COLUMN_CHOICE) is (TaskType.LABELS if listed else TaskType.CLASSIFY)
 
 
 @pytest.mark.parametrize(
@@ -70,19 +70,19 @@ def test_one_mark_stands_between_labels_in_the_whole_file(tmp_path, cells, found
 )
 def test_what_cannot_be_a_set_of_labels_is_refused_with_its_line(tmp_path, row, complaint):
     with pytest.raises(InputError, match=complaint):
-        read(write_lines(tmp_path / "a.jsonl", [{"text": "b", "labels": ["x"]}, row]))
+        read_multilabel(write_lines(tmp_path / "a.jsonl", [{"text": "b", "labels": ["x"]}, row]))
 
 
 @pytest.mark.parametrize(
     ("first", "choice", "kind"),
     [
-        ({"text": "a", "label": "x", "genres": ["y"]}, NO_CHOICE, Kind.CLASSIFY),
-        ({"text": "a", "label": "x", "genres": ["y"]}, Choice(("text",), "genres"), Kind.LABELS),
-        ({"text": "a", "label": ["x"]}, NO_CHOICE, Kind.LABELS),
+        ({"text": "a", "label": "x", "genres": ["y"]}, NO_COLUMN_CHOICE, TaskType.CLASSIFY),
+        ({"text": "a", "label": "x", "genres": ["y"]}, ColumnChoice(("text",), "genres"), TaskType.LABELS),
+        ({"text": "a", "label": ["x"]}, NO_COLUMN_CHOICE, TaskType.LABELS),
     ],
 )
 def test_a_list_is_a_set_of_labels_unless_there_is_a_label(tmp_path, first, choice, kind):
-    assert guess_kind(write_lines(tmp_path / "a.jsonl", [first]), choice) is kind
+    assert infer_task_type(write_lines(tmp_path / "a.jsonl", [first]), choice) is kind
 
 
 def test_a_label_that_was_never_learned_is_refused(tmp_path):
@@ -91,20 +91,20 @@ def test_a_label_that_was_never_learned_is_refused(tmp_path):
     with pytest.raises(
         InputError, match=r"dev.jsonl:2: the label 'c' does not occur in the training file, which has a, b"
     ):
-        read_job(train, dev)
+        load_task_data(train, dev)
 
 
 @pytest.mark.parametrize("labels", [[], ["a"]])
 def test_fewer_than_two_labels_are_refused(tmp_path, labels):
     path = write_lines(tmp_path / "a.jsonl", [{"text": f"t{i}", "labels": labels} for i in range(4)])
     with pytest.raises(InputError, match="at least two"):
-        read_job(path, None, Wish(kind=Kind.LABELS))
+        load_task_data(path, None, TaskOptions(task_type=TaskType.LABELS))
 
 
 def test_what_was_learned_from_a_file_comes_back_from_json(tmp_path):
     path = write_lines(tmp_path / "a.jsonl", [{"text": f"t{i}", "labels": ["b", "a"][: i % 3]} for i in range(20)])
-    job = read_job(path, None, Wish(read=ReadOut.MEAN))
-    assert job.output == Labels(("a", "b"), read=ReadOut.MEAN)
-    assert decode(json.loads(json.dumps(encode(job.output))), Output) == job.output
-    assert job.output.bits([("b",), (), ("b", "a")]).tolist() == np.array([[0, 1], [0, 0], [1, 1]]).tolist()
-    assert any("2 labels: b" in sentence for sentence in job.told)
+    job = load_task_data(path, None, TaskOptions(pooling=Pooling.MEAN))
+    assert job.task == MultiLabelTask(("a", "b"), pooling=Pooling.MEAN)
+    assert decode(json.loads(json.dumps(encode(job.task))), TaskDefinition) == job.task
+    assert job.task.bits([("b",), (), ("b", "a")]).tolist() == np.array([[0, 1], [0, 0], [1, 1]]).tolist()
+    assert any("2 labels: b" in sentence for sentence in job.notes)

@@ -16,54 +16,56 @@ import unmask.tune.policies.lora
 from unmask.errors import RecipeError, UserError
 from unmask.nets.batch import collate
 from unmask.nets.trunk import Sharing
-from unmask.tune.places import Part, places
+from unmask.tune.places import ParameterRole, locate_parameters
 from unmask.tune.policies.lora import Lora, merge_updates
-from unmask.tune.policy import Full, paces_of, trained
+from unmask.tune.policy import FullFineTuning, count_trained, param_lrs
 
 LINEAR = 4  # in each block: queries with keys and values, out, up, down
 
 
 def test_every_linear_layer_of_the_blocks_has_an_update_and_nothing_else_moves():
     learner = equipped(Lora(rank=2))
-    added = [name for name, place in places(learner).items() if place.part is Part.ADDED]
+    added = [name for name, place in locate_parameters(learner).items() if place.role is ParameterRole.ADDED]
     assert len(added) == 2 * LINEAR * DEEP.depth
     assert all("lora" in name for name in added)
-    paces = paces_of(Lora(rank=2), learner)
-    assert {name for name in learner.weights() if paces(name).moves} == {
+    paces = param_lrs(Lora(rank=2), learner)
+    assert {name for name in learner.named_weights() if paces(name).is_trained} == {
         *added,
-        *(name for name in learner.weights() if name.startswith("heads.")),
+        *(name for name in learner.named_weights() if name.startswith("heads.")),
     }
     sizes = [(16, 48), (16, 16), (16, 32), (32, 16)]
-    head = trained(equipped(Full()), Full()).all - sum(p.numel() for p in equipped(Full()).trunk.parameters())
-    assert trained(learner, Lora(rank=2)).moving == head + DEEP.depth * sum(2 * (a + b) for a, b in sizes)
+    head = count_trained(equipped(FullFineTuning()), FullFineTuning()).num_total - sum(
+        p.numel() for p in equipped(FullFineTuning()).network.parameters()
+    )
+    assert count_trained(learner, Lora(rank=2)).num_trained == head + DEEP.depth * sum(2 * (a + b) for a, b in sizes)
 
 
 def test_updates_are_zero_at_first_and_the_same_for_the_same_seed():
-    plain, wrapped, same = equipped(Full()).eval(), equipped(Lora()).eval(), equipped(Lora())
-    other = equipped(Full())
-    Lora().equip(other, 1)
+    plain, wrapped, same = equipped(FullFineTuning()).eval(), equipped(Lora()).eval(), equipped(Lora())
+    other = equipped(FullFineTuning())
+    Lora().add_modules(other, 1)
     batch = collate(some_rows())
     with torch.no_grad():
-        assert torch.equal(plain.trunk(batch.tokens).last_TD, wrapped.trunk(batch.tokens).last_TD)
-    weights = [learner.weights() for learner in (wrapped, same, other)]
+        assert torch.equal(plain.network(batch.tokens).last_TD, wrapped.network(batch.tokens).last_TD)
+    weights = [learner.named_weights() for learner in (wrapped, same, other)]
     drawn = [name for name in weights[0] if "lora_A" in name]
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in drawn)
     assert not any(torch.equal(weights[0][name], weights[2][name]) for name in drawn)
 
 
 def test_drawing_leaves_the_draws_of_others_alone():
-    learner = equipped(Full())
+    learner = equipped(FullFineTuning())
     before = torch.get_rng_state()
-    Lora().equip(learner, 0)
+    Lora().add_modules(learner, 0)
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def some_rows():
-    from unmask.records import Inputs, Instance
+    from unmask.records import Inputs, InputsAndTargets
 
     ids = np.arange(10, 20, dtype=np.int32)
     zeros = np.zeros(10, dtype=np.int32)
-    return Instance(Inputs(ids, zeros.astype(np.uint8), zeros, np.arange(10) % 5, np.array([0, 5, 10])), ())
+    return InputsAndTargets(Inputs(ids, zeros.astype(np.uint8), zeros, np.arange(10) % 5, np.array([0, 5, 10])), ())
 
 
 @pytest.mark.parametrize("sharing", [Sharing.NONE, Sharing.ALL])
@@ -73,14 +75,14 @@ def test_merged_weights_say_the_same_in_the_plain_shape(tmp_path, sharing):
     learner = tuned(made, tmp_path / "run").learner
     batch = collate(some_rows())
     with torch.no_grad():
-        before = learner.trunk(batch.tokens).last_TD
-        still = equipped(Full(), trunk).eval().trunk(batch.tokens).last_TD
+        before = learner.network(batch.tokens).last_TD
+        still = equipped(FullFineTuning(), trunk).eval().network(batch.tokens).last_TD
         merge_updates(learner)
-        after = learner.trunk(batch.tokens).last_TD
+        after = learner.network(batch.tokens).last_TD
     assert not torch.allclose(before, still, atol=1e-2)
     assert torch.allclose(before, after, atol=1e-5)
-    assert learner.weights().keys() == equipped(Full(), trunk).weights().keys()
-    assert all(type(part) is nn.Linear for part in learner.trunk.modules() if isinstance(part, nn.Linear))
+    assert learner.named_weights().keys() == equipped(FullFineTuning(), trunk).named_weights().keys()
+    assert all(type(part) is nn.Linear for part in learner.network.modules() if isinstance(part, nn.Linear))
 
 
 def test_without_peft_a_sentence_says_what_to_install(tmp_path, monkeypatch):

@@ -8,37 +8,37 @@ from little_many import DECLARED, write_tasks
 from unmask.codec import decode, encode
 from unmask.errors import InputError
 from unmask.tune.many_file import read_tasks
-from unmask.tune.output import Output
-from unmask.tune.outputs.classify import Classify
-from unmask.tune.outputs.pair import PairClass
-from unmask.tune.outputs.regress import Regress
+from unmask.tune.output import TaskDefinition
+from unmask.tune.outputs.classify import ClassificationTask
+from unmask.tune.outputs.pair import SANPairTask
+from unmask.tune.outputs.regress import RegressionTask
 
 
 def test_tasks_come_in_order_with_their_own_heads(tmp_path):
     tasks = read_tasks(write_tasks(tmp_path))
     assert [task.name for task in tasks] == ["mood", "same", "like"]
-    assert [type(task.job.output) for task in tasks] == [Classify, PairClass, Regress]
-    assert [task.job.output.objective.name for task in tasks] == ["mood", "same", "like"]
+    assert [type(task.data.task) for task in tasks] == [ClassificationTask, SANPairTask, RegressionTask]
+    assert [task.data.task.objective.name for task in tasks] == ["mood", "same", "like"]
     assert [task.weight for task in tasks] == [1.0, 1.0, 0.5]
-    assert [len(task.job.learned) for task in tasks] == [40, 24, 15]
-    assert tasks[1].job.choice.texts == ("premise", "hypothesis")
+    assert [len(task.data.train) for task in tasks] == [40, 24, 15]
+    assert tasks[1].data.columns.texts == ("premise", "hypothesis")
     for task in tasks:
-        assert decode(encode(task.job.output), Output) == task.job.output
+        assert decode(encode(task.data.task), TaskDefinition) == task.data.task
 
 
 def test_paths_are_relative_to_the_file_and_fields_may_be_named(tmp_path, monkeypatch):
     path = write_tasks(tmp_path / "deep", '[tasks.a]\ntrain = "same.train.jsonl"\nfields = ["hypothesis", "premise"]\n')
     monkeypatch.chdir(tmp_path)
     (task,) = read_tasks(path)
-    assert task.job.choice.texts == ("hypothesis", "premise")
-    assert isinstance(task.job.output, Classify)
-    assert len(task.job.learned) + len(task.job.judged) == 24
+    assert task.data.columns.texts == ("hypothesis", "premise")
+    assert isinstance(task.data.task, ClassificationTask)
+    assert len(task.data.train) + len(task.data.dev) == 24
     (other,) = read_tasks(
         write_tasks(
             tmp_path / "deep", '[tasks.a]\ntrain="same.train.jsonl"\nfields="hypothesis, premise"\nlabel="label"'
         )
     )
-    assert other.job.choice == task.job.choice
+    assert other.data.columns == task.data.columns
 
 
 MOOD = '[tasks.mood]\ntrain = "mood.train.jsonl"\n'
@@ -79,7 +79,7 @@ def test_a_sentence_for_everything_that_cannot_work(tmp_path, declared, said):
 def test_other_wishes_reach_the_output(tmp_path):
     (plain,) = read_tasks(write_tasks(tmp_path, MOOD))
     (mean,) = read_tasks(write_tasks(tmp_path, MOOD + "read = 'mean'\n"))
-    assert plain.job.output != mean.job.output
+    assert plain.data.task != mean.data.task
 
 
 def test_a_file_that_is_not_there(tmp_path):

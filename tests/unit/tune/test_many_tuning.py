@@ -12,25 +12,25 @@ from little_task import little_model, little_tokenizer
 from safetensors.torch import load_file
 
 from unmask.errors import InputError
-from unmask.export.source import open_source
-from unmask.export.tuned import open_tuned
+from unmask.export.source import open_model
+from unmask.export.tuned import open_finetuned
 from unmask.optimising import Adamax, AdamW
-from unmask.train.course import ALONE as ALONE_CREW
-from unmask.train.course import Moment
-from unmask.train.processes import Processes
-from unmask.train.run import Run
-from unmask.train.step import Loaded
-from unmask.train.worker import make_worker
-from unmask.tune.many_course import Order
+from unmask.train.course import SINGLE_PROCESS as ALONE_CREW
+from unmask.train.course import RunPosition
+from unmask.train.processes import DistContext
+from unmask.train.run import RunConfig
+from unmask.train.step import DeviceBatch
+from unmask.train.worker import build_step_runner
+from unmask.tune.many_course import TaskOrder
 from unmask.tune.many_file import read_tasks
-from unmask.tune.many_saved import load_trunk, save_head, save_trunk
-from unmask.tune.many_tuning import Mover, Together, trunk_of
-from unmask.tune.start import Origin
-from unmask.tune.tuning import Settings
+from unmask.tune.many_saved import load_encoder, save_encoder, save_head
+from unmask.tune.many_tuning import MultiTaskFineTune, OptimizerName, encoder_only
+from unmask.tune.start import StartFrom
+from unmask.tune.tuning import FineTuneSettings
 
 CPU = torch.device("cpu")
-RUN, ALONE = Run(device=CPU, keep=1, trials=2), Processes(0, 1, CPU)
-HOW = Settings(rate=3e-3, epochs=2, batch=8, length=24)
+RUN, ALONE = RunConfig(device=CPU, keep_checkpoints=1, num_evals=2), DistContext(0, 1, CPU)
+HOW = FineTuneSettings(lr=3e-3, epochs=2, batch_size=8, max_length=24)
 TOKENIZER = little_tokenizer()
 
 
@@ -43,33 +43,33 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-def together(tmp_path, **changes) -> Together:
-    made = Together(read_tasks(write_tasks(tmp_path)), little_model(), TOKENIZER, HOW, "little")
+def together(tmp_path, **changes) -> MultiTaskFineTune:
+    made = MultiTaskFineTune(read_tasks(write_tasks(tmp_path)), little_model(), TOKENIZER, HOW, "little")
     return replace(made, **changes)
 
 
-def trained(made: Together, folder, listeners=()):
+def trained(made: MultiTaskFineTune, folder, listeners=()):
     folder.mkdir(exist_ok=True)
-    return made.train(made.lay_out(), RUN, ALONE, folder, listeners)
+    return made.train(made.encode(), RUN, ALONE, folder, listeners)
 
 
 def answers_of(task, tuned):
     return [answer.line() for answer in tuned.answer(task.job.judged)]
 
 
-@pytest.mark.parametrize(("mover", "rate"), [(Mover.ADAMW, 5e-3), (Mover.ADAMAX, 2e-2)])
+@pytest.mark.parametrize(("mover", "rate"), [(OptimizerName.ADAMW, 5e-3), (OptimizerName.ADAMAX, 2e-2)])
 def test_all_tasks_are_learned(tmp_path, mover, rate):
     lines = []
-    made = together(tmp_path, settings=replace(HOW, epochs=20, rate=rate), mover=mover)
+    made = together(tmp_path, settings=replace(HOW, epochs=20, lr=rate), mover=mover)
     learner = trained(made, tmp_path / "run", [lines.append])
     first, *_, last = [line for line in lines if line["kind"] == "trial"]
     assert list(last["loss"]) == list(last["count"]) == ["mood", "same", "like"]
     assert all(last["loss"][name] < 0.5 * first["loss"][name] for name in last["loss"])
     assert last["right"]["mood"] > 0.9
     assert {line["place"] for line in lines if line["kind"] == "step"} == {"mood", "same", "like"}
-    tuned = made.tuned(learner, made.tasks[0])
-    said = [answer.said for answer in tuned.answer(made.tasks[0].job.judged)]
-    truths = [question.truth for question in made.tasks[0].job.judged.questions]
+    tuned = made.finetuned_task(learner, made.tasks[0])
+    said = [answer.said for answer in tuned.predict(made.tasks[0].data.dev)]
+    truths = [question.truth for question in made.tasks[0].data.dev.examples]
     assert np.mean([a == b for a, b in zip(said, truths, strict=True)]) == pytest.approx(
         last["right"]["mood"], abs=1e-4
     )
@@ -77,15 +77,17 @@ def test_all_tasks_are_learned(tmp_path, mover, rate):
 
 def test_a_step_moves_the_trunk_and_one_head(tmp_path):
     made = together(tmp_path)
-    course = made.lay_out()
-    learner = made._learner(course)
-    worker = make_worker(learner, made.descent, course.mixed, 0, RUN, ALONE)
-    before = {name: tensor.clone() for name, tensor in learner.weights().items()}
-    loaded = Loaded.of(course.lesson(Moment(0, 0.5), ALONE_CREW), CPU)
-    worker.move(worker.backward(loaded, loaded.lesson.asked(), 0))
-    moved = {name.split(".")[1] for name, tensor in learner.weights().items() if not torch.equal(tensor, before[name])}
+    course = made.encode()
+    learner = made._build_model(course)
+    worker = build_step_runner(learner, made.optim_config, course.heads_vary, 0, RUN, ALONE)
+    before = {name: tensor.clone() for name, tensor in learner.named_weights().items()}
+    loaded = DeviceBatch.of(course.batch(RunPosition(0, 0.5), ALONE_CREW), CPU)
+    worker.apply_gradients(worker.backward(loaded, loaded.step_batch.num_predictions(), 0))
+    moved = {
+        name.split(".")[1] for name, tensor in learner.named_weights().items() if not torch.equal(tensor, before[name])
+    }
     heads = {name for name in moved if name in ("mood", "same", "like")}
-    assert heads == {loaded.lesson.place}
+    assert heads == {loaded.step_batch.task_name}
     assert "layers" in moved
 
 
@@ -94,12 +96,12 @@ def test_a_weight_scales_the_gradient(tmp_path):
     for weight in (1.0, 0.25):
         made = together(tmp_path)
         made = replace(made, tasks=tuple(replace(task, weight=weight) for task in made.tasks))
-        course = made.lay_out()
-        learner = made._learner(course)
-        worker = make_worker(learner, made.descent, True, 0, RUN, ALONE)
-        loaded = Loaded.of(course.lesson(Moment(0, 0.5), ALONE_CREW), CPU)
-        worker.backward(loaded, loaded.lesson.asked(), 0)
-        found.append(learner.trunk.embed.token.weight.grad.clone())
+        course = made.encode()
+        learner = made._build_model(course)
+        worker = build_step_runner(learner, made.optim_config, True, 0, RUN, ALONE)
+        loaded = DeviceBatch.of(course.batch(RunPosition(0, 0.5), ALONE_CREW), CPU)
+        worker.backward(loaded, loaded.step_batch.num_predictions(), 0)
+        found.append(learner.network.embed.token.weight.grad.clone())
     torch.testing.assert_close(found[0] * 0.25, found[1])
 
 
@@ -107,7 +109,7 @@ class Stop(Exception):
     """Someone pulls the plug."""
 
 
-@pytest.mark.parametrize("order", list(Order))
+@pytest.mark.parametrize("order", list(TaskOrder))
 def test_a_stopped_run_ends_with_the_same_weights(tmp_path, order):
     made = together(tmp_path, order=order)
 
@@ -120,67 +122,67 @@ def test_a_stopped_run_ends_with_the_same_weights(tmp_path, order):
     lines = []
     again, whole = trained(made, tmp_path / "stopped", [lines.append]), trained(made, tmp_path / "whole")
     assert lines[0]["step"] > 0
-    for name, tensor in whole.weights().items():
-        assert torch.equal(tensor, again.weights()[name]), name
+    for name, tensor in whole.named_weights().items():
+        assert torch.equal(tensor, again.named_weights()[name]), name
 
 
 def test_the_trunk_is_saved_once_and_every_task_comes_back_bit_for_bit(tmp_path):
     made = together(tmp_path)
     learner = trained(made, tmp_path / "run")
-    trunk, out = trunk_of(learner), tmp_path / "out"
+    trunk, out = encoder_only(learner), tmp_path / "out"
     out.mkdir()
-    save_trunk(trunk, TOKENIZER, out / "trunk", {"source": "little"})
+    save_encoder(trunk, TOKENIZER, out / "trunk", {"source": "little"})
     for task in made.tasks:
-        save_head(made.tuned(learner, task), out / task.name, trunk, {"metrics": {}})
+        save_head(made.finetuned_task(learner, task), out / task.name, trunk, {"metrics": {}})
     moved = out.rename(tmp_path / "moved")  # the folder may be carried elsewhere
     for task in made.tasks:
         weights = load_file(moved / task.name / "model.safetensors")
         assert {name.split(".")[1] for name in weights} == {task.name}
-        back = open_tuned(moved / task.name)
-        assert answers_of(task, back) == answers_of(task, made.tuned(learner, task))
-        assert back.output == task.job.output
+        back = open_finetuned(moved / task.name)
+        assert answers_of(task, back) == answers_of(task, made.finetuned_task(learner, task))
+        assert back.task == task.data.task
 
-    model, _ = load_trunk(moved / "trunk")
-    for name, tensor in learner.trunk.state_dict().items():
-        assert torch.equal(tensor, model.trunk.state_dict()[name])
-    assert open_source(moved / "trunk").name == "trunk"
+    model, _ = load_encoder(moved / "trunk")
+    for name, tensor in learner.network.state_dict().items():
+        assert torch.equal(tensor, model.encoder.state_dict()[name])
+    assert open_model(moved / "trunk").name == "trunk"
     (moved / "trunk/model.safetensors").write_bytes(b"something else")
     with pytest.raises(InputError, match="digest differs"):
-        open_tuned(moved / "mood")
+        open_finetuned(moved / "mood")
     (moved / "trunk/trunk.json").write_text("{}")
     with pytest.raises(InputError, match="does not describe a trunk"):
-        open_tuned(moved / "mood")
+        open_finetuned(moved / "mood")
 
 
 def test_each_goes_on_from_the_trunk_and_the_head_that_learned_together(tmp_path):
     made = together(tmp_path)
     learner, task = trained(made, tmp_path / "run"), made.tasks[1]
-    alone = made.then(task, made.tuned(learner, task), 1.0)
-    start = alone._learner(alone.lay_out())
+    alone = made.continue_with(task, made.finetuned_task(learner, task), 1.0)
+    start = alone._build_model(alone.encode())
     assert list(start.heads) == ["same"]
-    for name, tensor in start.weights().items():
-        assert torch.equal(tensor, learner.weights()[name]), name
-    assert not alone.lay_out().mixed
+    for name, tensor in start.named_weights().items():
+        assert torch.equal(tensor, learner.named_weights()[name]), name
+    assert not alone.encode().heads_vary
     assert alone.describe()["source"] != made.describe()["source"]
     after = trained(alone, tmp_path / "alone")
-    assert any(not torch.equal(tensor, learner.weights()[name]) for name, tensor in after.weights().items())
+    assert any(not torch.equal(tensor, learner.named_weights()[name]) for name, tensor in after.named_weights().items())
 
 
 def test_from_scratch_only_the_first_part_is_drawn(tmp_path):
-    made = together(tmp_path, settings=replace(HOW, start=Origin.SCRATCH))
-    learner = made._learner(made.lay_out())
-    assert not torch.equal(learner.trunk.embed.token.weight, made.model.trunk.embed.token.weight)
-    then = made.then(made.tasks[0], made.tuned(learner, made.tasks[0]), 1.0)
-    assert then.settings.start is Origin.PRETRAINED
+    made = together(tmp_path, settings=replace(HOW, start=StartFrom.SCRATCH))
+    learner = made._build_model(made.encode())
+    assert not torch.equal(learner.network.embed.token.weight, made.model.encoder.embed.token.weight)
+    then = made.continue_with(made.tasks[0], made.finetuned_task(learner, made.tasks[0]), 1.0)
+    assert then.settings.start is StartFrom.PRETRAINED
 
 
 def test_the_description_tells_runs_apart_and_the_optimiser_follows_it(tmp_path):
     made = together(tmp_path)
-    assert made.descent.optimiser == AdamW(HOW.rate, correct_bias=True)
-    assert replace(made, mover=Mover.ADAMAX).descent.optimiser == Adamax(HOW.rate)
+    assert made.optim_config.optimizer == AdamW(HOW.lr, bias_correction=True)
+    assert replace(made, optimizer=OptimizerName.ADAMAX).optim_config.optimizer == Adamax(HOW.lr)
     others = [
-        replace(made, mover=Mover.ADAMAX),
-        replace(made, order=Order.ALTERNATING),
+        replace(made, optimizer=OptimizerName.ADAMAX),
+        replace(made, task_order=TaskOrder.ALTERNATING),
         replace(made, tasks=made.tasks[:2]),
         replace(made, tasks=(replace(made.tasks[0], weight=2.0), *made.tasks[1:])),
     ]

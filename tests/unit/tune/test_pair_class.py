@@ -11,53 +11,53 @@ from little_task import little_model, little_tokenizer, reviews, write_lines
 from unmask.codec import decode, encode
 from unmask.errors import InputError, RecipeError
 from unmask.evaluate.scoring import scores
-from unmask.tune.job import read_job
-from unmask.tune.output import Kind, Output
-from unmask.tune.outputs.pair import Compare, PairClass
-from unmask.tune.start import Origin, new_learner
-from unmask.tune.tuning import Settings, Tuning
-from unmask.tune.wish import Wish
+from unmask.tune.job import load_task_data
+from unmask.tune.output import TaskDefinition, TaskType
+from unmask.tune.outputs.pair import SANClassification, SANPairTask
+from unmask.tune.start import StartFrom, build_model
+from unmask.tune.tuning import FineTune, FineTuneSettings
+from unmask.tune.wish import TaskOptions
 
-PAIR = Wish(kind=Kind.PAIR)
+PAIR = TaskOptions(task_type=TaskType.PAIR)
 
 
 def job_of(tmp_path, rows=agreements):
     train = write_lines(tmp_path / "train.jsonl", rows(48))
-    return read_job(train, write_lines(tmp_path / "dev.jsonl", rows(16, first=100)), PAIR)
+    return load_task_data(train, write_lines(tmp_path / "dev.jsonl", rows(16, first=100)), PAIR)
 
 
 def test_it_is_a_value_with_the_classes_of_the_file(tmp_path):
     job = job_of(tmp_path)
-    assert job.output == PairClass(("no", "yes"))
-    assert decode(encode(job.output), Output) == job.output
-    assert job.output.objective == Compare(2, "pair", 5, 0.1)
-    assert any("compared word by word, in 5 steps" in sentence for sentence in job.told)
+    assert job.task == SANPairTask(("no", "yes"))
+    assert decode(encode(job.task), TaskDefinition) == job.task
+    assert job.task.objective == SANClassification(2, "pair", 5, 0.1)
+    assert any("compared word by word, in 5 steps" in sentence for sentence in job.notes)
 
 
 def test_one_text_is_refused(tmp_path):
     with pytest.raises(InputError, match="a pair needs two texts in a row, found one"):
         job_of(tmp_path, reviews)
-    for wrong in (lambda: Compare(2, steps=0), lambda: Compare(2, drop=1.0)):
+    for wrong in (lambda: SANClassification(2, num_steps=0), lambda: SANClassification(2, dropout=1.0)):
         with pytest.raises(RecipeError, match="An answer module needs at least 1 step"):
             wrong()
 
 
 def test_answers_are_probabilities_in_the_order_of_the_rows(tmp_path):
     job, model = job_of(tmp_path), little_model()
-    tuning = Tuning(job, model, little_tokenizer(), Settings(length=24), "little")
-    learner = new_learner(model, (job.output.objective,), 0, Origin.PRETRAINED)
+    tuning = FineTune(job, model, little_tokenizer(), FineTuneSettings(max_length=24), "little")
+    learner = build_model(model, (job.task.objective,), 0, StartFrom.PRETRAINED)
     for parameter in learner.heads.parameters():
         torch.nn.init.normal_(parameter, 0, 0.3, generator=torch.Generator().manual_seed(2))
-    judged = tuning.lay_out().judged
-    answers = job.output.answer(learner, job.judged, judged)
+    judged = tuning.encode().dev
+    answers = job.task.predict(learner, job.dev, judged)
     found = np.array([answer.probabilities for answer in answers])
     assert found.sum(axis=1) == pytest.approx(1)
-    backwards = job.output.answer(learner, job.judged, job.output.lay_out(job.judged, tuning.tokenizer, _room(tuning)))
+    backwards = job.task.predict(learner, job.dev, job.task.encode(job.dev, tuning.tokenizer, _room(tuning)))
     assert [one.said for one in backwards] == [one.said for one in answers]
-    assert set(scores(job.output, job.judged, answers)) == {"accuracy", "macro_f1", "f1", "matthews"}
+    assert set(scores(job.task, job.dev, answers)) == {"accuracy", "macro_f1", "f1", "matthews"}
 
 
 def _room(tuning):
-    from unmask.tune.encode import Room
+    from unmask.tune.encode import LengthLimits
 
-    return Room(24, tuning.model.shape.segments)
+    return LengthLimits(24, tuning.model.shape.segments)

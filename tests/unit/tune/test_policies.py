@@ -16,28 +16,38 @@ from unmask.codec import decode, encode
 from unmask.errors import InputError, RecipeError
 from unmask.nets.trunk import Norm, Sharing
 from unmask.objectives.mlm import MLM
-from unmask.objectives.writing import Write, WriteAfter
-from unmask.optimising import AdamW, Descent, Linear
-from unmask.train.checkpoint import CHECKPOINTS, MODEL, checkpoints, read_tensors
-from unmask.train.pace import Pace, Paces
-from unmask.train.processes import Processes
-from unmask.train.run import Run
-from unmask.train.worker import make_worker
-from unmask.tune.judge import Judge, Pick, Rate, Tick
-from unmask.tune.outputs.pair import Compare
-from unmask.tune.places import Part, Place, places, top_of
-from unmask.tune.pointing import Point
+from unmask.objectives.writing import PrefixLMObjective, Seq2SeqObjective
+from unmask.optimising import AdamW, Linear, OptimConfig
+from unmask.train.checkpoint import CHECKPOINTS, MODEL, list_checkpoints, read_tensors
+from unmask.train.pace import ParamLR, ParamLRFn
+from unmask.train.processes import DistContext
+from unmask.train.run import RunConfig
+from unmask.train.worker import build_step_runner
+from unmask.tune.judge import Classification, MultiLabel, Ranking, Regression
+from unmask.tune.outputs.pair import SANClassification
+from unmask.tune.places import ParameterLocation, ParameterRole, locate_parameters, top_level
+from unmask.tune.pointing import SpanExtraction
 from unmask.tune.policies.adapter import Adapter
-from unmask.tune.policies.choose import POLICIES, choose_policy
-from unmask.tune.policies.frozen import Frozen
-from unmask.tune.policies.gradual import Gradual
-from unmask.tune.policies.layers import Layers
-from unmask.tune.policies.norms import Norms
-from unmask.tune.policies.top import Top
-from unmask.tune.policy import Full, Policy, paces_of, trained
-from unmask.tune.start import Origin
+from unmask.tune.policies.choose import METHODS, method_by_name
+from unmask.tune.policies.frozen import FrozenEncoder
+from unmask.tune.policies.gradual import GradualUnfreezing
+from unmask.tune.policies.layers import ScalarMixing
+from unmask.tune.policies.norms import NormOnly
+from unmask.tune.policies.top import TopLayers
+from unmask.tune.policy import FullFineTuning, Method, count_trained, param_lrs
+from unmask.tune.start import StartFrom
 
-HEADS = (Judge(3), Rate(), Tick(4), Pick(), Point(), Compare(3), MLM(), Write(positions=8), WriteAfter())
+HEADS = (
+    Classification(3),
+    Regression(),
+    MultiLabel(4),
+    Ranking(),
+    SpanExtraction(),
+    SANClassification(3),
+    MLM(),
+    Seq2SeqObjective(max_positions=8),
+    PrefixLMObjective(),
+)
 every = pytest.mark.parametrize("policy", EVERY, ids=named)
 
 
@@ -55,14 +65,14 @@ def copies(learner: torch.nn.Module) -> dict[str, torch.Tensor]:
 )
 def test_every_parameter_has_one_place_and_one_pace(policy, depth, norm, sharing, embedding):
     trunk = replace(DEEP, depth=max(depth, getattr(policy, "blocks", 1)), norm=norm, sharing=sharing)
-    learner = equipped(policy, replace(trunk, embedding=embedding), HEADS)
-    where, paces = places(learner), paces_of(policy, learner)
+    learner = equipped(policy, replace(trunk, embedding_width=embedding), HEADS)
+    where, paces = locate_parameters(learner), param_lrs(policy, learner)
     assert where.keys() == dict(learner.named_parameters()).keys()
-    assert all(isinstance(paces(name), Pace) for name in where)
-    assert all(0 <= place.level <= top_of(learner) for place in where.values())
-    assert all((place.level == top_of(learner)) == place.above for place in where.values())
-    assert all(place.above for name, place in where.items() if name.startswith(("heads.", "mix.")))
-    assert not any(place.above for name, place in where.items() if name.startswith("trunk."))
+    assert all(isinstance(paces(name), ParamLR) for name in where)
+    assert all(0 <= place.level <= top_level(learner) for place in where.values())
+    assert all((place.level == top_level(learner)) == place.is_above_encoder for place in where.values())
+    assert all(place.is_above_encoder for name, place in where.items() if name.startswith(("heads.", "mix.")))
+    assert not any(place.is_above_encoder for name, place in where.items() if name.startswith("trunk."))
 
 
 @every
@@ -70,115 +80,125 @@ def test_what_rests_stays_bit_for_bit_and_what_moves_changes(tmp_path, policy):
     made = tuning(tmp_path, policy)
     first = copies(equipped(policy))
     learner = tuned(made, tmp_path / "run").learner
-    paces = paces_of(policy, learner)
+    paces = param_lrs(policy, learner)
     assert first.keys() == dict(learner.named_parameters()).keys()
-    for name, tensor in learner.weights().items():
-        assert torch.equal(tensor, first[name]) is not paces(name).moves, name
-    assert trained(learner, policy).moving == sum(t.numel() for n, t in learner.weights().items() if paces(n).moves)
+    for name, tensor in learner.named_weights().items():
+        assert torch.equal(tensor, first[name]) is not paces(name).is_trained, name
+    assert count_trained(learner, policy).num_trained == sum(
+        t.numel() for n, t in learner.named_weights().items() if paces(n).is_trained
+    )
 
 
 @every
 @pytest.mark.parametrize("beside", [0.0, 0.5])
 def test_a_stopped_run_ends_with_the_same_weights(tmp_path, policy, beside):
-    if beside and isinstance(policy, Frozen | Layers) and not getattr(policy, "move", False):
+    if beside and isinstance(policy, FrozenEncoder | ScalarMixing) and not getattr(policy, "move", False):
         pytest.skip("a trunk at rest has no language model beside it")
-    made = tuning(tmp_path, policy, replace(SETTINGS, beside=beside))
+    made = tuning(tmp_path, policy, replace(SETTINGS, lm_weight=beside))
     with pytest.raises(Stop):
         tuned(made, tmp_path / "stopped", (stop_at(5),))
-    (kept,) = checkpoints(tmp_path / "stopped" / CHECKPOINTS)
+    (kept,) = list_checkpoints(tmp_path / "stopped" / CHECKPOINTS)
     again, whole = tuned(made, tmp_path / "stopped").learner, tuned(made, tmp_path / "whole").learner
-    for name, tensor in whole.weights().items():
-        assert torch.equal(tensor, again.weights()[name]), name
-    paces = paces_of(policy, whole)
-    moving = {name for name in whole.weights() if paces(name).moves}
+    for name, tensor in whole.named_weights().items():
+        assert torch.equal(tensor, again.named_weights()[name]), name
+    paces = param_lrs(policy, whole)
+    moving = {name for name in whole.named_weights() if paces(name).is_trained}
     written = {name for name in kept_names(tmp_path / "whole") if not name.startswith("heads.mlm")}
     assert kept.name == "step-000000003"
     assert written == moving, "a checkpoint holds what moves and nothing else"
 
 
 def kept_names(folder: Path) -> set[str]:
-    (last,) = checkpoints(folder / CHECKPOINTS)
+    (last,) = list_checkpoints(folder / CHECKPOINTS)
     return set(read_tensors(last, MODEL))
 
 
 def test_policies_are_values_that_survive_json():
     for policy in EVERY:
-        assert decode(encode(policy), Policy) == policy
+        assert decode(encode(policy), Method) == policy
 
 
-def levels(paces: Paces, learner) -> dict[int, set[Pace]]:
-    found: dict[int, set[Pace]] = {}
-    for name, place in places(learner).items():
+def levels(paces: ParamLRFn, learner) -> dict[int, set[ParamLR]]:
+    found: dict[int, set[ParamLR]] = {}
+    for name, place in locate_parameters(learner).items():
         found.setdefault(place.level, set()).add(paces(name))
     return found
 
 
 def test_layer_wise_decay_has_the_same_ratio_everywhere():
-    policy = Full(decay=0.5)
+    policy = FullFineTuning(layer_lr_decay=0.5)
     learner = equipped(policy)
-    paces = paces_of(policy, learner)
-    assert levels(paces, learner) == {level: {Pace(0.5 ** (4 - level))} for level in range(5)}
-    run, alone = Run(device=torch.device("cpu")), Processes(0, 1, torch.device("cpu"))
-    worker = make_worker(learner, Descent(AdamW(0.25), Linear()), False, 0, run, alone, paces)
+    paces = param_lrs(policy, learner)
+    assert levels(paces, learner) == {level: {ParamLR(0.5 ** (4 - level))} for level in range(5)}
+    run, alone = RunConfig(device=torch.device("cpu")), DistContext(0, 1, torch.device("cpu"))
+    worker = build_step_runner(learner, OptimConfig(AdamW(0.25), Linear()), False, 0, run, alone, paces)
     peaks = {id(p): group["peak"] for group in worker.optimizer.param_groups for p in group["params"]}
     for name, parameter in learner.named_parameters():
-        assert peaks[id(parameter)] == 0.25 * 0.5 ** (4 - places(learner)[name].level)
+        assert peaks[id(parameter)] == 0.25 * 0.5 ** (4 - locate_parameters(learner)[name].level)
 
 
 def test_gradual_unfreezing_goes_from_the_top_down_in_equal_steps():
-    policy = Gradual()
+    policy = GradualUnfreezing()
     learner = equipped(policy)
-    found = levels(paces_of(policy, learner), learner)
-    assert [since.since for level in (4, 3, 2, 1, 0) for since in found[level]] == [0, 0.125, 0.25, 0.375, 0.5]
+    found = levels(param_lrs(policy, learner), learner)
+    assert [since.from_fraction for level in (4, 3, 2, 1, 0) for since in found[level]] == [0, 0.125, 0.25, 0.375, 0.5]
     scales = [pace.scale for level in (4, 3, 2, 1, 0) for pace in found[level]]
     assert [a / b for a, b in pairwise(scales)] == pytest.approx([2.6] * 4)
     assert scales[0] == 1
 
 
 def test_shared_blocks_stand_where_the_highest_of_them_stands():
-    learner = equipped(Top(), replace(DEEP, sharing=Sharing.ALL))
-    blocks = {place.level for place in places(learner).values() if place.part is Part.BLOCK}
+    learner = equipped(TopLayers(), replace(DEEP, sharing=Sharing.ALL))
+    blocks = {place.level for place in locate_parameters(learner).values() if place.role is ParameterRole.BLOCK}
     assert blocks == {3}
-    assert all(paces_of(Top(), learner)(name).moves for name in learner.weights() if ".layers." in name)
+    assert all(
+        param_lrs(TopLayers(), learner)(name).is_trained for name in learner.named_weights() if ".layers." in name
+    )
 
 
 def test_what_is_trained_grows_with_the_policy():
-    def count(policy: Policy) -> int:
-        return trained(equipped(policy), policy).moving
+    def count(policy: Method) -> int:
+        return count_trained(equipped(policy), policy).num_trained
 
     head = 16 * 16 + 16 + 16 * 2 + 2
-    assert count(Frozen()) == head
-    assert count(Layers()) == head + 4 + 1
-    assert count(Norms()) == head + 2 * 16 * 7
-    assert count(Adapter(4)) == count(Norms()) + 3 * 2 * (2 * 4 * 16 + 16 + 4)
-    assert count(Frozen()) < count(Top(1)) < count(Top(2)) < count(Top(3)) < count(Full())
-    assert trained(equipped(Full()), Full()).share == 1
-    assert count(Gradual()) == count(Full())
+    assert count(FrozenEncoder()) == head
+    assert count(ScalarMixing()) == head + 4 + 1
+    assert count(NormOnly()) == head + 2 * 16 * 7
+    assert count(Adapter(4)) == count(NormOnly()) + 3 * 2 * (2 * 4 * 16 + 16 + 4)
+    assert (
+        count(FrozenEncoder())
+        < count(TopLayers(1))
+        < count(TopLayers(2))
+        < count(TopLayers(3))
+        < count(FullFineTuning())
+    )
+    assert count_trained(equipped(FullFineTuning()), FullFineTuning()).trained_fraction == 1
+    assert count(GradualUnfreezing()) == count(FullFineTuning())
 
 
 def test_a_policy_is_chosen_by_name_and_only_with_its_own_options():
-    assert {type(choose_policy(policy.name, {})) for policy in POLICIES} == set(POLICIES)
-    assert choose_policy("adapter", {"width": 8}) == Adapter(8)
-    assert choose_policy("full", {"decay": 0.9}) == Full(0.9)
-    assert choose_policy("top", {"blocks": 2}) == Top(2)
-    assert choose_policy("frozen", {"cache": False}) == Frozen(cache=False)
+    assert {type(method_by_name(policy.name, {})) for policy in METHODS} == set(METHODS)
+    assert method_by_name("adapter", {"width": 8}) == Adapter(8)
+    assert method_by_name("full", {"decay": 0.9}) == FullFineTuning(0.9)
+    assert method_by_name("top", {"blocks": 2}) == TopLayers(2)
+    assert method_by_name("frozen", {"cache": False}) == FrozenEncoder(cache_features=False)
     with pytest.raises(InputError, match="--width says nothing to --policy frozen; it is for adapter"):
-        choose_policy("frozen", {"width": 8})
+        method_by_name("frozen", {"width": 8})
     with pytest.raises(InputError, match="it is for full and gradual"):
-        choose_policy("norms", {"decay": 0.9})
+        method_by_name("norms", {"decay": 0.9})
     with pytest.raises(InputError, match=r"There is no policy 'adaptor'\. Choose one of: full, frozen, layers"):
-        choose_policy("adaptor", {})
+        method_by_name("adaptor", {})
 
 
 @pytest.mark.parametrize(
     ("make", "found"),
     [
-        (lambda: Full(decay=0), "found 0"),
-        (lambda: Full(decay=1.5), "found 1.5"),
+        (lambda: FullFineTuning(layer_lr_decay=0), "found 0"),
+        (lambda: FullFineTuning(layer_lr_decay=1.5), "found 1.5"),
         (lambda: Adapter(0), "a width of at least 1"),
-        (lambda: Top(0), "At least 1 block"),
-        (lambda: Gradual(until=1), "below 1, found 1"),
-        (lambda: Gradual(decay=2), "found 2"),
+        (lambda: TopLayers(0), "At least 1 block"),
+        (lambda: GradualUnfreezing(unfreeze_fraction=1), "below 1, found 1"),
+        (lambda: GradualUnfreezing(layer_lr_decay=2), "found 2"),
     ],
 )
 def test_policies_that_cannot_work_are_refused(make, found):
@@ -188,23 +208,26 @@ def test_policies_that_cannot_work_are_refused(make, found):
 
 def test_more_blocks_than_there_are_are_refused_before_anything_is_made(tmp_path):
     with pytest.raises(RecipeError, match="9 blocks shall move, but the network has 3"):
-        tuning(tmp_path, Top(9))
+        tuning(tmp_path, TopLayers(9))
 
 
 def test_a_trunk_at_rest_drops_nothing_while_its_head_learns(tmp_path):
-    learner = equipped(Frozen())
+    learner = equipped(FrozenEncoder())
     learner.train()
-    assert not any(part.training for part in learner.trunk.modules())
+    assert not any(part.training for part in learner.network.modules())
     assert all(part.training for part in learner.heads.modules())
-    assert not any(parameter.requires_grad for parameter in learner.trunk.parameters())
-    assert all(equipped(Layers(move=True)).train().trunk.modules())
+    assert not any(parameter.requires_grad for parameter in learner.network.parameters())
+    assert all(equipped(ScalarMixing(train_encoder=True)).train().network.modules())
 
 
 def test_a_place_is_above_the_trunk_or_in_it():
-    assert [part for part in Part if Place(part, 1).above] == [Part.MIX, Part.HEAD]
+    assert [part for part in ParameterRole if ParameterLocation(part, 1).is_above_encoder] == [
+        ParameterRole.MIX,
+        ParameterRole.HEAD,
+    ]
 
 
 def test_scratch_draws_the_trunk_of_every_policy(tmp_path):
-    made = tuning(tmp_path, Frozen(), replace(SETTINGS, start=Origin.SCRATCH))
+    made = tuning(tmp_path, FrozenEncoder(), replace(SETTINGS, start=StartFrom.SCRATCH))
     learner = tuned(made, tmp_path / "run").learner
-    assert not torch.equal(learner.trunk.embed.token.weight, made.model.trunk.embed.token.weight)
+    assert not torch.equal(learner.network.embed.token.weight, made.model.encoder.embed.token.weight)

@@ -8,34 +8,34 @@ import pytest
 from little_task import write_lines
 
 from unmask.errors import InputError
-from unmask.tune.fields import NO_CHOICE
-from unmask.tune.job import guess_kind, read_job
-from unmask.tune.output import Kind
-from unmask.tune.outputs.rank import Rank, RankAnswer, parts
-from unmask.tune.rank_rows import RankQuestion, read
-from unmask.tune.wish import Wish
+from unmask.tune.fields import NO_COLUMN_CHOICE
+from unmask.tune.job import infer_task_type, load_task_data
+from unmask.tune.output import TaskType
+from unmask.tune.outputs.rank import RankingPrediction, RankingTask, split_group
+from unmask.tune.rank_rows import RankingExample, read_ranking
+from unmask.tune.wish import TaskOptions
 
-WISH = Wish(kind=Kind.RANK)
+WISH = TaskOptions(task_type=TaskType.RANK)
 
 
 def test_rows_with_the_same_query_are_a_group_wherever_they_stand(tmp_path):
     rows = [("q1", "a", 1), ("q2", "b", 0), ("q1", "c", 0), ("q2", "d", 2)]
     told = [{"query": query, "title": title, "label": label} for query, title, label in rows]
     path = write_lines(tmp_path / "a.jsonl", told)
-    sheet, choice = read(path)
-    assert sheet.questions == (RankQuestion("q1", ("a", "c"), (1, 0)), RankQuestion("q2", ("b", "d"), (0, 2)))
-    assert [where.split(":")[-1] for where in sheet.where] == ["1", "2"]
-    assert read(path, choice, truths=False)[0].questions[1] == RankQuestion("q2", ("b", "d"))
-    assert guess_kind(path, NO_CHOICE) is Kind.CLASSIFY  # ranking has to be asked for
+    sheet, choice = read_ranking(path)
+    assert sheet.examples == (RankingExample("q1", ("a", "c"), (1, 0)), RankingExample("q2", ("b", "d"), (0, 2)))
+    assert [where.split(":")[-1] for where in sheet.source_lines] == ["1", "2"]
+    assert read_ranking(path, choice, truths=False)[0].examples[1] == RankingExample("q2", ("b", "d"))
+    assert infer_task_type(path, NO_COLUMN_CHOICE) is TaskType.CLASSIFY  # ranking has to be asked for
 
 
 def test_a_line_may_hold_a_query_with_all_its_candidates(tmp_path):
     inside = [{"text": "a", "label": True}, {"text": "b", "label": False}]
-    sheet, choice = read(write_lines(tmp_path / "a.jsonl", [{"query": "q", "candidates": inside}]))
-    assert sheet.questions == (RankQuestion("q", ("a", "b"), (1, 0)),)
+    sheet, choice = read_ranking(write_lines(tmp_path / "a.jsonl", [{"query": "q", "candidates": inside}]))
+    assert sheet.examples == (RankingExample("q", ("a", "b"), (1, 0)),)
     assert choice.texts == ("query", "text")
     twice = write_lines(tmp_path / "b (1).jsonl", [{"query": "q", "candidates": inside}] * 2)
-    assert len(read(twice)[0]) == 2  # a line is a question: answers stay beside it
+    assert len(read_ranking(twice)[0]) == 2  # a line is a question: answers stay beside it
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def test_a_line_may_hold_a_query_with_all_its_candidates(tmp_path):
 def test_what_cannot_be_ranked_is_refused_with_its_line(tmp_path, row, complaint):
     first = {"question": "q", "answer": "a", "label": 1}
     with pytest.raises(InputError, match=complaint):
-        read(write_lines(tmp_path / "a.jsonl", [first, row]))
+        read_ranking(write_lines(tmp_path / "a.jsonl", [first, row]))
 
 
 def test_ranking_needs_two_texts(tmp_path):
     with pytest.raises(InputError, match="needs a query and a candidate in each row, found only 'review'"):
-        read(write_lines(tmp_path / "a.jsonl", [{"review": "q", "label": 1}]))
+        read_ranking(write_lines(tmp_path / "a.jsonl", [{"review": "q", "label": 1}]))
 
 
 def candidates(query: str, labels: str) -> list[dict[str, object]]:
@@ -66,17 +66,17 @@ def candidates(query: str, labels: str) -> list[dict[str, object]]:
 def test_groups_that_tell_nothing_apart_are_judged_and_not_learned_from(tmp_path):
     rows = [*candidates("a", "100"), *candidates("b", "000"), *candidates("c", "11"), *candidates("d", "01")]
     path = write_lines(tmp_path / "a.jsonl", rows)
-    job = read_job(path, path, WISH)
-    assert [question.query for question in job.learned.questions] == ["a", "d"]
-    assert len(job.judged) == 4
-    assert "10 candidates for 4 queries; 40% of them are relevant" in job.told
-    assert any("2 queries are not learned from" in sentence for sentence in job.told)
+    job = load_task_data(path, path, WISH)
+    assert [question.query for question in job.train.examples] == ["a", "d"]
+    assert len(job.dev) == 4
+    assert "10 candidates for 4 queries; 40% of them are relevant" in job.notes
+    assert any("2 queries are not learned from" in sentence for sentence in job.notes)
 
 
 def test_a_file_without_anything_to_tell_apart_is_refused(tmp_path):
     path = write_lines(tmp_path / "a.jsonl", [*candidates("a", "111"), *candidates("b", "00")])
     with pytest.raises(InputError, match="in none of 2 groups"):
-        read_job(path, path, WISH)
+        load_task_data(path, path, WISH)
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_a_file_without_anything_to_tell_apart_is_refused(tmp_path):
 )
 def test_large_groups_are_learned_in_parts_that_leave_no_candidate_out(right, wrong, most):
     labels = (1.0,) * right + (0.0,) * wrong
-    whole = RankQuestion("q", tuple(f"c{i}" for i in range(right + wrong)), labels)
-    made = list(parts(whole, most))
+    whole = RankingExample("q", tuple(f"c{i}" for i in range(right + wrong)), labels)
+    made = list(split_group(whole, most))
     seen = Counter(candidate for part in made for candidate in part.candidates)
     assert set(seen) == set(whole.candidates)
     truth = dict(zip(whole.candidates, whole.truth, strict=True))
@@ -99,9 +99,9 @@ def test_large_groups_are_learned_in_parts_that_leave_no_candidate_out(right, wr
 
 def test_one_candidate_alone_cannot_be_ranked():
     with pytest.raises(InputError, match="--candidates 1 is too few"):
-        Rank(most=1)
+        RankingTask(max_candidates=1)
 
 
 def test_an_answer_is_told_with_the_best_first():
-    line = RankAnswer(("a", "b", "c"), (0.5, 2.0, -1.0)).line()
+    line = RankingPrediction(("a", "b", "c"), (0.5, 2.0, -1.0)).to_json()
     assert [one["candidate"] for one in line["said"]] == ["b", "a", "c"]

@@ -9,18 +9,18 @@ import torch
 from little_task import BAD, GOOD, little_model, little_tokenizer, ratings, reviews, write_lines
 
 from unmask.codec import decode, encode
-from unmask.evaluate.scoring import floor, scores
-from unmask.nets.reading import ReadOut
-from unmask.train.processes import Processes
-from unmask.train.run import Run
-from unmask.tune.job import read, read_job
-from unmask.tune.output import Kind, Output
-from unmask.tune.saved import Root, load_tuned, save_answers, save_tuned
-from unmask.tune.tuning import Settings, Tuning
-from unmask.tune.wish import Wish
+from unmask.evaluate.scoring import scores, trivial_baseline
+from unmask.nets.reading import Pooling
+from unmask.train.processes import DistContext
+from unmask.train.run import RunConfig
+from unmask.tune.job import load_task_data, read_examples
+from unmask.tune.output import TaskDefinition, TaskType
+from unmask.tune.saved import BaseModelRef, load_finetuned, save_finetuned, save_predictions
+from unmask.tune.tuning import FineTune, FineTuneSettings
+from unmask.tune.wish import TaskOptions
 
 CPU = torch.device("cpu")
-RUN, ALONE = Run(device=CPU, keep=1, trials=2), Processes(0, 1, CPU)
+RUN, ALONE = RunConfig(device=CPU, keep_checkpoints=1, num_evals=2), DistContext(0, 1, CPU)
 TOKENIZER = little_tokenizer()
 
 
@@ -59,11 +59,11 @@ def ranked(count: int, first: int = 0) -> list[dict[str, object]]:
     ]
 
 
-def tuning_of(tmp_path, rows, wish: Wish, epochs: float = 16) -> Tuning:
+def tuning_of(tmp_path, rows, wish: TaskOptions, epochs: float = 16) -> FineTune:
     train = write_lines(tmp_path / "train.jsonl", rows(60))
     dev = write_lines(tmp_path / "dev.jsonl", rows(18, first=101))
-    how = Settings(rate=5e-3, epochs=epochs, batch=8, length=24)
-    return Tuning(read_job(train, dev, wish), little_model(), TOKENIZER, how, "little")
+    how = FineTuneSettings(lr=5e-3, epochs=epochs, batch_size=8, max_length=24)
+    return FineTune(load_task_data(train, dev, wish), little_model(), TOKENIZER, how, "little")
 
 
 def nowhere(root):
@@ -71,52 +71,52 @@ def nowhere(root):
 
 
 LEARNED = {
-    Kind.CLASSIFY: (reviews, "accuracy", 6),
-    Kind.REGRESS: (ratings, "pearson", 6),
-    Kind.LABELS: (marked, "exact_match", 40),
-    Kind.CHOOSE: (chosen, "accuracy", 6),
-    Kind.RANK: (ranked, "map", 6),
+    TaskType.CLASSIFY: (reviews, "accuracy", 6),
+    TaskType.REGRESS: (ratings, "pearson", 6),
+    TaskType.LABELS: (marked, "exact_match", 40),
+    TaskType.CHOOSE: (chosen, "accuracy", 6),
+    TaskType.RANK: (ranked, "map", 6),
 }
 
 
-@pytest.mark.parametrize("read", ReadOut)
+@pytest.mark.parametrize("read", Pooling)
 @pytest.mark.parametrize("kind", LEARNED)
 def test_every_output_learns_under_every_read_out_and_comes_back_bit_for_bit(tmp_path, kind, read):
     rows, name, epochs = LEARNED[kind]
-    tuning = tuning_of(tmp_path, rows, Wish(kind=kind, read=read), epochs)
-    assert decode(json.loads(json.dumps(encode(tuning.job.output))), Output) == tuning.job.output
+    tuning = tuning_of(tmp_path, rows, TaskOptions(task_type=kind, pooling=read), epochs)
+    assert decode(json.loads(json.dumps(encode(tuning.data.task))), TaskDefinition) == tuning.data.task
     (tmp_path / "run").mkdir()
-    tuned = tuning.train(tuning.lay_out(), RUN, ALONE, tmp_path / "run")
-    judged = tuning.job.judged
-    said = tuned.answer(judged)
-    assert scores(tuned.output, judged, said)[name] > 0.8
-    assert kind is Kind.REGRESS or 0.8 > floor(tuned.output, tuning.job.learned, judged)[name] >= 0
+    tuned = tuning.train(tuning.encode(), RUN, ALONE, tmp_path / "run")
+    judged = tuning.data.dev
+    said = tuned.predict(judged)
+    assert scores(tuned.task, judged, said)[name] > 0.8
+    assert kind is TaskType.REGRESS or 0.8 > trivial_baseline(tuned.task, tuning.data.train, judged)[name] >= 0
 
-    save_answers(tmp_path / "run", judged, said)
-    save_tuned(tuned, tmp_path / "run", Root("little"), {})
-    back = load_tuned(tmp_path / "run", nowhere)
-    assert back.output == tuned.output
-    assert list(back.answer(judged)) == list(said)
+    save_predictions(tmp_path / "run", judged, said)
+    save_finetuned(tuned, tmp_path / "run", BaseModelRef("little"), {})
+    back = load_finetuned(tmp_path / "run", nowhere)
+    assert back.task == tuned.task
+    assert list(back.predict(judged)) == list(said)
     lines = [json.loads(line) for line in (tmp_path / "run/predictions.jsonl").read_text().splitlines()]
     assert len(lines) == len(judged)
     assert "said" in lines[0]
 
 
 def test_several_labels_one_and_none_are_said(tmp_path):
-    tuning = tuning_of(tmp_path, marked, Wish(), epochs=40)
-    assert tuning.job.output.kind is Kind.LABELS
+    tuning = tuning_of(tmp_path, marked, TaskOptions(), epochs=40)
+    assert tuning.data.task.task_type is TaskType.LABELS
     (tmp_path / "run").mkdir()
-    tuned = tuning.train(tuning.lay_out(), RUN, ALONE, tmp_path / "run")
-    said = tuned.answer(tuning.job.judged)
+    tuned = tuning.train(tuning.encode(), RUN, ALONE, tmp_path / "run")
+    said = tuned.predict(tuning.data.dev)
     assert {len(answer.said) for answer in said} == {0, 1, 2}
     assert all(share >= 0.5 for answer in said for share in answer.probabilities)
     assert all(list(answer.probabilities) == sorted(answer.probabilities, reverse=True) for answer in said)
 
 
 def test_what_is_asked_without_a_truth_is_answered_the_same(tmp_path):
-    for kind in (Kind.LABELS, Kind.CHOOSE, Kind.RANK):
-        tuning = tuning_of(tmp_path, LEARNED[kind][0], Wish(kind=kind), epochs=0.5)
+    for kind in (TaskType.LABELS, TaskType.CHOOSE, TaskType.RANK):
+        tuning = tuning_of(tmp_path, LEARNED[kind][0], TaskOptions(task_type=kind), epochs=0.5)
         (tmp_path / kind).mkdir()
-        tuned = tuning.train(tuning.lay_out(), RUN, ALONE, tmp_path / kind)
-        bare = read(tmp_path / "dev.jsonl", kind, tuned.choice, truths=False)
-        assert list(tuned.answer(bare)) == list(tuned.answer(tuning.job.judged))
+        tuned = tuning.train(tuning.encode(), RUN, ALONE, tmp_path / kind)
+        bare = read_examples(tmp_path / "dev.jsonl", kind, tuned.columns, truths=False)
+        assert list(tuned.predict(bare)) == list(tuned.predict(tuning.data.dev))

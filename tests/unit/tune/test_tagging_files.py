@@ -8,11 +8,11 @@ import pytest
 from little_task import write_lines
 
 from unmask.errors import InputError
-from unmask.tune.fields import Choice
-from unmask.tune.job import guess_kind
-from unmask.tune.output import Kind
-from unmask.tune.tagging import TagQuestion
-from unmask.tune.tagging_files import read
+from unmask.tune.fields import ColumnChoice
+from unmask.tune.job import infer_task_type
+from unmask.tune.output import TaskType
+from unmask.tune.tagging import TaggedSentence
+from unmask.tune.tagging_files import read_tagging
 
 TOKENS = {"tokens": ["EU", "rejects"], "pos": ["NNP", "VBZ"], "tags": ["B-ORG", "O"]}
 TEXT = "李白 wrote in 长安。"
@@ -28,62 +28,65 @@ def file_of(tmp_path, text: str, name: str = "train.conll"):
 def test_columns_hold_words_first_and_tags_last(tmp_path):
     text = "-DOCSTART- -X- O\n\nEU NNP B-ORG\nrejects VBZ O\n\nPeter NNP B-PER\n"
     path = file_of(tmp_path, text)
-    sheet, choice = read(path)
-    assert sheet.questions == (
-        TagQuestion(("EU", "rejects"), ("B-ORG", "O")),
-        TagQuestion(("Peter",), ("B-PER",)),
+    sheet, choice = read_tagging(path)
+    assert sheet.examples == (
+        TaggedSentence(("EU", "rejects"), ("B-ORG", "O")),
+        TaggedSentence(("Peter",), ("B-PER",)),
     )
-    assert sheet.where == (f"{path}:3", f"{path}:6")
-    assert choice == Choice(("1",), "3")
-    assert read(path, Choice((), "2"))[0].questions[0].truth == ("NNP", "VBZ")
-    assert read(path, choice, truths=False)[0].questions[1] == TagQuestion(("Peter",))
+    assert sheet.source_lines == (f"{path}:3", f"{path}:6")
+    assert choice == ColumnChoice(("1",), "3")
+    assert read_tagging(path, ColumnChoice((), "2"))[0].examples[0].truth == ("NNP", "VBZ")
+    assert read_tagging(path, choice, truths=False)[0].examples[1] == TaggedSentence(("Peter",))
 
 
 def test_packed_columns_and_other_endings(tmp_path):
     for name in ("a.bio", "a.txt", "a.tsv", "a.bmes"):
-        assert read(file_of(tmp_path, "EU\tB-ORG\nrejects\tO\n", name))[0].questions[0].words == ("EU", "rejects")
+        assert read_tagging(file_of(tmp_path, "EU\tB-ORG\nrejects\tO\n", name))[0].examples[0].words == (
+            "EU",
+            "rejects",
+        )
     (tmp_path / "b.conll.gz").write_bytes(gzip.compress("欧 B-ORG\n盟 I-ORG\n".encode()))
-    assert read(tmp_path / "b.conll.gz")[0].questions[0].truth == ("B-ORG", "I-ORG")
+    assert read_tagging(tmp_path / "b.conll.gz")[0].examples[0].truth == ("B-ORG", "I-ORG")
 
 
 def test_objects_with_lists_take_tags_unless_told_otherwise(tmp_path):
     path = write_lines(tmp_path / "a.jsonl", [TOKENS])
-    sheet, choice = read(path)
-    assert (sheet.questions[0].truth, choice) == (("B-ORG", "O"), Choice(("tokens",), "tags"))
-    assert read(path, Choice((), "pos"))[0].questions[0].truth == ("NNP", "VBZ")
+    sheet, choice = read_tagging(path)
+    assert (sheet.examples[0].truth, choice) == (("B-ORG", "O"), ColumnChoice(("tokens",), "tags"))
+    assert read_tagging(path, ColumnChoice((), "pos"))[0].examples[0].truth == ("NNP", "VBZ")
     numbers = write_lines(tmp_path / "b.jsonl", [{"words": ["EU"], "ner_tags": [3]}])
-    assert read(numbers)[0].questions[0].truth == ("3",)
+    assert read_tagging(numbers)[0].examples[0].truth == ("3",)
 
 
 def test_running_text_is_cut_into_words_and_entities_become_tags(tmp_path):
     path = write_lines(tmp_path / "a.jsonl", [{"text": TEXT, "entities": ENTITIES}])
-    (question,) = read(path)[0].questions
+    (question,) = read_tagging(path)[0].examples
     assert question.words == ("李", "白", "wrote", "in", "长", "安", "。")
     assert question.truth == ("B-PER", "I-PER", "O", "O", "B-LOC", "I-LOC", "O")
-    assert question.place(4, 6) == (12, 14)
+    assert question.source_span(4, 6) == (12, 14)
     assert question.text(1, 4) == "白 wrote in"
     new = write_lines(tmp_path / "new.jsonl", [{"text": TEXT}])
-    assert read(new, Choice(("tokens",), "tags"), truths=False)[0].questions[0].words == question.words
+    assert read_tagging(new, ColumnChoice(("tokens",), "tags"), truths=False)[0].examples[0].words == question.words
 
 
 def test_entities_inside_words_are_widened_and_it_is_said(tmp_path):
     row = {"text": "Peters house", "entities": [{"start": 0, "end": 5, "label": "PER"}]}
-    sheet, _ = read(write_lines(tmp_path / "a.jsonl", [row]))
-    assert sheet.questions[0].truth == ("B-PER", "O")
+    sheet, _ = read_tagging(write_lines(tmp_path / "a.jsonl", [row]))
+    assert sheet.examples[0].truth == ("B-PER", "O")
     assert "widened to all of it: 1" in sheet.notes[0]
 
 
 def test_a_text_with_a_tag_for_each_character_or_word(tmp_path):
     rows = [{"text": "李 白", "tags": ["B", "O", "E"]}, {"text": "Li Bai wrote", "tags": ["B", "E", "O"]}]
-    questions = read(write_lines(tmp_path / "a.jsonl", rows))[0].questions
+    questions = read_tagging(write_lines(tmp_path / "a.jsonl", rows))[0].examples
     assert [question.words for question in questions] == [("李", " ", "白"), ("Li", "Bai", "wrote")]
 
 
 def test_plain_lines_can_be_answered(tmp_path):
     path = file_of(tmp_path, f"{TEXT}\n\nEU rejects\n", "new.txt")
-    sheet, _ = read(path, Choice(("1",), "4"), truths=False)
-    assert [len(question.words) for question in sheet.questions] == [7, 2]
-    assert sheet.where[1] == f"{path}:3"
+    sheet, _ = read_tagging(path, ColumnChoice(("1",), "4"), truths=False)
+    assert [len(question.words) for question in sheet.examples] == [7, 2]
+    assert sheet.source_lines[1] == f"{path}:3"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +105,7 @@ def test_plain_lines_can_be_answered(tmp_path):
 def test_rows_that_do_not_match_are_refused(tmp_path, row, said):
     path = write_lines(tmp_path / "a.jsonl", [{"tokens": ["a"], "tags": ["O"]}, row])
     with pytest.raises(InputError, match=f":2: .*{said}"):
-        read(path)
+        read_tagging(path)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +123,7 @@ def test_rows_that_do_not_match_are_refused(tmp_path, row, said):
 def test_entities_that_the_text_does_not_hold_are_refused(tmp_path, entities, said):
     path = write_lines(tmp_path / "a.jsonl", [{"text": TEXT, "entities": entities}])
     with pytest.raises(InputError, match=f":1: .*{said}"):
-        read(path)
+        read_tagging(path)
 
 
 @pytest.mark.parametrize(
@@ -135,16 +138,22 @@ def test_entities_that_the_text_does_not_hold_are_refused(tmp_path, entities, sa
 )
 def test_broken_columns_are_refused(tmp_path, text, said):
     with pytest.raises(InputError, match=said):
-        read(file_of(tmp_path, text))
+        read_tagging(file_of(tmp_path, text))
 
 
 def test_columns_that_are_not_there_are_refused(tmp_path):
     with pytest.raises(InputError, match="no column 'pos'; columns have numbers from 1 to 2"):
-        read(file_of(tmp_path, "a O\n"), Choice((), "pos"))
+        read_tagging(file_of(tmp_path, "a O\n"), ColumnChoice((), "pos"))
 
 
 def test_the_kind_is_guessed_from_form_and_fields(tmp_path):
-    assert guess_kind(tmp_path / "a.conll.gz", Choice()) is Kind.TAG
-    assert guess_kind(write_lines(tmp_path / "a.jsonl", [TOKENS]), Choice()) is Kind.TAG
-    assert guess_kind(write_lines(tmp_path / "b.jsonl", [{"text": TEXT, "entities": []}]), Choice()) is Kind.TAG
-    assert guess_kind(write_lines(tmp_path / "c.jsonl", [{"text": TEXT, "label": "a"}]), Choice()) is Kind.CLASSIFY
+    assert infer_task_type(tmp_path / "a.conll.gz", ColumnChoice()) is TaskType.TAG
+    assert infer_task_type(write_lines(tmp_path / "a.jsonl", [TOKENS]), ColumnChoice()) is TaskType.TAG
+    assert (
+        infer_task_type(write_lines(tmp_path / "b.jsonl", [{"text": TEXT, "entities": []}]), ColumnChoice())
+        is TaskType.TAG
+    )
+    assert (
+        infer_task_type(write_lines(tmp_path / "c.jsonl", [{"text": TEXT, "label": "a"}]), ColumnChoice())
+        is TaskType.CLASSIFY
+    )

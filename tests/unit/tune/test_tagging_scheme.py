@@ -7,26 +7,26 @@ import itertools
 import pytest
 
 from unmask.errors import InputError
-from unmask.tune.tagging_scheme import Scheme, Stretch, complete, legal, recognise, stretches
+from unmask.tune.tagging_scheme import EntitySpan, TagScheme, all_tags, allowed_transitions, detect_scheme, entities
 
 
-def scheme_of(*rows: str) -> Scheme:
-    return recognise([row.split() for row in rows], [f"f:{number}" for number in range(1, len(rows) + 1)])
+def scheme_of(*rows: str) -> TagScheme:
+    return detect_scheme([row.split() for row in rows], [f"f:{number}" for number in range(1, len(rows) + 1)])
 
 
 @pytest.mark.parametrize(
     ("rows", "scheme"),
     [
-        (["B-PER I-PER O", "B-LOC B-LOC"], Scheme.BIO),
-        (["I-PER I-PER O I-LOC", "I-LOC B-LOC O I-ORG"], Scheme.IOB1),
-        (["B-PER E-PER S-LOC O"], Scheme.BIOES),
-        (["B M M E S B E"], Scheme.BIOES),
-        (["B-PER I-PER L-PER U-LOC"], Scheme.BIOES),
-        (["B I B B I"], Scheme.BIO),
-        (["NN VB O DT"], Scheme.FREE),
-        (["n v M"], Scheme.FREE),
-        (["B-PER-X I-PER-X O"], Scheme.BIO),
-        (["B-PER I-PER"] * 9 + ["I-PER O"], Scheme.BIO),  # a slip of a hand
+        (["B-PER I-PER O", "B-LOC B-LOC"], TagScheme.BIO),
+        (["I-PER I-PER O I-LOC", "I-LOC B-LOC O I-ORG"], TagScheme.IOB1),
+        (["B-PER E-PER S-LOC O"], TagScheme.BIOES),
+        (["B M M E S B E"], TagScheme.BIOES),
+        (["B-PER I-PER L-PER U-LOC"], TagScheme.BIOES),
+        (["B I B B I"], TagScheme.BIO),
+        (["NN VB O DT"], TagScheme.FREE),
+        (["n v M"], TagScheme.FREE),
+        (["B-PER-X I-PER-X O"], TagScheme.BIO),
+        (["B-PER I-PER"] * 9 + ["I-PER O"], TagScheme.BIO),  # a slip of a hand
     ],
 )
 def test_schemes_are_recognised(rows, scheme):
@@ -52,17 +52,17 @@ def test_mixed_schemes_are_refused_with_the_odd_one(rows, said):
 
 
 def test_the_other_tags_of_a_known_type_are_added():
-    assert complete({"B-PER", "O"}, Scheme.BIO) == ("O", "B-PER", "I-PER")
-    assert complete({"I-PER", "I-LOC"}, Scheme.IOB1) == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
-    assert complete({"S-PER", "O"}, Scheme.BIOES) == ("O", "B-PER", "I-PER", "E-PER", "S-PER")
-    assert complete({"M", "E", "B"}, Scheme.BIOES) == ("B", "M", "E", "S")
-    assert complete({"VB", "NN"}, Scheme.FREE) == ("NN", "VB")
+    assert all_tags({"B-PER", "O"}, TagScheme.BIO) == ("O", "B-PER", "I-PER")
+    assert all_tags({"I-PER", "I-LOC"}, TagScheme.IOB1) == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
+    assert all_tags({"S-PER", "O"}, TagScheme.BIOES) == ("O", "B-PER", "I-PER", "E-PER", "S-PER")
+    assert all_tags({"M", "E", "B"}, TagScheme.BIOES) == ("B", "M", "E", "S")
+    assert all_tags({"VB", "NN"}, TagScheme.FREE) == ("NN", "VB")
 
 
-def allowed(row: str, scheme: Scheme) -> bool:
+def allowed(row: str, scheme: TagScheme) -> bool:
     """Whether a whole row is legal."""
-    labels = complete({"B-PER", "B-LOC", "O"} if scheme is not Scheme.BIOES else {"S-PER", "S-LOC", "O"}, scheme)
-    start, step, end = legal(labels, scheme)
+    labels = all_tags({"B-PER", "B-LOC", "O"} if scheme is not TagScheme.BIOES else {"S-PER", "S-LOC", "O"}, scheme)
+    start, step, end = allowed_transitions(labels, scheme)
     tags = [labels.index(tag) for tag in row.split()]
     inner = all(step[a, b] for a, b in itertools.pairwise(tags))
     return bool(start[tags[0]] and inner and end[tags[-1]])
@@ -71,10 +71,10 @@ def allowed(row: str, scheme: Scheme) -> bool:
 @pytest.mark.parametrize(
     ("scheme", "right", "wrong"),
     [
-        (Scheme.BIO, ["B-PER I-PER I-PER O", "B-PER B-PER"], ["I-PER", "O I-PER", "B-LOC I-PER"]),
-        (Scheme.IOB1, ["I-PER I-PER B-PER I-PER", "I-LOC I-PER"], ["B-PER", "O B-PER", "I-LOC B-PER"]),
+        (TagScheme.BIO, ["B-PER I-PER I-PER O", "B-PER B-PER"], ["I-PER", "O I-PER", "B-LOC I-PER"]),
+        (TagScheme.IOB1, ["I-PER I-PER B-PER I-PER", "I-LOC I-PER"], ["B-PER", "O B-PER", "I-LOC B-PER"]),
         (
-            Scheme.BIOES,
+            TagScheme.BIOES,
             ["B-PER I-PER E-PER", "S-PER S-PER B-LOC E-LOC O"],
             ["I-PER E-PER", "B-PER", "B-PER O", "B-PER E-LOC", "S-PER E-PER", "B-PER I-PER", "B-PER S-PER", "O E-LOC"],
         ),
@@ -86,19 +86,23 @@ def test_the_rules_of_the_schemes(scheme, right, wrong):
 
 
 def test_free_tags_follow_each_other_as_they_like():
-    start, step, end = legal(("NN", "VB"), Scheme.FREE)
+    start, step, end = allowed_transitions(("NN", "VB"), TagScheme.FREE)
     assert start.all()
     assert step.all()
     assert end.all()
 
 
 def test_entities_are_read_as_the_conll_script_reads_them():
-    assert stretches(["O", "B-PER", "I-PER", "B-PER", "O", "I-LOC", "I-ORG"]) == [
-        Stretch("PER", 1, 3),
-        Stretch("PER", 3, 4),
-        Stretch("LOC", 5, 6),
-        Stretch("ORG", 6, 7),
+    assert entities(["O", "B-PER", "I-PER", "B-PER", "O", "I-LOC", "I-ORG"]) == [
+        EntitySpan("PER", 1, 3),
+        EntitySpan("PER", 3, 4),
+        EntitySpan("LOC", 5, 6),
+        EntitySpan("ORG", 6, 7),
     ]
-    assert stretches(["B-X", "E-X", "S-X", "B-X"]) == [Stretch("X", 0, 2), Stretch("X", 2, 3), Stretch("X", 3, 4)]
-    assert [(one.start, one.end) for one in stretches(["B", "M", "E", "S"])] == [(0, 3), (3, 4)]
-    assert stretches(["O", "O"]) == stretches([]) == []
+    assert entities(["B-X", "E-X", "S-X", "B-X"]) == [
+        EntitySpan("X", 0, 2),
+        EntitySpan("X", 2, 3),
+        EntitySpan("X", 3, 4),
+    ]
+    assert [(one.start, one.end) for one in entities(["B", "M", "E", "S"])] == [(0, 3), (3, 4)]
+    assert entities(["O", "O"]) == entities([]) == []

@@ -8,26 +8,30 @@ import pytest
 from unmask.errors import InputError
 from unmask.ragged import offsets
 from unmask.tokenize.bpe import ByteBPE
-from unmask.tokenize.train import train
+from unmask.tokenize.train import train_tokenizer
 from unmask.tokenize.wordpiece import WordPiece
-from unmask.tune.encode import Room
-from unmask.tune.sheet import Sheet
-from unmask.tune.tagging import TagQuestion
-from unmask.tune.tagging_windows import lay_out_words, windows
+from unmask.tune.encode import LengthLimits
+from unmask.tune.sheet import ExampleSet
+from unmask.tune.tagging import TaggedSentence
+from unmask.tune.tagging_windows import encode_words, word_windows
 
-TOKENIZER = train(WordPiece(60, min_count=1), ("90123456789 1 2 3 4 5 6 7 8", "今天天气 we liked it a lot"))
+TOKENIZER = train_tokenizer(WordPiece(60, min_count=1), ("90123456789 1 2 3 4 5 6 7 8", "今天天气 we liked it a lot"))
 """Digits inside a number are pieces of their own."""
 
 
-def sheet_of(*sentences: tuple[str, ...]) -> Sheet[TagQuestion]:
-    return Sheet("f", tuple(map(TagQuestion, sentences)), tuple(f"f:{n}" for n, _ in enumerate(sentences, start=1)))
+def sheet_of(*sentences: tuple[str, ...]) -> ExampleSet[TaggedSentence]:
+    return ExampleSet(
+        "f", tuple(map(TaggedSentence, sentences)), tuple(f"f:{n}" for n, _ in enumerate(sentences, start=1))
+    )
 
 
 def pieces_at(sheet, length=24, tokenizer=TOKENIZER):
     """The token at the place of every word, and all rows as tokens."""
-    exercise, places = lay_out_words(sheet, tokenizer, Room(length))
-    first = tokenizer.tokens(exercise.rows.ids[places.among(exercise.rows.rows)])
-    return first, [tokenizer.tokens(exercise.rows.take(np.array([row])).ids) for row in range(len(exercise.rows))]
+    exercise, places = encode_words(sheet, tokenizer, LengthLimits(length))
+    first = tokenizer.ids_to_tokens(exercise.rows.ids[places.token_indices(exercise.rows.offsets)])
+    return first, [
+        tokenizer.ids_to_tokens(exercise.rows.take(np.array([row])).ids) for row in range(len(exercise.rows))
+    ]
 
 
 def test_each_word_stands_at_its_first_piece():
@@ -58,13 +62,13 @@ def test_long_sentences_become_windows_and_no_word_is_lost():
     first, rows = pieces_at(sheet, length=16)
     assert first == ["天", *words, "今", "天"]
     assert max(map(len, rows)) == 16
-    exercise, _ = lay_out_words(sheet, TOKENIZER, Room(16))
+    exercise, _ = encode_words(sheet, TOKENIZER, LengthLimits(16))
     assert "sentences longer than a row: 1 of 3; they are read through windows" in exercise.notes[0]
     assert f"{len(rows)} rows in all" in exercise.notes[0]
 
 
 def test_rows_that_suffice_need_no_note():
-    assert lay_out_words(sheet_of(("天",)), TOKENIZER, Room(16))[0].notes == ()
+    assert encode_words(sheet_of(("天",)), TOKENIZER, LengthLimits(16))[0].notes == ()
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -72,7 +76,7 @@ def test_each_word_belongs_to_the_window_with_most_context(seed):
     """Against an oracle that looks at every window; a text that ends there is no lack of context."""
     length = np.random.default_rng(seed).integers(1, 5, size=60)
     begin, most = offsets(length), 20
-    found = list(windows(begin, 5, 55, most))
+    found = list(word_windows(begin, 5, 55, most))
     owner = [number for number, window in enumerate(found) for _ in range(window.first, window.last)]
     assert [word for window in found for word in range(window.first, window.last)] == list(range(5, 55))
     assert all(0 < begin[window.end] - begin[window.start] <= most for window in found)
@@ -95,16 +99,16 @@ def test_a_word_longer_than_a_row_keeps_its_beginning():
     assert [first[0], first[2]] == ["天", "气"]
     assert first[1].startswith("0")
     assert max(map(len, rows)) <= 16
-    assert "words with more tokens than half a row: 1" in lay_out_words(sheet, TOKENIZER, Room(16))[0].notes[-1]
+    assert "words with more tokens than half a row: 1" in encode_words(sheet, TOKENIZER, LengthLimits(16))[0].notes[-1]
 
 
 def test_half_a_character_is_refused_with_its_line():
     with pytest.raises(InputError, match=r"f:2: .*surrogate"):
-        lay_out_words(sheet_of(("天",), ("\ud83d",)), TOKENIZER, Room(16))
+        encode_words(sheet_of(("天",), ("\ud83d",)), TOKENIZER, LengthLimits(16))
 
 
 def test_where_a_space_belongs_to_the_next_word_it_is_there():
-    tokenizer = train(ByteBPE(300), ("we liked it a lot", "we hated it a lot") * 4)
+    tokenizer = train_tokenizer(ByteBPE(300), ("we liked it a lot", "we hated it a lot") * 4)
     first, rows = pieces_at(sheet_of(("we", "liked", "it")), tokenizer=tokenizer)
     assert "".join(rows[0][1:-1]) == "we liked it"
     assert [piece[0] for piece in first] == ["w", " ", " "]

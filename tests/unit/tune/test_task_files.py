@@ -10,18 +10,18 @@ import pytest
 from little_task import little_tokenizer, reviews, write_lines
 
 from unmask.errors import InputError
-from unmask.tune.encode import Room
-from unmask.tune.fields import NO_CHOICE, Choice, find_fields
-from unmask.tune.job import are_amounts, read_job
-from unmask.tune.outputs.classify import Classify
-from unmask.tune.outputs.regress import Regress
-from unmask.tune.rows import RowQuestion, read
-from unmask.tune.sheet import Sheet, set_aside
+from unmask.tune.encode import LengthLimits
+from unmask.tune.fields import NO_COLUMN_CHOICE, ColumnChoice, choose_columns
+from unmask.tune.job import labels_are_numbers, load_task_data
+from unmask.tune.outputs.classify import ClassificationTask
+from unmask.tune.outputs.regress import RegressionTask
+from unmask.tune.rows import TextExample, read_classification
+from unmask.tune.sheet import ExampleSet, split_dev
 from unmask.tune.task_file import read_task_file
 
 
-def sheet_of(path: Path, choice: Choice = NO_CHOICE):
-    return read(path, choice)[0]
+def sheet_of(path: Path, choice: ColumnChoice = NO_COLUMN_CHOICE):
+    return read_classification(path, choice)[0]
 
 
 def all_texts(sheet):
@@ -51,8 +51,8 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 def test_every_form_gives_the_same_rows(write, name):
     sheet = sheet_of(write(name, FORMS[name]))
-    assert [question.texts for question in sheet.questions] == [("好，很好",), ('a "b"',)]
-    assert [question.truth for question in sheet.questions] == ["1", "0"]
+    assert [question.texts for question in sheet.examples] == [("好，很好",), ('a "b"',)]
+    assert [question.truth for question in sheet.examples] == ["1", "0"]
 
 
 @pytest.mark.parametrize(
@@ -70,44 +70,54 @@ def test_every_form_gives_the_same_rows(write, name):
 )
 def test_usual_names_are_found(write, columns, texts, label):
     table = read_task_file(write("a.csv", f"{columns}\n{','.join('x' for _ in columns.split(','))}\n"))
-    assert find_fields(table) == Choice(texts, label)
+    assert choose_columns(table) == ColumnChoice(texts, label)
 
 
 def test_names_and_numbers_can_be_given(write):
     named = write("a.csv", "what,who,verdict\nabc,x,yes\ndef,y,no\n")
-    assert all_texts(sheet_of(named, Choice(("what", "who"), "verdict"))) == [("abc", "x"), ("def", "y")]
+    assert all_texts(sheet_of(named, ColumnChoice(("what", "who"), "verdict"))) == [("abc", "x"), ("def", "y")]
     bare = write("b.tsv", "abc\tyes\ndef\tno\n")
-    assert [question.truth for question in sheet_of(bare, Choice(("1",), "2")).questions] == ["yes", "no"]
+    assert [question.truth for question in sheet_of(bare, ColumnChoice(("1",), "2")).examples] == ["yes", "no"]
 
 
 REFUSED = {
-    "unknown field": ("a.csv", "text,label\na,1\n", Choice(("body",)), "a.csv:2: there is no field 'body'"),
+    "unknown field": ("a.csv", "text,label\na,1\n", ColumnChoice(("body",)), "a.csv:2: there is no field 'body'"),
     "other signs": (
         "a.csv",
         "review;label\na;1\n",
-        Choice(),
+        ColumnChoice(),
         "parted by ';'; a .csv file has commas, a .tsv file tabs",
     ),
-    "no usual text": ("a.csv", "foo,label\na,1\n", Choice(), "no field has a usual name for a text; it has 'foo'"),
-    "no usual label": ("a.jsonl", '{"text": "a"}\n', Choice(), "no field has a usual name for a label"),
-    "no header": ("a.tsv", "真好\t1\n真坏\t0\n", Choice(), "give column numbers: --fields 1 --label 2"),
-    "header by number": ("a.tsv", "text\tlabel\n真坏\t0\n", Choice(("1",), "2"), "the first line holds names"),
-    "label by name": ("a.tsv", "真好\t1\n", Choice(("1",)), "--label needs one too"),
+    "no usual text": (
+        "a.csv",
+        "foo,label\na,1\n",
+        ColumnChoice(),
+        "no field has a usual name for a text; it has 'foo'",
+    ),
+    "no usual label": ("a.jsonl", '{"text": "a"}\n', ColumnChoice(), "no field has a usual name for a label"),
+    "no header": ("a.tsv", "真好\t1\n真坏\t0\n", ColumnChoice(), "give column numbers: --fields 1 --label 2"),
+    "header by number": ("a.tsv", "text\tlabel\n真坏\t0\n", ColumnChoice(("1",), "2"), "the first line holds names"),
+    "label by name": ("a.tsv", "真好\t1\n", ColumnChoice(("1",)), "--label needs one too"),
     "missing label": (
         "a.jsonl",
         '{"text": "a", "label": 1}\n{"text": "b"}\n',
-        Choice(),
+        ColumnChoice(),
         "a.jsonl:2: the label is missing",
     ),
-    "null label": ("a.jsonl", '{"text": "a", "label": null}\n', Choice(), "a.jsonl:1: the label is missing"),
-    "empty label": ("a.csv", "text,label\na,1\nb,\n", Choice(), "a.csv:3: the label is missing"),
-    "list label": ("a.jsonl", '{"text": "a", "label": [1]}\n', Choice(), "should be a word or a number and is a list"),
-    "no text": ("a.jsonl", '{"text": 7, "label": 1}\n', Choice(), "a.jsonl:1: the field 'text' should hold text"),
-    "bad JSON": ("a.jsonl", '{"text": "a", "label": 1}\n{"text": \n', Choice(), "a.jsonl:2: broken JSON"),
-    "two names": ("a.csv", "text,text\na,1\n", Choice(), "two columns have the name 'text'"),
-    "empty file": ("a.jsonl", "\n\n", Choice(), "holds no rows"),
-    "names alone": ("a.csv", "text,label\n", Choice(), "one row for each text and, to learn from it, its label."),
-    "other kind": ("a.xlsx", "x", Choice(), "is not of a kind that is read here: .jsonl, .csv or .tsv,"),
+    "null label": ("a.jsonl", '{"text": "a", "label": null}\n', ColumnChoice(), "a.jsonl:1: the label is missing"),
+    "empty label": ("a.csv", "text,label\na,1\nb,\n", ColumnChoice(), "a.csv:3: the label is missing"),
+    "list label": (
+        "a.jsonl",
+        '{"text": "a", "label": [1]}\n',
+        ColumnChoice(),
+        "should be a word or a number and is a list",
+    ),
+    "no text": ("a.jsonl", '{"text": 7, "label": 1}\n', ColumnChoice(), "a.jsonl:1: the field 'text' should hold text"),
+    "bad JSON": ("a.jsonl", '{"text": "a", "label": 1}\n{"text": \n', ColumnChoice(), "a.jsonl:2: broken JSON"),
+    "two names": ("a.csv", "text,text\na,1\n", ColumnChoice(), "two columns have the name 'text'"),
+    "empty file": ("a.jsonl", "\n\n", ColumnChoice(), "holds no rows"),
+    "names alone": ("a.csv", "text,label\n", ColumnChoice(), "one row for each text and, to learn from it, its label."),
+    "other kind": ("a.xlsx", "x", ColumnChoice(), "is not of a kind that is read here: .jsonl, .csv or .tsv,"),
 }
 
 
@@ -122,7 +132,7 @@ def test_what_cannot_be_used_is_refused_with_its_place(write, case):
 def test_wishes_that_contradict_themselves_are_refused():
     for texts, label in ((("a", "a"), ""), (("a",), "a"), (("1",), "label")):
         with pytest.raises(InputError):
-            Choice(texts, label)
+            ColumnChoice(texts, label)
 
 
 def labels_of(write, *labels):
@@ -130,38 +140,38 @@ def labels_of(write, *labels):
 
 
 def test_the_labels_decide_what_is_asked(write):
-    assert not are_amounts(labels_of(write, "yes", "no"))
-    assert not are_amounts(labels_of(write, 0, 1, 2))
-    assert not are_amounts(labels_of(write, 0, 1.0))
-    assert are_amounts(labels_of(write, 0, 1.5))
-    assert are_amounts(labels_of(write, "0.5", "3"))
+    assert not labels_are_numbers(labels_of(write, "yes", "no"))
+    assert not labels_are_numbers(labels_of(write, 0, 1, 2))
+    assert not labels_are_numbers(labels_of(write, 0, 1.0))
+    assert labels_are_numbers(labels_of(write, 0, 1.5))
+    assert labels_are_numbers(labels_of(write, "0.5", "3"))
 
 
 def test_classes_are_sorted_numbers_by_size_and_words_by_letters(write):
-    assert Classify.learn(labels_of(write, 10, 9, 2, 9)).labels == ("2", "9", "10")
-    assert Classify.learn(labels_of(write, "neutral", "entailment", 3)).labels == (
+    assert ClassificationTask.from_examples(labels_of(write, 10, 9, 2, 9)).labels == ("2", "9", "10")
+    assert ClassificationTask.from_examples(labels_of(write, "neutral", "entailment", 3)).labels == (
         "3",
         "entailment",
         "neutral",
     )
-    assert Classify.learn(labels_of(write, True, False)).labels == ("false", "true")
+    assert ClassificationTask.from_examples(labels_of(write, True, False)).labels == ("false", "true")
 
 
 def test_scores_are_learned_in_their_own_units(write):
-    output = Regress.learn(labels_of(write, 10.5, 30.5))
-    assert (output.mean, output.spread) == (20.5, 10.0)
-    exercise = output.lay_out(labels_of(write, 10.5, 20.5, 40.5), little_tokenizer(), Room(8))
-    assert exercise.truth.value.tolist() == [-1.0, 0.0, 2.0]
+    output = RegressionTask.from_examples(labels_of(write, 10.5, 30.5))
+    assert (output.mean, output.std) == (20.5, 10.0)
+    exercise = output.encode(labels_of(write, 10.5, 20.5, 40.5), little_tokenizer(), LengthLimits(8))
+    assert exercise.targets.value.tolist() == [-1.0, 0.0, 2.0]
 
 
 @pytest.mark.parametrize(
     ("labels", "kind", "sentence"),
     [
-        ((1, 1, 1), Classify, "all 3 rows have the label '1'"),
-        ((2.5, 2.5), Regress, "all 2 rows have the score 2.5"),
-        ((2.5, float("nan")), Regress, "a.jsonl:2: the score 'nan' is not a finite number"),
-        ((2.5, float("inf")), Regress, "a.jsonl:2: the score 'inf' is not a finite number"),
-        ((2.5, "high"), Regress, "a.jsonl:2: the score 'high' is no number"),
+        ((1, 1, 1), ClassificationTask, "all 3 rows have the label '1'"),
+        ((2.5, 2.5), RegressionTask, "all 2 rows have the score 2.5"),
+        ((2.5, float("nan")), RegressionTask, "a.jsonl:2: the score 'nan' is not a finite number"),
+        ((2.5, float("inf")), RegressionTask, "a.jsonl:2: the score 'inf' is not a finite number"),
+        ((2.5, "high"), RegressionTask, "a.jsonl:2: the score 'high' is no number"),
     ],
 )
 def test_labels_that_teach_nothing_are_refused(write, labels, kind, sentence):
@@ -172,25 +182,25 @@ def test_labels_that_teach_nothing_are_refused(write, labels, kind, sentence):
 
 def test_one_word_among_scores_is_a_mistake_and_no_class(write):
     sheet = labels_of(write, 1.5, 2.5, 3.25, "abc")
-    assert are_amounts(sheet)
+    assert labels_are_numbers(sheet)
     with pytest.raises(InputError, match=r"a\.jsonl:4: the score 'abc' is no number"):
-        Regress.learn(sheet)
+        RegressionTask.from_examples(sheet)
 
 
 def test_not_a_number_among_whole_scores_is_no_class(write):
     sheet = labels_of(write, 1, 2, float("nan"))
     with pytest.raises(InputError, match="not a finite number"):
-        (Regress if are_amounts(sheet) else Classify).learn(sheet)
+        (RegressionTask if labels_are_numbers(sheet) else ClassificationTask).from_examples(sheet)
 
 
 def test_a_label_that_training_never_saw_is_refused_with_its_line(tmp_path):
     train = write_lines(tmp_path / "train.jsonl", reviews(4))
     dev = write_lines(tmp_path / "dev.jsonl", [{"text": "a", "label": 0}, {"text": "b", "label": 2}])
     with pytest.raises(InputError, match=r"dev\.jsonl:2: the label '2' does not occur .* which has 0, 1\."):
-        read_job(train, dev)
+        load_task_data(train, dev)
     write_lines(dev, [{"sentence": "a", "label": 0}])
     with pytest.raises(InputError, match=r"dev\.jsonl:1: there is no field 'text'; it has 'sentence', 'label'"):
-        read_job(train, dev)
+        load_task_data(train, dev)
 
 
 def texts_of(sheet):
@@ -200,21 +210,21 @@ def texts_of(sheet):
 def test_one_text_in_ten_is_set_aside_and_never_on_both_sides(tmp_path):
     rows = reviews(200)
     path = write_lines(tmp_path / "train.jsonl", [*rows, *rows[:50]])
-    job = read_job(path, None, seed=3)
-    assert len(job.learned) + len(job.judged) == 250
-    assert 20 <= len(job.judged) <= 40
-    assert len(texts_of(job.judged)) == 20
-    assert not texts_of(job.judged) & texts_of(job.learned)
-    assert read_job(path, None, seed=3) == job
-    assert read_job(path, None, seed=4).judged != job.judged
+    job = load_task_data(path, None, seed=3)
+    assert len(job.train) + len(job.dev) == 250
+    assert 20 <= len(job.dev) <= 40
+    assert len(texts_of(job.dev)) == 20
+    assert not texts_of(job.dev) & texts_of(job.train)
+    assert load_task_data(path, None, seed=3) == job
+    assert load_task_data(path, None, seed=4).dev != job.dev
     with pytest.raises(InputError, match="one text only"):
-        set_aside(Sheet("a", (RowQuestion(("x",), "1"), RowQuestion(("x",), "0")), ("a:1", "a:2")), 0.1, 0)
+        split_dev(ExampleSet("a", (TextExample(("x",), "1"), TextExample(("x",), "0")), ("a:1", "a:2")), 0.1, 0)
 
 
 def test_a_job_says_what_it_took_and_what_is_on_both_sides(tmp_path):
     train = write_lines(tmp_path / "train.jsonl", reviews(8))
     dev = write_lines(tmp_path / "dev.jsonl", reviews(4, first=6))
-    told = "\n".join(read_job(train, dev).told)
+    told = "\n".join(load_task_data(train, dev).notes)
     assert "8 rows to learn from; text from 'text', label from 'label'" in told
     assert "2 classes: 0 (50%), 1 (50%)" in told
     assert "dev.jsonl: 4 rows to judge by" in told
@@ -223,8 +233,8 @@ def test_a_job_says_what_it_took_and_what_is_on_both_sides(tmp_path):
 
 def test_a_file_of_another_kind_is_told_all_kinds_that_can_be_read(write):
     with pytest.raises(InputError) as error:
-        read_job(write("a.xlsx", "x"), None)
+        load_task_data(write("a.xlsx", "x"), None)
     known = ".jsonl, .csv, .tsv, .json, .conll, .bio, .iob, .bmes, .bioes or .txt, each also with .gz or .zst"
     assert f"a.xlsx is not of a kind that is read here: {known}." in str(error.value)
     with pytest.raises(InputError, match=r"say so \(--kind tag, .* other tasks .* \.jsonl, \.csv, \.tsv or \.json\."):
-        read_job(write("a.txt", "a O\n"), None)
+        load_task_data(write("a.txt", "a O\n"), None)

@@ -12,19 +12,19 @@ from little_task import TRUNK, little_model, little_tokenizer, ratings, reviews,
 
 from unmask.errors import InputError
 from unmask.nets.batch import collate
-from unmask.objectives.heads import SayAmount
-from unmask.train.processes import Processes
-from unmask.train.run import Run
-from unmask.tune.exercise import RowAmounts
-from unmask.tune.job import read_job
-from unmask.tune.outputs.regress import amounts
-from unmask.tune.saved import Root, load_tuned, save_answers, save_tuned
-from unmask.tune.say import row_scores
-from unmask.tune.start import Origin, new_learner, with_dropout
-from unmask.tune.tuning import Settings, Tuning, fitting_length
+from unmask.objectives.heads import RowRegressionHead
+from unmask.train.processes import DistContext
+from unmask.train.run import RunConfig
+from unmask.tune.exercise import RowValues
+from unmask.tune.job import load_task_data
+from unmask.tune.outputs.regress import target_numbers
+from unmask.tune.saved import BaseModelRef, load_finetuned, save_finetuned, save_predictions
+from unmask.tune.say import row_logits
+from unmask.tune.start import StartFrom, build_model, with_dropout
+from unmask.tune.tuning import FineTune, FineTuneSettings, choose_max_length
 
 CPU = torch.device("cpu")
-RUN, ALONE = Run(device=CPU, keep=1, trials=2), Processes(0, 1, CPU)
+RUN, ALONE = RunConfig(device=CPU, keep_checkpoints=1, num_evals=2), DistContext(0, 1, CPU)
 TOKENIZER = little_tokenizer()
 
 
@@ -37,11 +37,11 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-def tuning_of(tmp_path, rows=reviews, settings=None, **changes) -> Tuning:
+def tuning_of(tmp_path, rows=reviews, settings=None, **changes) -> FineTune:
     train = write_lines(tmp_path / "train.jsonl", rows(60))
     dev = write_lines(tmp_path / "dev.jsonl", rows(20, first=100))
-    how = settings or Settings(rate=3e-3, epochs=8, batch=8, length=24)
-    return Tuning(read_job(train, dev), little_model(), TOKENIZER, replace(how, **changes), "little")
+    how = settings or FineTuneSettings(lr=3e-3, epochs=8, batch_size=8, max_length=24)
+    return FineTune(load_task_data(train, dev), little_model(), TOKENIZER, replace(how, **changes), "little")
 
 
 def trained(tuning, folder, listeners=()):
@@ -66,15 +66,15 @@ def test_it_learns_classes_and_comes_back_bit_for_bit(tmp_path):
     tuning = tuning_of(tmp_path)
     tuned = trained(tuning, tmp_path / "run")
     said = judged(tuning, tuned)
-    pairs = zip(said, tuning.job.judged.questions, strict=True)
+    pairs = zip(said, tuning.data.dev.examples, strict=True)
     assert np.mean([answer.said == question.truth for answer, question in pairs]) > 0.9
     assert all(sum(answer.probabilities) == pytest.approx(1) for answer in said)
 
-    save_answers(tmp_path / "run", tuning.job.judged, said)
-    save_tuned(tuned, tmp_path / "run", Root("little"), {"metrics": {"accuracy": 1.0}})
-    back = load_tuned(tmp_path / "run", nowhere)
+    save_predictions(tmp_path / "run", tuning.data.dev, said)
+    save_finetuned(tuned, tmp_path / "run", BaseModelRef("little"), {"metrics": {"accuracy": 1.0}})
+    back = load_finetuned(tmp_path / "run", nowhere)
     assert judged(tuning, back) == said
-    assert (back.output, back.choice, back.length) == (tuned.output, tuned.choice, tuned.length)
+    assert (back.task, back.columns, back.max_length) == (tuned.task, tuned.columns, tuned.max_length)
     lines = [json.loads(line) for line in (tmp_path / "run/predictions.jsonl").read_text().splitlines()]
     assert [line["said"] for line in lines] == [answer.said for answer in said]
     assert lines[0].keys() == {"text", "label", "said", "probability"}
@@ -83,14 +83,14 @@ def test_it_learns_classes_and_comes_back_bit_for_bit(tmp_path):
 def test_it_learns_numbers_in_the_units_of_the_file(tmp_path):
     tuning = tuning_of(tmp_path, ratings, epochs=16)
     tuned = trained(tuning, tmp_path / "run")
-    said, truth = judged(tuning, tuned), amounts(tuning.job.judged)
+    said, truth = judged(tuning, tuned), target_numbers(tuning.data.dev)
     numbers = np.array([answer.said for answer in said])
     assert np.corrcoef(numbers, truth)[0, 1] > 0.8
     assert np.sqrt(((numbers - truth) ** 2).mean()) < 35  # the scores themselves are 50 away from their mean
 
-    save_answers(tmp_path / "run", tuning.job.judged, said)
-    save_tuned(tuned, tmp_path / "run", Root("little"), {})
-    assert judged(tuning, load_tuned(tmp_path / "run", nowhere)) == said
+    save_predictions(tmp_path / "run", tuning.data.dev, said)
+    save_finetuned(tuned, tmp_path / "run", BaseModelRef("little"), {})
+    assert judged(tuning, load_finetuned(tmp_path / "run", nowhere)) == said
     line = json.loads((tmp_path / "run/predictions.jsonl").read_text().splitlines()[0])
     assert line.keys() == {"text", "label", "said"}
     assert len(line["text"]) == 2
@@ -111,27 +111,27 @@ def test_a_stopped_run_ends_with_the_same_weights(tmp_path, rows):
     with pytest.raises(Stop):
         trained(tuning, tmp_path / "stopped", [stop])
     again, whole = trained(tuning, tmp_path / "stopped"), trained(tuning, tmp_path / "whole")
-    for name, tensor in whole.learner.weights().items():
-        assert torch.equal(tensor, again.learner.weights()[name]), name
+    for name, tensor in whole.learner.named_weights().items():
+        assert torch.equal(tensor, again.learner.named_weights()[name]), name
 
 
 def test_the_start_decides_what_the_trunk_knows_and_never_the_new_head(tmp_path):
-    model, asked = little_model(), (tuning_of(tmp_path).job.output.objective,)
-    known, drawn = (new_learner(model, asked, 5, start) for start in (Origin.PRETRAINED, Origin.SCRATCH))
-    for name, tensor in model.trunk.state_dict().items():
-        assert torch.equal(known.trunk.state_dict()[name], tensor)
-    assert not torch.equal(drawn.trunk.embed.token.weight, model.trunk.embed.token.weight)
-    assert torch.equal(row_head(known).pool.weight, model.row.pool.weight)
+    model, asked = little_model(), (tuning_of(tmp_path).data.task.objective,)
+    known, drawn = (build_model(model, asked, 5, start) for start in (StartFrom.PRETRAINED, StartFrom.SCRATCH))
+    for name, tensor in model.encoder.state_dict().items():
+        assert torch.equal(known.network.state_dict()[name], tensor)
+    assert not torch.equal(drawn.network.embed.token.weight, model.encoder.embed.token.weight)
+    assert torch.equal(row_head(known).pool.weight, model.row_head.pool.weight)
     assert torch.equal(row_head(known).classify.weight, row_head(drawn).classify.weight)
     assert not row_head(known).classify.bias.any()
-    without = new_learner(little_model(row=False), asked, 5, Origin.PRETRAINED)
+    without = build_model(little_model(row=False), asked, 5, StartFrom.PRETRAINED)
     assert torch.equal(row_head(without).pool.weight, row_head(drawn).pool.weight)
 
 
 def test_dropout_stands_before_the_classes_and_only_while_learning(tmp_path):
     tuning = tuning_of(tmp_path)
-    learner = new_learner(
-        little_model(trunk=replace(TRUNK, dropout=0.5)), (tuning.job.output.objective,), 0, Origin.PRETRAINED
+    learner = build_model(
+        little_model(trunk=replace(TRUNK, dropout=0.5)), (tuning.data.task.objective,), 0, StartFrom.PRETRAINED
     )
     head, first_BD = row_head(learner), torch.ones(64, TRUNK.width)
     head.train()
@@ -143,35 +143,35 @@ def test_dropout_stands_before_the_classes_and_only_while_learning(tmp_path):
 def test_dropout_may_be_another_than_in_pretraining(tmp_path):
     tuning = tuning_of(tmp_path)
     dropping = replace(tuning, model=with_dropout(tuning.model, 0.25))
-    assert dropping.model.shape == replace(TRUNK, dropout=0.25, attention_dropout=0.25)
+    assert dropping.model.config == replace(TRUNK, dropout=0.25, attention_dropout=0.25)
     assert dropping.describe()["source"] == tuning.describe()["source"]
     assert dropping.describe() != tuning.describe()
-    learner = new_learner(dropping.model, (tuning.job.output.objective,), 0, Origin.PRETRAINED)
-    assert learner.trunk.trunk.dropout == 0.25
+    learner = build_model(dropping.model, (tuning.data.task.objective,), 0, StartFrom.PRETRAINED)
+    assert learner.network.config.dropout == 0.25
 
 
 def test_squared_errors_are_summed(tmp_path):
     tuning = tuning_of(tmp_path, ratings)
-    course = tuning.lay_out()
-    learner = new_learner(tuning.model, (course.objective,), 0, Origin.PRETRAINED).eval()
-    said = row_scores(learner, "rate", course.judged)[:, 0]
-    batch = collate(course.judged.at(np.arange(20)))
+    course = tuning.encode()
+    learner = build_model(tuning.model, (course.objective,), 0, StartFrom.PRETRAINED).eval()
+    said = row_logits(learner, "rate", course.dev)[:, 0]
+    batch = collate(course.dev.take(np.arange(20)))
     (term,) = learner(batch, (course.objective,))
-    assert isinstance(learner.heads["rate"], SayAmount)
-    assert isinstance(course.judged.truth, RowAmounts)
-    assert float(term.total.detach()) == pytest.approx(((said - course.judged.truth.value) ** 2).sum(), rel=1e-5)
-    assert (int(term.right), term.count) == (0, course.objective.asked(course.judged.at(np.arange(20))))
+    assert isinstance(learner.heads["rate"], RowRegressionHead)
+    assert isinstance(course.dev.targets, RowValues)
+    assert float(term.total.detach()) == pytest.approx(((said - course.dev.targets.value) ** 2).sum(), rel=1e-5)
+    assert (int(term.right), term.count) == (0, course.objective.num_predictions(course.dev.take(np.arange(20))))
 
 
 def test_answers_come_in_the_order_of_the_rows(tmp_path):
     tuning = tuning_of(tmp_path)
-    course = tuning.lay_out()
-    learner = new_learner(tuning.model, (course.objective,), 0, Origin.PRETRAINED).eval()
-    together = row_scores(learner, "judge", course.learned)
+    course = tuning.encode()
+    learner = build_model(tuning.model, (course.objective,), 0, StartFrom.PRETRAINED).eval()
+    together = row_logits(learner, "judge", course.train)
     with torch.no_grad():
-        for number in range(0, len(course.learned), 7):
-            batch = collate(course.learned.shown(np.array([number])))
-            alone = row_head(learner)(learner.trunk(batch.tokens).last_TD[:1])
+        for number in range(0, len(course.train), 7):
+            batch = collate(course.train.without_targets(np.array([number])))
+            alone = row_head(learner)(learner.network(batch.tokens).last_TD[:1])
             assert together[number] == pytest.approx(alone[0].numpy(), abs=1e-5)
 
 
@@ -181,8 +181,8 @@ def test_what_decides_the_result_is_described(tmp_path):
     json.dumps(tuning.describe())
     others = (
         tuning_of(tmp_path, seed=1),
-        tuning_of(tmp_path, start=Origin.SCRATCH),
-        Tuning(tuning.job, little_model(trunk=replace(TRUNK, inner=8)), TOKENIZER, tuning.settings, "little"),
+        tuning_of(tmp_path, start=StartFrom.SCRATCH),
+        FineTune(tuning.data, little_model(trunk=replace(TRUNK, ffn_width=8)), TOKENIZER, tuning.settings, "little"),
         tuning_of(tmp_path, ratings),
     )
     assert all(other.describe() != tuning.describe() for other in others)
@@ -190,34 +190,34 @@ def test_what_decides_the_result_is_described(tmp_path):
 
 def test_rows_fit_into_the_network():
     model = little_model()
-    assert fitting_length(model, None) == 24
-    assert fitting_length(model, 8) == 8
+    assert choose_max_length(model, None) == 24
+    assert choose_max_length(model, 8) == 8
     with pytest.raises(InputError, match="the network has 24 positions only"):
-        fitting_length(model, 64)
+        choose_max_length(model, 64)
 
 
 def test_what_is_no_tuned_network_is_refused(tmp_path):
     tuning = tuning_of(tmp_path, epochs=0.1)
     tuned = trained(tuning, tmp_path / "run")
     with pytest.raises(InputError, match=r"it has no task\.json"):
-        load_tuned(tmp_path / "run", nowhere)
-    save_tuned(tuned, tmp_path / "run", Root("little"), {})
+        load_finetuned(tmp_path / "run", nowhere)
+    save_finetuned(tuned, tmp_path / "run", BaseModelRef("little"), {})
     weights = tmp_path / "run/model.safetensors"
     data = bytearray(weights.read_bytes())
     data[-1] ^= 1
     weights.write_bytes(data)
     with pytest.raises(InputError, match="its digest differs"):
-        load_tuned(tmp_path / "run", nowhere)
+        load_finetuned(tmp_path / "run", nowhere)
 
 
 def test_settings_that_cannot_work_are_refused():
     for wrong in ({"epochs": 0}, {"epochs": float("inf")}, {"batch": 0}):
         with pytest.raises(InputError):
-            Settings(**wrong)
+            FineTuneSettings(**wrong)
 
 
 def test_the_truths_of_rows_are_those_of_the_sheet(tmp_path):
     tuning = tuning_of(tmp_path)
-    course = tuning.lay_out()
-    truths = [question.truth for question in tuning.job.learned.questions]
-    assert [tuning.job.output.labels[i] for i in course.learned.truth.value.tolist()] == truths
+    course = tuning.encode()
+    truths = [question.truth for question in tuning.data.train.examples]
+    assert [tuning.data.task.num_labels[i] for i in course.train.targets.value.tolist()] == truths

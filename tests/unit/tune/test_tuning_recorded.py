@@ -14,60 +14,60 @@ from little_task import TRUNK, little_model, little_tokenizer, ratings, reviews,
 from test_span_output import TOKENIZER as SPANS
 from test_span_output import homes
 
-from unmask.nets.reading import ReadOut
-from unmask.train.course import Crew, Moment
-from unmask.train.processes import Processes
+from unmask.nets.reading import Pooling
+from unmask.train.course import RankSplit, RunPosition
+from unmask.train.processes import DistContext
 from unmask.train.record import RECORD, read_record
-from unmask.train.run import Run
-from unmask.train.step import Loaded
-from unmask.tune.job import Job, read_job
-from unmask.tune.output import Kind
-from unmask.tune.outputs.pair import PairClass
-from unmask.tune.tuning import Settings, Tuning
-from unmask.tune.wish import NO_WISH, Wish
+from unmask.train.run import RunConfig
+from unmask.train.step import DeviceBatch
+from unmask.tune.job import TaskData, load_task_data
+from unmask.tune.output import TaskType
+from unmask.tune.outputs.pair import SANPairTask
+from unmask.tune.tuning import FineTune, FineTuneSettings
+from unmask.tune.wish import DEFAULT_TASK_OPTIONS, TaskOptions
 
 CPU = torch.device("cpu")
 DEVICES = [CPU, *([torch.device("cuda", 0)] if torch.cuda.is_available() else [])]
-HOW = Settings(rate=3e-3, epochs=3, batch=8, length=24)
-JOBS: dict[str, tuple[Any, Wish]] = {
-    "first": (reviews, NO_WISH),
-    "mean": (reviews, Wish(read=ReadOut.MEAN)),
-    "attention": (reviews, Wish(read=ReadOut.ATTENTION)),
-    "number": (ratings, NO_WISH),
-    "pair": (agreements, Wish(kind=Kind.PAIR)),
-    "tags": (sentences, NO_WISH),
-    "span": (homes, NO_WISH),
+HOW = FineTuneSettings(lr=3e-3, epochs=3, batch_size=8, max_length=24)
+JOBS: dict[str, tuple[Any, TaskOptions]] = {
+    "first": (reviews, DEFAULT_TASK_OPTIONS),
+    "mean": (reviews, TaskOptions(pooling=Pooling.MEAN)),
+    "attention": (reviews, TaskOptions(pooling=Pooling.ATTENTION)),
+    "number": (ratings, DEFAULT_TASK_OPTIONS),
+    "pair": (agreements, TaskOptions(task_type=TaskType.PAIR)),
+    "tags": (sentences, DEFAULT_TASK_OPTIONS),
+    "span": (homes, DEFAULT_TASK_OPTIONS),
 }
 
 
-def job_of(folder: Path, name: str) -> Job:
+def job_of(folder: Path, name: str) -> TaskData:
     rows, wish = JOBS[name]
     learned, judged = (
         write_lines(folder / "train.jsonl", rows(45)),
         write_lines(folder / "dev.jsonl", rows(9, first=90)),
     )
-    job = read_job(learned, judged, wish)
-    if isinstance(job.output, PairClass):
-        return replace(job, output=replace(job.output, drop=0.0))  # which votes count is drawn for added rows too
+    job = load_task_data(learned, judged, wish)
+    if isinstance(job.task, SANPairTask):
+        return replace(job, task=replace(job.task, dropout=0.0))  # which votes count is drawn for added rows too
     return job
 
 
-def tuning(folder: Path, name: str, **changes: object) -> Tuning:
+def tuning(folder: Path, name: str, **changes: object) -> FineTune:
     """Nothing is dropped out, because added tokens would have draws of their own."""
     model = little_model(trunk=replace(TRUNK, dropout=0.0, attention_dropout=0.0))
     tokenizer = SPANS if name == "span" else little_tokenizer()
-    return Tuning(job_of(folder, name), model, tokenizer, replace(HOW, **changes), "little")
+    return FineTune(job_of(folder, name), model, tokenizer, replace(HOW, **changes), "little")
 
 
-def curve(made: Tuning, folder: Path, device: torch.device, **logistics: object) -> list[float]:
+def curve(made: FineTune, folder: Path, device: torch.device, **logistics: object) -> list[float]:
     folder.mkdir()
-    run = Run(**{"device": device, "keep": 1, "trials": 1, **logistics})
-    made.train(made.lay_out(), run, Processes(0, 1, device), folder)
+    run = RunConfig(**{"device": device, "keep": 1, "trials": 1, **logistics})
+    made.train(made.encode(), run, DistContext(0, 1, device), folder)
     lines = [line for line in read_record(folder / RECORD) if line["kind"] == "step"]
     return [number for line in lines for number in (*line["loss"].values(), *line["right"].values(), line["norm"])]
 
 
-@pytest.mark.parametrize("micro", [1 << 20, 3 * HOW.length], ids=["whole", "in parts"])
+@pytest.mark.parametrize("micro", [1 << 20, 3 * HOW.max_length], ids=["whole", "in parts"])
 @pytest.mark.parametrize("device", DEVICES, ids=str)
 @pytest.mark.parametrize("name", JOBS)
 def test_it_learns_the_same(tmp_path: Path, name: str, device: torch.device, micro: int) -> None:
@@ -86,16 +86,16 @@ def test_it_learns_the_same_beside_a_language_model(tmp_path: Path, name: str) -
 @pytest.mark.parametrize("name", JOBS)
 def test_its_batches_are_evened_out(tmp_path: Path, name: str) -> None:
     made = tuning(tmp_path, name)
-    lesson = made.lay_out().lesson(Moment(0, 0.0), Crew())
-    assert all(batch.spare for batch in Loaded.of(lesson, CPU, evened=True).batches)
+    lesson = made.encode().batch(RunPosition(0, 0.0), RankSplit())
+    assert all(batch.num_padding for batch in DeviceBatch.of(lesson, CPU, bucket=True).batches)
 
 
 def test_tags_that_are_scored_together_are_learned_as_they_come(tmp_path: Path) -> None:
     files = [
         write_lines(tmp_path / name, rows) for name, rows in (("a.jsonl", sentences(20)), ("b.jsonl", sentences(9)))
     ]
-    made = replace(tuning(tmp_path, "tags"), job=read_job(*files, Wish(crf=True)))
-    lesson = made.lay_out().lesson(Moment(0, 0.0), Crew())
-    assert not any(batch.spare for batch in Loaded.of(lesson, CPU, evened=True).batches)
+    made = replace(tuning(tmp_path, "tags"), data=load_task_data(*files, TaskOptions(crf=True)))
+    lesson = made.encode().batch(RunPosition(0, 0.0), RankSplit())
+    assert not any(batch.num_padding for batch in DeviceBatch.of(lesson, CPU, bucket=True).batches)
     plain, recorded = curve(made, tmp_path / "plain", CPU), curve(made, tmp_path / "r", CPU, graphs=True, queue=2)
     assert recorded == plain

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import torch
 
-from unmask.nets.model import Model
-from unmask.nets.transformer import draw_weights
-from unmask.nets.trunk import Trunk
+from unmask.nets.model import EncoderWithHeads
+from unmask.nets.transformer import init_weights
+from unmask.nets.trunk import TransformerConfig
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tokenize.train import train
+from unmask.tokenize.train import train_tokenizer
 from unmask.tokenize.wordpiece import WordPiece
 
 TEXTS = ("今天天气真好，我们去公园散步。", "The quick brown fox jumps over the lazy dog.") * 2
 
 
 def small_tokenizer() -> Tokenizer:
-    return train(WordPiece(120, min_count=1), TEXTS)
+    return train_tokenizer(WordPiece(120, min_count=1), TEXTS)
 
 
-def small_model(vocabulary: int = 120, positions: int = 24, tokens: bool = True) -> Model:
-    model = Model(Trunk(depth=3, width=16, heads=2, inner=32), vocabulary, positions, tokens, row=True)
-    draw_weights(model, 0.3, torch.Generator().manual_seed(4))
+def small_model(vocabulary: int = 120, positions: int = 24, tokens: bool = True) -> EncoderWithHeads:
+    model = EncoderWithHeads(
+        TransformerConfig(depth=3, width=16, heads=2, ffn_width=32), vocabulary, positions, tokens, has_row_head=True
+    )
+    init_weights(model, 0.3, torch.Generator().manual_seed(4))
     return model.eval()

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unmask.errors import InputError
-from unmask.use.beam import Beams, search
-from unmask.use.beam_choice import Beam
+from unmask.use.beam import BeamState, beam_search
+from unmask.use.beam_choice import BeamSearch
 
 END = 0
 
@@ -23,7 +23,7 @@ class Table:
         nodes = sum(vocabulary**depth for depth in range(most))
         drawn = torch.randn(sources, nodes, vocabulary, generator=torch.Generator().manual_seed(seed)) * sharp
         self.said = drawn.double().log_softmax(-1).float()
-        self.calls: list[Beams] = []
+        self.calls: list[BeamState] = []
 
     def node(self, ids):
         """The number of a beginning: all shorter ones come before it."""
@@ -89,8 +89,8 @@ small = settings(max_examples=40, deadline=None)
 @small
 def test_a_beam_as_wide_as_all_beginnings_finds_the_best_text_there_is(seed, vocabulary, most, penalty, no_repeat):
     table = Table(seed, 2, vocabulary, most)
-    how = Beam(sum((vocabulary - 1) ** depth for depth in range(most)) + 1, most, penalty, no_repeat)
-    for source, found in enumerate(search(table, 2, END, how)):
+    how = BeamSearch(sum((vocabulary - 1) ** depth for depth in range(most)) + 1, most, penalty, no_repeat)
+    for source, found in enumerate(beam_search(table, 2, END, how)):
         close(found, best_of_all(table, source, how))
 
 
@@ -98,8 +98,8 @@ def test_a_beam_as_wide_as_all_beginnings_finds_the_best_text_there_is(seed, voc
 @small
 def test_a_narrow_beam_equals_the_search_that_is_written_out(seed, width, vocabulary, most, penalty, no_repeat):
     table = Table(seed, 3, vocabulary, most, sharp=2.0)
-    how = Beam(width, most, penalty, no_repeat)
-    for source, found in enumerate(search(table, 3, END, how)):
+    how = BeamSearch(width, most, penalty, no_repeat)
+    for source, found in enumerate(beam_search(table, 3, END, how)):
         close(found, written_out(table, source, how))
 
 
@@ -109,18 +109,18 @@ def test_width_1_takes_the_likeliest_token_each_time(seed, most):
     table, ids = Table(seed, 1, 4, most), []
     while len(ids) < most - 1 and (token := int(torch.tensor(table.after(0, ids)).argmax())) != END:
         ids.append(token)
-    assert search(table, 1, END, Beam(1, most))[0].ids == tuple(ids)
+    assert beam_search(table, 1, END, BeamSearch(1, most))[0].ids == tuple(ids)
 
 
 @given(seeds, st.integers(1, 3))
 @small
 def test_a_source_is_written_to_alone_as_among_others(seed, width):
-    table, how = Table(seed, 4, 4, 5, sharp=3.0), Beam(width, 5, 0.6)
-    together = search(table, 4, END, how)
+    table, how = Table(seed, 4, 4, 5, sharp=3.0), BeamSearch(width, 5, 0.6)
+    together = beam_search(table, 4, END, how)
     for source in range(4):
         one = Table(seed, 4, 4, 5, sharp=3.0)
         one.said = one.said[source : source + 1]
-        alone = search(one, 1, END, how)[0]
+        alone = beam_search(one, 1, END, how)[0]
         assert alone.ids == together[source].ids
 
 
@@ -129,21 +129,21 @@ def test_a_source_is_written_to_alone_as_among_others(seed, width):
 def test_a_step_is_told_from_where_each_text_goes_on(seed, width):
     """What a network must know to move what it keeps."""
     table = Table(seed, 4, 4, 6, sharp=3.0)
-    search(table, 4, END, Beam(width, 6))
+    beam_search(table, 4, END, BeamSearch(width, 6))
     for before, after in itertools.pairwise(table.calls):
-        followed = before.ids_BWL[after.kept_B[:, None], after.parent_BW]
+        followed = before.ids_BWL[after.surviving_B[:, None], after.parent_BW]
         assert torch.equal(after.ids_BWL[..., :-1], followed)
-        assert torch.equal(after.source_B, before.source_B[after.kept_B])
+        assert torch.equal(after.source_B, before.source_B[after.surviving_B])
         stayed = followed.shape == before.ids_BWL.shape and torch.equal(
             after.parent_BW, torch.arange(width).expand_as(after.parent_BW)
         )
-        assert after.moved == (not stayed)
+        assert after.is_reordered == (not stayed)
 
 
 def test_sources_that_are_done_leave():
     table = Table(0, 2, 3, 6)
     table.said[0, :, END] = -0.01  # the first source has nothing to say
-    search(table, 2, END, Beam(1, 6))
+    beam_search(table, 2, END, BeamSearch(1, 6))
     assert [len(beams.source_B) for beams in table.calls[:2]] == [2, 1]
     assert table.calls[1].source_B.tolist() == [1]
 
@@ -151,7 +151,7 @@ def test_sources_that_are_done_leave():
 def test_a_longer_text_gains_from_the_penalty():
     table = Table(0, 1, 3, 3)
     table.said[:] = torch.tensor([0.4, 0.35, 0.25]).log()
-    lengths = [len(search(table, 1, END, Beam(8, 3, penalty))[0].ids) for penalty in (0.0, 9.0)]
+    lengths = [len(beam_search(table, 1, END, BeamSearch(8, 3, penalty))[0].ids) for penalty in (0.0, 9.0)]
     assert lengths == [0, 2]
 
 
@@ -159,10 +159,10 @@ def test_a_text_that_is_almost_certain_is_not_cut_short_by_what_ends_beside_it()
     table = Table(0, 1, 4, 6)
     table.said[:] = torch.tensor([0.01, 0.97, 0.01, 0.01]).log()
     table.said[0, table.node(torch.tensor([1, 1, 1, 1]))] = torch.tensor([0.97, 0.01, 0.01, 0.01]).log()
-    assert search(table, 1, END, Beam(2, 6))[0].ids == (1, 1, 1, 1)
+    assert beam_search(table, 1, END, BeamSearch(2, 6))[0].ids == (1, 1, 1, 1)
 
 
 @pytest.mark.parametrize("wrong", [{"width": 0}, {"most": 0}, {"no_repeat": -1}])
 def test_a_search_that_cannot_be_made_is_refused(wrong):
     with pytest.raises(InputError, match="width and a length of 1 or more"):
-        replace(Beam(), **wrong)
+        replace(BeamSearch(), **wrong)

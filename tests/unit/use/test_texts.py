@@ -7,7 +7,7 @@ import json
 import pytest
 
 from unmask.errors import InputError
-from unmask.use.texts import read_texts, standard_lines
+from unmask.use.texts import read_stdin_lines, read_texts
 
 
 def texts(*paths, field="text"):
@@ -43,7 +43,7 @@ def test_standard_input_is_lines_or_json_lines(given, wanted, monkeypatch):
 
 def test_lines_for_people_leave_blank_ones_out(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("{一\n \n二\n".encode())))
-    assert list(standard_lines()) == ["{一", "二"]
+    assert list(read_stdin_lines()) == ["{一", "二"]
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from small_net import TEXTS, small_model, small_tokenizer
 
 from unmask.errors import InputError
 from unmask.tokenize.bpe import ByteBPE
-from unmask.tokenize.train import train
-from unmask.use.fill import fill
-from unmask.use.rows import flat
+from unmask.tokenize.train import train_tokenizer
+from unmask.use.fill import fill_masks
+from unmask.use.rows import pack
 
 
 @pytest.fixture(scope="module")
@@ -19,14 +19,14 @@ def tokenizer():
 def test_each_mask_gets_the_likeliest_tokens_of_its_own_place(tokenizer):
     model = small_model(tokenizer.vocab.size)
     texts = ["今天天气真[MASK]", "the [MASK] fox [MASK] over"]
-    filled = list(fill(model, tokenizer, texts, top=3))
+    filled = list(fill_masks(model, tokenizer, texts, top_k=3))
     assert [one.text for one in filled] == texts
-    assert [len(one.masks) for one in filled] == [1, 2]
+    assert [len(one.candidates) for one in filled] == [1, 2]
     row = tokenizer.pipeline.encode(texts[1]).ids
     with torch.no_grad():
-        logits = model.tokens(model.trunk(flat([row])).last_TD)
+        logits = model.lm_head(model.encoder(pack([row])).last_TD)
     places = [place for place, number in enumerate(row) if number == tokenizer.vocab.mask]
-    for guesses, place in zip(filled[1].masks, places, strict=True):
+    for guesses, place in zip(filled[1].candidates, places, strict=True):
         chances, ids = logits[place].softmax(-1).topk(3)
         assert [guess.id for guess in guesses] == ids.tolist()
         assert [guess.probability for guess in guesses] == pytest.approx(chances.tolist(), rel=1e-4)
@@ -36,31 +36,31 @@ def test_each_mask_gets_the_likeliest_tokens_of_its_own_place(tokenizer):
 def test_a_text_is_answered_alike_alone_and_among_many(tokenizer):
     model = small_model()
     texts = [f"the fox {'jumps ' * (number % 7)}[MASK]" for number in range(70)]
-    together = list(fill(model, tokenizer, texts, top=2))
+    together = list(fill_masks(model, tokenizer, texts, top_k=2))
     for number in (0, 31, 32, 69):
-        (alone,) = fill(model, tokenizer, [texts[number]], top=2)
-        assert [g.id for g in alone.masks[0]] == [g.id for g in together[number].masks[0]]
+        (alone,) = fill_masks(model, tokenizer, [texts[number]], top_k=2)
+        assert [g.id for g in alone.candidates[0]] == [g.id for g in together[number].candidates[0]]
 
 
 def test_rows_without_a_name_are_passed_over(tokenizer):
     model = small_model(vocabulary=400)
-    (filled,) = fill(model, tokenizer, ["the [MASK]"], top=1000)
-    assert len(filled.masks[0]) == tokenizer.vocab.size
-    assert sum(guess.probability for guess in filled.masks[0]) < 1
+    (filled,) = fill_masks(model, tokenizer, ["the [MASK]"], top_k=1000)
+    assert len(filled.candidates[0]) == tokenizer.vocab.size
+    assert sum(guess.probability for guess in filled.candidates[0]) < 1
 
 
 def test_the_usual_mask_is_understood_by_a_tokenizer_with_another():
-    tokenizer = train(ByteBPE(300), TEXTS)
-    assert tokenizer.roles.mask == "<mask>"
+    tokenizer = train_tokenizer(ByteBPE(300), TEXTS)
+    assert tokenizer.special_tokens.mask == "<mask>"
     model = small_model(tokenizer.vocab.size)
-    usual, own = fill(model, tokenizer, ["the [MASK] dog", "the <mask> dog"])
-    assert usual.masks == own.masks
+    usual, own = fill_masks(model, tokenizer, ["the [MASK] dog", "the <mask> dog"])
+    assert usual.candidates == own.candidates
 
 
 def test_what_cannot_be_filled_is_told(tokenizer):
     with pytest.raises(InputError, match=r"nothing to fill in 'no hole'\. Write \[MASK\]"):
-        list(fill(small_model(), tokenizer, ["no hole"]))
+        list(fill_masks(small_model(), tokenizer, ["no hole"]))
     with pytest.raises(InputError, match=r"has 33 tokens with \[CLS\] and \[SEP\].*reads 24 at most"):
-        list(fill(small_model(), tokenizer, ["天" * 30 + "[MASK]"]))
+        list(fill_masks(small_model(), tokenizer, ["天" * 30 + "[MASK]"]))
     with pytest.raises(InputError, match="no head that says tokens"):
-        list(fill(small_model(tokens=False), tokenizer, ["the [MASK]"]))
+        list(fill_masks(small_model(tokens=False), tokenizer, ["the [MASK]"]))

@@ -4,34 +4,38 @@ import pytest
 import torch
 from small_net import small_tokenizer
 
-from unmask.nets.cross import Source
-from unmask.nets.layout import Borders, Sight
-from unmask.nets.mix import LayerMix
-from unmask.nets.transformer import Tokens
-from unmask.nets.trunk import Norm, Trunk
-from unmask.objectives.writing import Write, WriteAfter
+from unmask.nets.cross import EncoderOutput
+from unmask.nets.layout import MaskKind, PackedSequences
+from unmask.nets.mix import ScalarMix
+from unmask.nets.transformer import TokenInputs
+from unmask.nets.trunk import Norm, TransformerConfig
+from unmask.objectives.writing import PrefixLMObjective, Seq2SeqObjective
 from unmask.tokenize.vocab import Vocab
-from unmask.train.learner import Learner
-from unmask.use.beam import search
-from unmask.use.beam_choice import Beam
-from unmask.use.rows import flat, framed
-from unmask.use.spell import spell
-from unmask.use.write import write
+from unmask.train.learner import MultiHeadModel
+from unmask.use.beam import beam_search
+from unmask.use.beam_choice import BeamSearch
+from unmask.use.rows import pack, with_special_tokens
+from unmask.use.spell import decode
+from unmask.use.write import generate
 
 TOKENIZER = small_tokenizer()
 VOCAB: Vocab = TOKENIZER.vocab
 TRUNKS = [
-    Trunk(depth=2, width=16, heads=2, inner=32),
-    Trunk(depth=2, width=16, heads=2, inner=32, norm=Norm.PRE, embedding=8, segments=0),
+    TransformerConfig(depth=2, width=16, heads=2, ffn_width=32),
+    TransformerConfig(depth=2, width=16, heads=2, ffn_width=32, norm=Norm.PRE, embedding_width=8, num_segments=0),
 ]
-OBJECTIVES = [WriteAfter(), Write(12, depth=1)]
-SOURCES = [framed(VOCAB, [30, 31, 32, 33]), framed(VOCAB, [40]), framed(VOCAB, [50, 51])]
-BEAMS = [Beam(1, 12), Beam(3, 8, 0.6, 2)]
+OBJECTIVES = [PrefixLMObjective(), Seq2SeqObjective(12, depth=1)]
+SOURCES = [
+    with_special_tokens(VOCAB, [30, 31, 32, 33]),
+    with_special_tokens(VOCAB, [40]),
+    with_special_tokens(VOCAB, [50, 51]),
+]
+BEAMS = [BeamSearch(1, 12), BeamSearch(3, 8, 0.6, 2)]
 
 
 def learner(objective, trunk=TRUNKS[0], seed=3):
-    made = Learner(trunk, (objective,), 120, 24)
-    made.draw(seed)
+    made = MultiHeadModel(trunk, (objective,), 120, 24)
+    made.init_weights(seed)
     for name, parameter in made.named_parameters():
         parameter.data.mul_(1 if "norm" in name else 15)
     return made.eval()
@@ -55,21 +59,21 @@ class Anew:
         return said.masked_fill(~self.open, -torch.inf)
 
     def after(self, source, ids):
-        behind = isinstance(self.objective, WriteAfter)
+        behind = isinstance(self.objective, PrefixLMObjective)
         return (self.behind if behind else self.beside)(source, ids).log_softmax(-1)
 
     def behind(self, source, ids):
         row, segments = [*source, *ids], self.made.trunk.trunk.segments
         segment = torch.tensor([0] * len(source) + [min(1, max(segments - 1, 0))] * len(ids))
-        borders = Borders.of([0, len(row)], "cpu", Sight.PREFIX, [len(source)])
-        states = self.made.trunk(Tokens(torch.tensor(row), torch.arange(len(row)), segment, borders))
+        borders = PackedSequences.of([0, len(row)], "cpu", MaskKind.PREFIX_LM, [len(source)])
+        states = self.made.trunk(TokenInputs(torch.tensor(row), torch.arange(len(row)), segment, borders))
         return self.made.heads["write_after"].tokens(self.made.mix(states).last_TD[-1:])[0]
 
     def beside(self, source, ids):
-        tokens, shown = flat([source]), [source[0], *ids]
+        tokens, shown = pack([source]), [source[0], *ids]
         states = self.made.mix(self.made.trunk(tokens)).last_TD
-        own, decoder = Borders.of([0, len(shown)], "cpu", Sight.PAST), self.made.heads["write"].decoder
-        x = decoder(torch.tensor(shown), torch.arange(len(shown)), own, Source(states, tokens.borders, own))
+        own, decoder = PackedSequences.of([0, len(shown)], "cpu", MaskKind.CAUSAL), self.made.heads["write"].decoder
+        x = decoder(torch.tensor(shown), torch.arange(len(shown)), own, EncoderOutput(states, tokens.sequences, own))
         return decoder.logits(x[-1:])[0]
 
 
@@ -79,8 +83,8 @@ class Anew:
 def test_what_is_kept_changes_nothing(trunk, objective, how):
     made = learner(objective, trunk)
     with torch.no_grad():
-        anew = search(Anew(made, objective), len(SOURCES), VOCAB.sep, how)
-    found = write(made, objective.name, flat(SOURCES), VOCAB, how)
+        anew = beam_search(Anew(made, objective), len(SOURCES), VOCAB.sep, how)
+    found = generate(made, objective.name, pack(SOURCES), VOCAB, how)
     assert [one.ids for one in found] == [one.ids for one in anew]
     assert [one.score for one in found] == pytest.approx([one.score for one in anew], abs=1e-4)
     assert len({one.ids for one in found}) == 3, "the sources are told apart"
@@ -90,32 +94,34 @@ def test_what_is_kept_changes_nothing(trunk, objective, how):
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=["behind", "beside"])
 def test_heads_that_read_a_mix_of_layers_write_from_it(objective):
     made = learner(objective)
-    made.mix = LayerMix(3)
-    for parameter in made.mix.parameters():
+    made.layer_mix = ScalarMix(3)
+    for parameter in made.layer_mix.parameters():
         parameter.data.normal_(0, 2, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
-        anew = search(Anew(made, objective), len(SOURCES), VOCAB.sep, BEAMS[0])
-    assert [one.ids for one in write(made, objective.name, flat(SOURCES), VOCAB, BEAMS[0])] == [one.ids for one in anew]
+        anew = beam_search(Anew(made, objective), len(SOURCES), VOCAB.sep, BEAMS[0])
+    assert [one.ids for one in generate(made, objective.name, pack(SOURCES), VOCAB, BEAMS[0])] == [
+        one.ids for one in anew
+    ]
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=["behind", "beside"])
 def test_no_special_token_is_written(objective):
     made = learner(objective)
     head = made.heads[objective.name]
-    bias = head.tokens.bias if isinstance(objective, WriteAfter) else head.decoder.bias
+    bias = head.tokens.bias if isinstance(objective, PrefixLMObjective) else head.decoder.bias
     bias.data[[VOCAB.cls, VOCAB.mask, VOCAB.pad, VOCAB.unk]] += 1000.0
-    for one in write(made, objective.name, flat(SOURCES), VOCAB, BEAMS[0]):
+    for one in generate(made, objective.name, pack(SOURCES), VOCAB, BEAMS[0]):
         assert set(one.ids) <= set(VOCAB.ordinary.tolist())
 
 
 def test_a_network_that_was_learning_goes_on_learning():
     made = learner(OBJECTIVES[0]).train()
-    write(made, "write_after", flat(SOURCES), VOCAB, BEAMS[0])
+    generate(made, "write_after", pack(SOURCES), VOCAB, BEAMS[0])
     assert made.training
 
 
 def test_texts_are_spelled_without_spaces_where_nobody_writes_them():
     ids = TOKENIZER.pipeline.encode("今天天气真好，我们去公园", add_special_tokens=False).ids
-    assert spell(TOKENIZER, [VOCAB.cls, *ids, VOCAB.sep]) == "今天天气真好，我们去公园"
+    assert decode(TOKENIZER, [VOCAB.cls, *ids, VOCAB.sep]) == "今天天气真好，我们去公园"
     ids = TOKENIZER.pipeline.encode("the quick fox jumps.", add_special_tokens=False).ids
-    assert spell(TOKENIZER, ids) == "the quick fox jumps."
+    assert decode(TOKENIZER, ids) == "the quick fox jumps."

@@ -6,7 +6,7 @@ import numpy as np
 from tokenizers import Tokenizer as Pipeline
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
-from unmask.records import Flag, Layer
+from unmask.records import UnitFlag, UnitKind
 from unmask.shards.corpus import Corpus, Shard
 from unmask.shards.manifest import Counts, Manifest
 from unmask.tokenize.tokenizer import Tokenizer
@@ -35,7 +35,7 @@ def sentences(count):
         yield f"the {young} eats , the {young} sleeps"
 
 
-def make_corpus(texts, tokenizer, shards=1, layers=(Layer.WORD, Layer.SENTENCE)):
+def make_corpus(texts, tokenizer, shards=1, layers=(UnitKind.WORD, UnitKind.SENTENCE)):
     """One document, one sentence a text, words between spaces; cut into so many shards."""
     made, base = [], 0
     for part in np.array_split(np.array(list(texts), dtype=object), shards):
@@ -43,8 +43,8 @@ def make_corpus(texts, tokenizer, shards=1, layers=(Layer.WORD, Layer.SENTENCE))
         for text in part:
             words = [tokenizer.pipeline.encode(word, add_special_tokens=False).ids for word in text.split()]
             ids += [token for word in words for token in word]
-            bits += [Flag.WORD if place == 0 else 0 for word in words for place in range(len(word))]
-            bits[len(bits) - sum(map(len, words))] = Flag.BORDER
+            bits += [UnitFlag.WORD if place == 0 else 0 for word in words for place in range(len(word))]
+            bits[len(bits) - sum(map(len, words))] = UnitFlag.BORDER
         made.append(Shard(np.array(ids, np.uint16), np.array(bits, np.uint8), np.array([0, len(ids)]), base))
         base += len(ids)
     manifest = Manifest(tokenizer.digest, "", layers, {}, Counts(documents=shards, tokens=base), {}, {})

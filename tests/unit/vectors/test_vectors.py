@@ -17,24 +17,24 @@ from hypothesis import strategies as st
 from small_words import ANIMALS, LONG, PIECES, TOOLS, make_corpus, make_tokenizer, sentences
 
 from unmask.errors import CorpusError, InputError
-from unmask.records import Layer
+from unmask.records import UnitKind
 from unmask.tokenize.bpe import ByteBPE
-from unmask.tokenize.stand_ins import StandIns
-from unmask.tokenize.train import train as learn
+from unmask.tokenize.stand_ins import SimilarWords
+from unmask.tokenize.train import train_tokenizer as learn
 from unmask.tokenize.unigram import Unigram
-from unmask.tokenize.vocab import with_stand_ins
-from unmask.vectors.neighbours import Links, largest, merged, nearest
-from unmask.vectors.running import stretches
-from unmask.vectors.settings import Choosing, Method, Training
-from unmask.vectors.store import NAME, one_at_a_time, save
-from unmask.vectors.synonyms import read_groups, synonym_links
-from unmask.vectors.table import choose, coverage, look
-from unmask.vectors.train import NO_VECTORS, Vectors, train
-from unmask.vectors.vocabulary import _vocabulary, count_words
+from unmask.tokenize.vocab import with_similar_words
+from unmask.vectors.neighbours import NeighbourPairs, find_nearest, keep_best, top_k_columns
+from unmask.vectors.running import sentence_blocks
+from unmask.vectors.settings import NeighbourSource, TableConfig, VectorConfig
+from unmask.vectors.store import FOLDER_NAME, save_table, vectors_lock
+from unmask.vectors.synonyms import read_groups, synonym_pairs
+from unmask.vectors.table import build_table, measure_coverage, preview
+from unmask.vectors.train import NO_VECTORS, WordVectors, train_vectors
+from unmask.vectors.vocabulary import _vocabulary, count_corpus_words
 
 TOKENIZER = make_tokenizer()
 TEXTS = tuple(sentences(60))
-QUICK = Training(dim=16, epochs=12, window=3)
+QUICK = VectorConfig(dim=16, epochs=12, window=3)
 
 
 def small(shards=1):
@@ -42,7 +42,7 @@ def small(shards=1):
 
 
 def vocabulary_of(texts, min_count=1):
-    return count_words(make_corpus(texts, TOKENIZER), TOKENIZER, min_count)
+    return count_corpus_words(make_corpus(texts, TOKENIZER), TOKENIZER, min_count)
 
 
 def ids_of(word):
@@ -50,33 +50,33 @@ def ids_of(word):
 
 
 def stand_ins_of(table, vocabulary, word):
-    found = dict(look(vocabulary, table, len(table)))
+    found = dict(preview(vocabulary, table, len(table)))
     return set(found[word])
 
 
 @pytest.mark.parametrize(("shards", "size"), [(1, 1 << 18), (3, 50), (2, 1)])
 def test_running_text_is_the_corpus_sentence_by_sentence(shards, size):
     read = []
-    for part in stretches(small(shards), size):
-        ends = np.append(part.words, len(part.ids))
+    for part in sentence_blocks(small(shards), size):
+        ends = np.append(part.word_starts, len(part.ids))
         words = [TOKENIZER.decode(part.ids[a:b]) for a, b in pairwise(ends.tolist())]
-        read += [" ".join(words[a:b]) for a, b in pairwise(part.sentences.tolist())]
+        read += [" ".join(words[a:b]) for a, b in pairwise(part.sentence_starts.tolist())]
     assert read == list(TEXTS)
 
 
 def test_words_are_needed():
-    corpus = make_corpus(TEXTS, TOKENIZER, layers=(Layer.SENTENCE,))
+    corpus = make_corpus(TEXTS, TOKENIZER, layers=(UnitKind.SENTENCE,))
     with pytest.raises(CorpusError, match="prepared without them"):
-        next(stretches(corpus))
+        next(sentence_blocks(corpus))
 
 
 @pytest.mark.parametrize("shards", [1, 4])
 def test_counts_are_those_of_a_loop(shards):
-    counted = count_words(small(shards), TOKENIZER, 1)
+    counted = count_corpus_words(small(shards), TOKENIZER, 1)
     expected = Counter(word for text in TEXTS for word in text.split())
     assert dict(zip(counted.spellings, counted.counts.tolist(), strict=True)) == expected
-    assert counted.running == expected.total()
-    assert counted.sentences == len(TEXTS)
+    assert counted.num_running_words == expected.total()
+    assert counted.num_sentences == len(TEXTS)
     assert list(counted.frequencies().values()) == sorted(expected.values(), reverse=True)
 
 
@@ -89,12 +89,12 @@ def test_rare_and_unknown_words_are_left_out():
 
 def test_too_many_different_words_cost_the_rare_ones_alone():
     corpus = make_corpus(["the the the the cat cat cat dog dog cow"], TOKENIZER)
-    assert set(count_words(corpus, TOKENIZER, 1, most=2).spellings) == {"the", "cat"}
+    assert set(count_corpus_words(corpus, TOKENIZER, 1, max_words=2).spellings) == {"the", "cat"}
 
 
 def test_punctuation_and_numbers_are_no_words_to_exchange():
     vocabulary = vocabulary_of(["the cat , 7 人物"])
-    assert dict(zip(vocabulary.spellings, vocabulary.exchangeable.tolist(), strict=True)) == {
+    assert dict(zip(vocabulary.spellings, vocabulary.is_exchangeable.tolist(), strict=True)) == {
         "the": True,
         "cat": True,
         ",": False,
@@ -103,13 +103,13 @@ def test_punctuation_and_numbers_are_no_words_to_exchange():
     }
 
 
-@pytest.fixture(scope="module", params=[Method.SKIP_GRAM, Method.CBOW, Method.FASTTEXT])
+@pytest.fixture(scope="module", params=[NeighbourSource.SKIP_GRAM, NeighbourSource.CBOW, NeighbourSource.FASTTEXT])
 def trained(request):
     heard = []
     corpus = small()
-    vocabulary = count_words(corpus, TOKENIZER, 5)
-    how = Training(request.param, dim=16, epochs=12, window=3)
-    vectors = train(corpus, vocabulary, how, 1, lambda *now: heard.append(now))
+    vocabulary = count_corpus_words(corpus, TOKENIZER, 5)
+    how = VectorConfig(request.param, dim=16, epochs=12, window=3)
+    vectors = train_vectors(corpus, vocabulary, how, 1, lambda *now: heard.append(now))
     return vocabulary, vectors, heard
 
 
@@ -125,9 +125,9 @@ def test_every_spelling_has_a_vector_and_progress_is_told(trained):
 
 def test_learned_stand_ins_keep_their_length(trained):
     vocabulary, vectors, _ = trained
-    table = choose(vocabulary, vectors, (), TOKENIZER, Choosing(5, 3, -1))
+    table = build_table(vocabulary, vectors, (), TOKENIZER, TableConfig(5, 3, -1))
     assert len(table) == vocabulary.exchangeable.sum()
-    for word, others in look(vocabulary, table, 100):
+    for word, others in preview(vocabulary, table, 100):
         assert word not in others
         assert all(len(ids_of(other)) == len(ids_of(word)) for other in others)
         assert not {",", "7"} & {word, *others}
@@ -136,8 +136,8 @@ def test_learned_stand_ins_keep_their_length(trained):
 
 def test_words_in_the_same_company_are_similar():
     corpus = small()
-    vocabulary = count_words(corpus, TOKENIZER, 5)
-    vectors = train(corpus, vocabulary, Training(dim=16, epochs=40, window=3), 1, lambda *_: None)
+    vocabulary = count_corpus_words(corpus, TOKENIZER, 5)
+    vectors = train_vectors(corpus, vocabulary, VectorConfig(dim=16, epochs=40, window=3), 1, lambda *_: None)
     unit = vectors.matrix / np.linalg.norm(vectors.matrix, axis=1, keepdims=True)
     animals, tools = (unit[[vectors.spellings.index(word) for word in words]] for words in (ANIMALS, TOOLS))
     assert min((animals @ animals.T).mean(), (tools @ tools.T).mean()) > (animals @ tools.T).mean() + 0.03
@@ -146,9 +146,9 @@ def test_words_in_the_same_company_are_similar():
 def digests():
     """Of vectors trained in this process."""
     corpus = small()
-    vocabulary = count_words(corpus, TOKENIZER, 5)
-    for method in (Method.CBOW, Method.FASTTEXT):
-        vectors = train(corpus, vocabulary, replace(QUICK, method=method), 1, lambda *_: None)
+    vocabulary = count_corpus_words(corpus, TOKENIZER, 5)
+    for method in (NeighbourSource.CBOW, NeighbourSource.FASTTEXT):
+        vectors = train_vectors(corpus, vocabulary, replace(QUICK, method=method), 1, lambda *_: None)
         yield hashlib.sha256(vectors.matrix.tobytes() + " ".join(vectors.spellings).encode()).hexdigest()
 
 
@@ -177,7 +177,7 @@ def test_nearest_words_are_those_of_a_loop(seed, size, count, at_least):
     draw = np.random.default_rng(seed)
     vectors = draw.normal(size=(size, 4)).astype(np.float32)
     kinds, same = draw.integers(0, 3, size), draw.integers(0, max(1, size // 2), size)
-    links = nearest(vectors, kinds, same, count, at_least)
+    links = find_nearest(vectors, kinds, same, count, at_least)
     assert (kinds[links.word] == kinds[links.other]).all()
     assert (same[links.word] != same[links.other]).all()
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -191,7 +191,7 @@ def test_nearest_words_are_those_of_a_loop(seed, size, count, at_least):
 def test_the_largest_numbers_of_a_row(seed, columns, data):
     scores = np.random.default_rng(seed).integers(0, 50, (4, columns)).astype(np.float32)
     count = data.draw(st.integers(1, columns))
-    found = largest(scores, count)
+    found = top_k_columns(scores, count)
     assert found.shape == (4, count)
     for row, best in zip(scores, found, strict=True):
         assert len(set(best.tolist())) == count
@@ -201,9 +201,9 @@ def test_the_largest_numbers_of_a_row(seed, columns, data):
 def test_blocks_do_not_change_the_neighbours(monkeypatch):
     vectors = np.random.default_rng(3).normal(size=(50, 4)).astype(np.float32)
     kinds, same = np.zeros(50, np.int64), np.arange(50)
-    whole = nearest(vectors, kinds, same, 5, -1)
+    whole = find_nearest(vectors, kinds, same, 5, -1)
     monkeypatch.setattr("unmask.vectors.neighbours._CELLS", 150)
-    parts = nearest(vectors, kinds, same, 5, -1)
+    parts = find_nearest(vectors, kinds, same, 5, -1)
     assert np.array_equal(whole.word, parts.word)
     assert np.array_equal(whole.other, parts.other)
 
@@ -213,8 +213,8 @@ PAIRS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=25)
 
 @given(PAIRS, PAIRS, st.integers(1, 4))
 def test_merging_keeps_the_first_part_first(first, second, count):
-    parts = [Links(*np.array(pairs, np.int64).reshape(-1, 2).T) for pairs in (first, second)]
-    links = merged(parts, 7, count)
+    parts = [NeighbourPairs(*np.array(pairs, np.int64).reshape(-1, 2).T) for pairs in (first, second)]
+    links = keep_best(parts, 7, count)
     for word in range(7):
         expected = list(dict.fromkeys(other for here, other in first + second if here == word))[:count]
         assert links.other[links.word == word].tolist() == expected
@@ -251,7 +251,7 @@ def test_bad_synonym_files_are_named(tmp_path, name, content, sentence):
 def test_synonyms_are_words_of_the_corpus_with_as_many_tokens():
     vocabulary = vocabulary_of(["人物 人 士 cat dog puppy , 7"])
     groups = (("人", "士", "人物"), ("cat", "puppy", "hen", "dog"), ("人", "cat"), (",", "7"))
-    links = synonym_links(groups, vocabulary, TOKENIZER)
+    links = synonym_pairs(groups, vocabulary, TOKENIZER)
     spelled = [(vocabulary.spellings[a], vocabulary.spellings[b]) for a, b in zip(links.word, links.other, strict=True)]
     assert spelled == [("人", "士"), ("士", "人"), ("cat", "dog"), ("dog", "cat"), ("人", "cat"), ("cat", "人")]
 
@@ -262,9 +262,9 @@ def test_synonyms_come_before_learned_neighbours():
     angles = np.radians([0, 20, 50, 180])
     around = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
     spellings = ("cat", "dog", "cow", "hen", "a", "b", "c", "d")
-    near = Vectors(spellings, np.concatenate([around, -around]))
-    table = choose(vocabulary, near, (("cat", "hen"),), TOKENIZER, Choosing(1, 2, 0.5))
-    assert dict(look(vocabulary, table, 4)) == {
+    near = WordVectors(spellings, np.concatenate([around, -around]))
+    table = build_table(vocabulary, near, (("cat", "hen"),), TOKENIZER, TableConfig(1, 2, 0.5))
+    assert dict(preview(vocabulary, table, 4)) == {
         "cat": ("hen", "dog"),
         "dog": ("cat", "cow"),
         "cow": ("dog", "cat"),
@@ -275,83 +275,83 @@ def test_synonyms_come_before_learned_neighbours():
 def alike(*spellings):
     """Vectors that point nearly the same way, and one far off so that their mean does not take it away."""
     same = np.tile([1.0, 0.1], (len(spellings), 1)) + np.arange(len(spellings))[:, None] / 100
-    return Vectors((*spellings, "far"), np.concatenate([same, -same.sum(axis=0, keepdims=True)]).astype(np.float32))
+    return WordVectors((*spellings, "far"), np.concatenate([same, -same.sum(axis=0, keepdims=True)]).astype(np.float32))
 
 
 def test_function_words_are_neighbours_only_where_a_synonym_file_says_so():
     vocabulary = vocabulary_of(["the is cat dog"])
     vectors = alike("the", "is", "cat", "dog")
-    learned = choose(vocabulary, vectors, (), TOKENIZER, Choosing(1))
-    assert dict(look(vocabulary, learned, 9)) == {"cat": ("dog",), "dog": ("cat",)}
-    given = choose(vocabulary, vectors, (("the", "is"),), TOKENIZER, Choosing(1))
-    assert dict(look(vocabulary, given, 9)) == {"cat": ("dog",), "dog": ("cat",), "the": ("is",), "is": ("the",)}
+    learned = build_table(vocabulary, vectors, (), TOKENIZER, TableConfig(1))
+    assert dict(preview(vocabulary, learned, 9)) == {"cat": ("dog",), "dog": ("cat",)}
+    given = build_table(vocabulary, vectors, (("the", "is"),), TOKENIZER, TableConfig(1))
+    assert dict(preview(vocabulary, given, 9)) == {"cat": ("dog",), "dog": ("cat",), "the": ("is",), "is": ("the",)}
     alone = vocabulary_of(["the is"])
-    assert len(choose(alone, alike("the", "is"), (), TOKENIZER, Choosing(1)).neighbours) == 0
+    assert len(build_table(alone, alike("the", "is"), (), TOKENIZER, TableConfig(1)).neighbours) == 0
 
 
 def test_learned_neighbours_are_of_the_same_script():
     vocabulary = vocabulary_of(["人 士 cat dog"])
-    table = choose(vocabulary, alike("人", "士", "cat", "dog"), (), TOKENIZER, Choosing(1))
-    assert dict(look(vocabulary, table, 9)) == {"cat": ("dog",), "dog": ("cat",), "人": ("士",), "士": ("人",)}
+    table = build_table(vocabulary, alike("人", "士", "cat", "dog"), (), TOKENIZER, TableConfig(1))
+    assert dict(preview(vocabulary, table, 9)) == {"cat": ("dog",), "dog": ("cat",), "人": ("士",), "士": ("人",)}
 
 
 def test_coverage_adds_up():
     vocabulary = vocabulary_of(["the cat , 7 cat dog dog hen zebra the"], min_count=1)
-    table = choose(vocabulary, NO_VECTORS, (("cat", "dog"),), TOKENIZER, Choosing(1))
-    found = coverage(vocabulary, table)
-    assert (found.near, found.alone, found.function, found.marks) == (0.4, 0.1, 0.2, 0.2)
+    table = build_table(vocabulary, NO_VECTORS, (("cat", "dog"),), TOKENIZER, TableConfig(1))
+    found = measure_coverage(vocabulary, table)
+    assert (found.with_similar, found.without_similar, found.function_words, found.punctuation) == (0.4, 0.1, 0.2, 0.2)
     assert found.rare == pytest.approx(0.1)
 
 
 def test_a_saved_table_is_found_beside_the_shards_and_replaced_whole(tmp_path):
-    first, second = StandIns.of([(1,), (2,)], [[1], [0]]), StandIns.of([(3,), (4,), (5,)], [[1], [2], [0]])
-    (tmp_path / f".{NAME}.99999").mkdir()
+    first, second = SimilarWords.of([(1,), (2,)], [[1], [0]]), SimilarWords.of([(3,), (4,), (5,)], [[1], [2], [0]])
+    (tmp_path / f".{FOLDER_NAME}.99999").mkdir()
     vocab = TOKENIZER.vocab
-    assert with_stand_ins(vocab, tmp_path / NAME, "digest") is vocab
+    assert with_similar_words(vocab, tmp_path / FOLDER_NAME, "digest") is vocab
     for table in (first, second):
-        with one_at_a_time(tmp_path):
-            save(tmp_path, table, Vectors(("cat",), np.ones((1, 2), np.float32)), "digest", {"dim": 2})
-        stored = with_stand_ins(vocab, tmp_path / NAME, "digest").stand_ins
+        with vectors_lock(tmp_path):
+            save_table(tmp_path, table, WordVectors(("cat",), np.ones((1, 2), np.float32)), "digest", {"dim": 2})
+        stored = with_similar_words(vocab, tmp_path / FOLDER_NAME, "digest").similar_words
         assert np.array_equal(stored.words.tokens, table.words.tokens)
-        assert [path.name for path in tmp_path.iterdir()] == [NAME]
-    assert (tmp_path / NAME / "words.txt").read_text() == "cat\n"
-    assert np.load(tmp_path / NAME / "vectors.npy").tolist() == [[1, 1]]
+        assert [path.name for path in tmp_path.iterdir()] == [FOLDER_NAME]
+    assert (tmp_path / FOLDER_NAME / "words.txt").read_text() == "cat\n"
+    assert np.load(tmp_path / FOLDER_NAME / "vectors.npy").tolist() == [[1, 1]]
 
 
 def test_a_failed_save_leaves_the_old_table(tmp_path, monkeypatch):
-    table = StandIns.of([(1,), (2,)], [[1], [0]])
-    save(tmp_path, table, NO_VECTORS, "digest", {})
+    table = SimilarWords.of([(1,), (2,)], [[1], [0]])
+    save_table(tmp_path, table, NO_VECTORS, "digest", {})
     monkeypatch.setattr("unmask.vectors.store.write_json", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        save(tmp_path, StandIns.of([(9,)], [[]]), NO_VECTORS, "digest", {})
-    assert [path.name for path in tmp_path.iterdir()] == [NAME]
-    assert len(StandIns.load(tmp_path / NAME, "digest")) == 2
+        save_table(tmp_path, SimilarWords.of([(9,)], [[]]), NO_VECTORS, "digest", {})
+    assert [path.name for path in tmp_path.iterdir()] == [FOLDER_NAME]
+    assert len(SimilarWords.load(tmp_path / FOLDER_NAME, "digest")) == 2
 
 
 def test_a_save_that_fails_between_two_names_leaves_the_old_table(tmp_path, monkeypatch):
     def fail(*_):
         raise KeyboardInterrupt
 
-    table = StandIns.of([(1,), (2,)], [[1], [0]])
-    save(tmp_path, table, NO_VECTORS, "digest", {})
+    table = SimilarWords.of([(1,), (2,)], [[1], [0]])
+    save_table(tmp_path, table, NO_VECTORS, "digest", {})
     monkeypatch.setattr("unmask.shards.files._put_in_place", fail)
     with pytest.raises(KeyboardInterrupt):
-        save(tmp_path, StandIns.of([(9,)], [[]]), NO_VECTORS, "digest", {})
-    assert [path.name for path in tmp_path.iterdir()] == [NAME]
-    assert len(StandIns.load(tmp_path / NAME, "digest")) == 2
+        save_table(tmp_path, SimilarWords.of([(9,)], [[]]), NO_VECTORS, "digest", {})
+    assert [path.name for path in tmp_path.iterdir()] == [FOLDER_NAME]
+    assert len(SimilarWords.load(tmp_path / FOLDER_NAME, "digest")) == 2
 
 
 def test_a_save_that_was_killed_between_two_names_loses_no_table(tmp_path):
-    save(tmp_path, StandIns.of([(1,), (2,)], [[1], [0]]), NO_VECTORS, "digest", {})
-    (tmp_path / NAME).rename(tmp_path / f".{NAME}.old")
-    (tmp_path / f".{NAME}.12345").mkdir()
-    with one_at_a_time(tmp_path):
-        assert [path.name for path in tmp_path.iterdir()] == [NAME]
-    assert len(StandIns.load(tmp_path / NAME, "digest")) == 2
+    save_table(tmp_path, SimilarWords.of([(1,), (2,)], [[1], [0]]), NO_VECTORS, "digest", {})
+    (tmp_path / FOLDER_NAME).rename(tmp_path / f".{FOLDER_NAME}.old")
+    (tmp_path / f".{FOLDER_NAME}.12345").mkdir()
+    with vectors_lock(tmp_path):
+        assert [path.name for path in tmp_path.iterdir()] == [FOLDER_NAME]
+    assert len(SimilarWords.load(tmp_path / FOLDER_NAME, "digest")) == 2
 
 
 def test_two_processes_do_not_share_a_folder(tmp_path):
-    with one_at_a_time(tmp_path), pytest.raises(CorpusError, match="Another process"), one_at_a_time(tmp_path):
+    with vectors_lock(tmp_path), pytest.raises(CorpusError, match="Another process"), vectors_lock(tmp_path):
         pass
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from unmask.cli.vectors import vectors
 from unmask.errors import CorpusError, InputError
-from unmask.records import TokenDoc, UnitMap
+from unmask.records import TokenDoc, TokenUnits
 from unmask.shards.corpus import Corpus
 from unmask.shards.write import write_shard
 
@@ -25,7 +25,7 @@ def folder(tmp_path):
     """A prepared corpus on disk."""
     corpus = make_corpus(sentences(60), TOKENIZER)
     shard = corpus.shards[0]
-    doc = TokenDoc(shard.ids.astype(np.int32), UnitMap(shard.units))
+    doc = TokenDoc(shard.ids.astype(np.int32), TokenUnits(shard.units))
     (tmp_path / "shards").mkdir()
     info = write_shard(tmp_path / "shards" / "00000", [doc], (TOKENIZER.vocab.size, TOKENIZER.vocab.unk), "", 0)
     replace(corpus.manifest, counts=info.counts, shards=(info,)).save(tmp_path / "manifest.json")
@@ -50,10 +50,10 @@ def test_the_table_is_made_shown_and_picked_up(folder):
     assert "may be replaced by" in result.stdout
     assert "% have a stand-in" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
-    table = Corpus.open(folder).vocab.stand_ins
+    table = Corpus.open(folder).vocab.similar_words
     puppy, kitten = (np.array(TOKENIZER.pipeline.encode(word, add_special_tokens=False).ids) for word in LONG)
     draws = np.zeros(2, np.uint64)
-    assert table.similar(puppy, np.array([0]), draws, puppy).tolist() == kitten.tolist()
+    assert table.random_similar(puppy, np.array([0]), draws, puppy).tolist() == kitten.tolist()
     assert json.loads((folder / "vectors" / "table.json").read_text())["settings"]["dim"] == 8
 
 
@@ -71,7 +71,7 @@ def test_synonyms_alone_need_no_training(folder):
     result = call("--data", folder, "--method", "none", "--synonyms", folder / "synonyms.txt")
     assert "training" not in result.stderr
     assert "vectors.npy" not in files(folder)
-    assert len(Corpus.open(folder).vocab.stand_ins.neighbours) == 4
+    assert len(Corpus.open(folder).vocab.similar_words.neighbours) == 4
 
 
 def test_an_empty_table_ends_with_a_warning(folder):

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from unmask.tokenize.bpe import ByteBPE
 from unmask.tokenize.encode import Encoder
-from unmask.tokenize.train import train
-from unmask.walk.names import readable
+from unmask.tokenize.train import train_tokenizer
+from unmask.walk.names import token_texts
 from unmask.walk.toy import toy_tokenizer
 
 TEXTS = ["the model reads the text", "模型会读文字"] * 5
@@ -17,17 +17,17 @@ TEXTS = ["the model reads the text", "模型会读文字"] * 5
 
 @pytest.fixture(scope="module")
 def byte_level():
-    return train(ByteBPE(size=300), TEXTS)
+    return train_tokenizer(ByteBPE(size=300), TEXTS)
 
 
 def shown(tokenizer, text):
-    return readable(tokenizer)(Encoder(tokenizer).tokens(text).ids)
+    return token_texts(tokenizer)(Encoder(tokenizer).encode_text(text).ids)
 
 
 def test_parts_of_characters_are_shown_as_their_bytes(byte_level):
     assert shown(byte_level, "爱😀") == ["<E7>", "<88>", "<B1>", "<F0>", "<9F>", "<98>", "<80>"]
     assert "模" in "".join(shown(byte_level, "模型"))
-    assert readable(byte_level)([byte_level.vocab.cls, byte_level.vocab.mask]) == ["<s>", "<mask>"]
+    assert token_texts(byte_level)([byte_level.vocab.cls, byte_level.vocab.mask]) == ["<s>", "<mask>"]
 
 
 def test_blank_tokens_can_be_seen(byte_level):

@@ -9,12 +9,12 @@ from typer.testing import CliRunner
 from unmask.cli.walk import walk
 from unmask.errors import InputError, RecipeError
 from unmask.family import member
-from unmask.walk.ground import Ground, marked, spoken
-from unmask.walk.run import Subject
+from unmask.walk.ground import WalkContext, annotate, as_dialogue
+from unmask.walk.run import WalkTarget
 from unmask.walk.run import walk as take
-from unmask.walk.toy import TALK, other_talk
+from unmask.walk.toy import DIALOGUE, other_toy_dialogue
 
-SUBJECT = Subject.of_member(member("ernie"), "basic-dialogue")
+SUBJECT = WalkTarget.of_member(member("ernie"), "basic-dialogue")
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(walk)
 
@@ -24,9 +24,9 @@ def run(*words):
 
 
 def walked(seed):
-    texts = TALK, other_talk(TALK)
-    ground = Ground.toy(texts, SUBJECT.spelling)
-    documents = [marked(spoken(one, "--text"), frozenset()) for one in texts]
+    texts = DIALOGUE, other_toy_dialogue(DIALOGUE)
+    ground = WalkContext.toy(texts, SUBJECT.spelling)
+    documents = [annotate(as_dialogue(one, "--text"), frozenset()) for one in texts]
     return take(SUBJECT, documents[0], ground, documents[1], seed, range(2))
 
 
@@ -38,11 +38,11 @@ def test_every_row_shows_who_speaks_and_says_whether_a_turn_is_fake():
             turns[-1] += token.segment if token.text == "[SEP]" else 0
             turns += [0] if token.text == "[SEP]" else []
         assert turns[:-1] in ([2, 3], [2, 3, 2])
-        assert all(draw.restored for draw in one.draws)
-    fake = ["from another conversation" in one.draws[0].asked[-1].how for one in found]
+        assert all(draw.is_restored for draw in one.corrupted_rows)
+    fake = ["from another conversation" in one.corrupted_rows[0].targets[-1].description for one in found]
     assert set(fake) == {True, False}
-    assert [bool(one.second) for one in found] == fake
-    assert {one.rows for one in found} == {1, 2}  # a window of two turns leaves one, and the last row reaches back
+    assert [bool(one.other_text_note) for one in found] == fake
+    assert {one.num_rows for one in found} == {1, 2}  # a window of two turns leaves one, and the last row reaches back
 
 
 def test_the_command_walks_any_task():

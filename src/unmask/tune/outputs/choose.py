@@ -17,100 +17,110 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from unmask.nets.reading import ReadOut
+from unmask.nets.reading import Pooling
 from unmask.ragged import offsets
 from unmask.records import Ints
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tune.choice_rows import ChoiceQuestion
-from unmask.tune.encode import Room, encode
-from unmask.tune.exercise import Exercise, GroupValues
-from unmask.tune.judge import Pick
-from unmask.tune.output import Kind, Ticker, silent
-from unmask.tune.sheet import Sheet
-from unmask.tune.wish import NO_WISH, Wish
+from unmask.tune.choice_rows import ChoiceExample
+from unmask.tune.encode import LengthLimits, encode_texts
+from unmask.tune.exercise import CandidateValues, EncodedDataset
+from unmask.tune.judge import Ranking
+from unmask.tune.output import TaskType, Ticker, ignore_progress
+from unmask.tune.sheet import ExampleSet
+from unmask.tune.wish import DEFAULT_TASK_OPTIONS, TaskOptions
 
 if TYPE_CHECKING:
-    from unmask.train.learner import Learner
+    from unmask.train.learner import MultiHeadModel
 
 
 @dataclass(frozen=True, slots=True)
-class ChoiceAnswer:
+class ChoicePrediction:
     """The likeliest choice, and how likely each choice is, in the order of the question."""
 
-    said: str
+    prediction: str
     probabilities: tuple[float, ...]
 
-    def line(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """The choice, and how sure the network is of it."""
-        return {"said": self.said, "probability": round(max(self.probabilities), 6)}
+        return {"said": self.prediction, "probability": round(max(self.probabilities), 6)}
 
 
 @dataclass(frozen=True, slots=True)
-class Choose:
+class MultipleChoiceTask:
     """One choice for each question."""
 
     name: str = "choose"
-    read: ReadOut = ReadOut.FIRST
-    kind: ClassVar[Kind] = Kind.CHOOSE
+    pooling: Pooling = Pooling.FIRST
+    task_type: ClassVar[TaskType] = TaskType.CHOOSE
 
     @staticmethod
-    def learn(sheet: Sheet[ChoiceQuestion], wish: Wish = NO_WISH) -> Choose:
+    def from_examples(
+        sheet: ExampleSet[ChoiceExample], options: TaskOptions = DEFAULT_TASK_OPTIONS
+    ) -> MultipleChoiceTask:
         """Nothing depends on the file: choices have no numbers of their own."""
-        return Choose(read=wish.read)
+        return MultipleChoiceTask(pooling=options.pooling)
 
     @property
-    def objective(self) -> Pick:
+    def objective(self) -> Ranking:
         """What a network learns to say."""
-        return Pick(self.name, read=self.read)
+        return Ranking(self.name, pooling=self.pooling)
 
-    def told(self, sheet: Sheet[ChoiceQuestion]) -> Iterator[str]:
+    def notes(self, sheet: ExampleSet[ChoiceExample]) -> Iterator[str]:
         """How many choices there are."""
         counts = choice_counts(sheet)
         many = f"{counts.min()} to {counts.max()}" if np.ptp(counts) else str(counts[0])
         yield f"{many} choices a question; guessing would be right in {float(np.mean(1 / counts)):.0%}"
 
-    def check(self, sheet: Sheet[ChoiceQuestion]) -> None:
+    def check(self, sheet: ExampleSet[ChoiceExample]) -> None:
         """Whatever could be read can be asked."""
 
-    def lay_out(
-        self, sheet: Sheet[ChoiceQuestion], tokenizer: Tokenizer, room: Room, tick: Ticker = silent
-    ) -> Exercise:
+    def encode(
+        self,
+        sheet: ExampleSet[ChoiceExample],
+        tokenizer: Tokenizer,
+        limits: LengthLimits,
+        tick: Ticker = ignore_progress,
+    ) -> EncodedDataset:
         """One row of tokens for each choice; an item is a question with all its choices."""
         counts = choice_counts(sheet)
         items = offsets(counts)
-        texts = [row for question in sheet.questions for row in rows_of(question)]
-        where = np.repeat(np.array(sheet.where, dtype=object), counts).tolist()
-        rows = encode(texts, tokenizer, room, where, lambda done: tick(int(np.searchsorted(items, done, "right")) - 1))
-        if not all(question.truth for question in sheet.questions):
-            return Exercise(rows, items=items)
+        texts = [row for question in sheet.examples for row in choice_rows(question)]
+        where = np.repeat(np.array(sheet.source_lines, dtype=object), counts).tolist()
+        rows = encode_texts(
+            texts, tokenizer, limits, where, lambda done: tick(int(np.searchsorted(items, done, "right")) - 1)
+        )
+        if not all(question.truth for question in sheet.examples):
+            return EncodedDataset(rows, groups=items)
         value = np.zeros(len(texts))
-        value[items[:-1] + right_places([question.truth for question in sheet.questions], sheet)] = 1.0
-        return Exercise(rows, GroupValues(self.name, value), items)
+        value[items[:-1] + gold_indices([question.truth for question in sheet.examples], sheet)] = 1.0
+        return EncodedDataset(rows, CandidateValues(self.name, value), items)
 
-    def answer(self, learner: Learner, sheet: Sheet[ChoiceQuestion], exercise: Exercise) -> Sequence[ChoiceAnswer]:
+    def predict(
+        self, learner: MultiHeadModel, sheet: ExampleSet[ChoiceExample], dataset: EncodedDataset
+    ) -> Sequence[ChoicePrediction]:
         """The likeliest choice of each question."""
-        from unmask.tune.say import row_scores, shares
+        from unmask.tune.say import row_logits, softmax
 
-        scores_N = row_scores(learner, self.name, exercise)[:, 0]
-        found = [shares(scores_N[first:end]) for first, end in pairwise(exercise.begin.tolist())]
+        scores_N = row_logits(learner, self.name, dataset)[:, 0]
+        found = [softmax(scores_N[first:end]) for first, end in pairwise(dataset.group_offsets.tolist())]
         return [
-            ChoiceAnswer(question.choices[int(likely.argmax())], tuple(likely.tolist()))
-            for question, likely in zip(sheet.questions, found, strict=True)
+            ChoicePrediction(question.choices[int(likely.argmax())], tuple(likely.tolist()))
+            for question, likely in zip(sheet.examples, found, strict=True)
         ]
 
 
-def choice_counts(sheet: Sheet[ChoiceQuestion]) -> Ints:
+def choice_counts(sheet: ExampleSet[ChoiceExample]) -> Ints:
     """How many choices each question has."""
-    return np.array([len(question.choices) for question in sheet.questions], dtype=np.int64)
+    return np.array([len(question.choices) for question in sheet.examples], dtype=np.int64)
 
 
-def right_places(truths: Sequence[str], sheet: Sheet[ChoiceQuestion]) -> Ints:
+def gold_indices(truths: Sequence[str], sheet: ExampleSet[ChoiceExample]) -> Ints:
     """Where each of some texts stands among the choices of its question."""
-    pairs = zip(truths, sheet.questions, strict=True)
+    pairs = zip(truths, sheet.examples, strict=True)
     return np.array([question.choices.index(truth) for truth, question in pairs], dtype=np.int64)
 
 
-def rows_of(question: ChoiceQuestion) -> Iterator[tuple[str, str]]:
+def choice_rows(question: ChoiceExample) -> Iterator[tuple[str, str]]:
     """The two parts of the row of each choice: the context, then the question with the choice."""
     for one in question.choices:
-        yield question.given[0], " ".join((*question.given[1:], one))
+        yield question.context[0], " ".join((*question.context[1:], one))

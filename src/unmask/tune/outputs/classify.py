@@ -14,97 +14,105 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from unmask.errors import InputError
-from unmask.nets.reading import ReadOut
+from unmask.nets.reading import Pooling
 from unmask.records import Ints
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tune.encode import Room, encode
-from unmask.tune.exercise import Exercise, RowFacts
-from unmask.tune.judge import Judge
-from unmask.tune.output import Kind, Ticker, silent
-from unmask.tune.rows import RowQuestion
-from unmask.tune.sheet import Sheet
-from unmask.tune.wish import NO_WISH, Wish
+from unmask.tune.encode import LengthLimits, encode_texts
+from unmask.tune.exercise import EncodedDataset, RowClasses
+from unmask.tune.judge import Classification
+from unmask.tune.output import TaskType, Ticker, ignore_progress
+from unmask.tune.rows import TextExample
+from unmask.tune.sheet import ExampleSet
+from unmask.tune.wish import DEFAULT_TASK_OPTIONS, TaskOptions
 
 if TYPE_CHECKING:
-    from unmask.train.learner import Learner
+    from unmask.train.learner import MultiHeadModel
 
 
 @dataclass(frozen=True, slots=True)
-class ClassAnswer:
+class ClassPrediction:
     """The likeliest class of a row, and how likely each class is."""
 
-    said: str
+    prediction: str
     probabilities: tuple[float, ...]
 
-    def line(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """The class, and how sure the network is of it."""
-        return {"said": self.said, "probability": round(max(self.probabilities), 6)}
+        return {"said": self.prediction, "probability": round(max(self.probabilities), 6)}
 
 
 @dataclass(frozen=True, slots=True)
-class Classify:
+class ClassificationTask:
     """A class for each row."""
 
     labels: tuple[str, ...]
     """In the order of their numbers."""
     name: str = "judge"
-    read: ReadOut = ReadOut.FIRST
-    kind: ClassVar[Kind] = Kind.CLASSIFY
+    pooling: Pooling = Pooling.FIRST
+    task_type: ClassVar[TaskType] = TaskType.CLASSIFY
 
     @staticmethod
-    def learn(sheet: Sheet[RowQuestion], wish: Wish = NO_WISH) -> Classify:
+    def from_examples(
+        sheet: ExampleSet[TextExample], options: TaskOptions = DEFAULT_TASK_OPTIONS
+    ) -> ClassificationTask:
         """The classes of a training file."""
-        labels = in_order({question.truth for question in sheet.questions})
+        labels = sort_labels({question.truth for question in sheet.examples})
         if len(labels) < 2:
             raise InputError(
                 f"{sheet.name}: all {len(sheet):,} rows have the label {labels[0]!r}. A choice needs at least two "
                 "classes."
             )
-        return Classify(labels, read=wish.read)
+        return ClassificationTask(labels, pooling=options.pooling)
 
     @property
-    def objective(self) -> Judge:
+    def objective(self) -> Classification:
         """What a network learns to say."""
-        return Judge(len(self.labels), self.name, read=self.read)
+        return Classification(len(self.labels), self.name, pooling=self.pooling)
 
-    def told(self, sheet: Sheet[RowQuestion]) -> Iterator[str]:
+    def notes(self, sheet: ExampleSet[TextExample]) -> Iterator[str]:
         """The classes and how often each occurs."""
-        yield f"{len(self.labels)} classes: {shared_out([question.truth for question in sheet.questions])}"
+        yield f"{len(self.labels)} classes: {describe_distribution([question.truth for question in sheet.examples])}"
 
-    def check(self, sheet: Sheet[RowQuestion]) -> None:
+    def check(self, sheet: ExampleSet[TextExample]) -> None:
         """Refuse a label that is not one of the classes."""
-        for question, where in zip(sheet.questions, sheet.where, strict=True):
+        for question, where in zip(sheet.examples, sheet.source_lines, strict=True):
             if question.truth and question.truth not in self.labels:
                 raise InputError(
                     f"{where}: the label {question.truth!r} does not occur in the training file, which has "
-                    f"{some_of(self.labels)}. Correct the line, or add rows with this label to the training file."
+                    f"{list_labels(self.labels)}. Correct the line, or add rows with this label to the training file."
                 )
 
-    def numbers(self, sheet: Sheet[RowQuestion]) -> Ints:
+    def class_indices(self, sheet: ExampleSet[TextExample]) -> Ints:
         """The number of each row's class."""
-        return self.numbers_of([question.truth for question in sheet.questions])
+        return self.indices_of([question.truth for question in sheet.examples])
 
-    def numbers_of(self, labels: Sequence[str]) -> Ints:
+    def indices_of(self, labels: Sequence[str]) -> Ints:
         """The number of each label."""
         number = {label: place for place, label in enumerate(self.labels)}
         return np.array([number[label] for label in labels], dtype=np.int64)
 
-    def lay_out(self, sheet: Sheet[RowQuestion], tokenizer: Tokenizer, room: Room, tick: Ticker = silent) -> Exercise:
+    def encode(
+        self, sheet: ExampleSet[TextExample], tokenizer: Tokenizer, limits: LengthLimits, tick: Ticker = ignore_progress
+    ) -> EncodedDataset:
         """One row of tokens for each question."""
-        rows = encode([question.texts for question in sheet.questions], tokenizer, room, sheet.where, tick)
-        if not all(question.truth for question in sheet.questions):
-            return Exercise(rows)
-        return Exercise(rows, RowFacts(self.name, self.numbers(sheet)))
+        rows = encode_texts(
+            [question.texts for question in sheet.examples], tokenizer, limits, sheet.source_lines, tick
+        )
+        if not all(question.truth for question in sheet.examples):
+            return EncodedDataset(rows)
+        return EncodedDataset(rows, RowClasses(self.name, self.class_indices(sheet)))
 
-    def answer(self, learner: Learner, sheet: Sheet[RowQuestion], exercise: Exercise) -> Sequence[ClassAnswer]:
+    def predict(
+        self, learner: MultiHeadModel, sheet: ExampleSet[TextExample], dataset: EncodedDataset
+    ) -> Sequence[ClassPrediction]:
         """The likeliest class of each row."""
-        from unmask.tune.say import row_scores, shares
+        from unmask.tune.say import row_logits, softmax
 
-        found = shares(row_scores(learner, self.name, exercise))
-        return [ClassAnswer(self.labels[int(row.argmax())], tuple(row.tolist())) for row in found]
+        found = softmax(row_logits(learner, self.name, dataset))
+        return [ClassPrediction(self.labels[int(row.argmax())], tuple(row.tolist())) for row in found]
 
 
-def in_order(labels: set[str]) -> tuple[str, ...]:
+def sort_labels(labels: set[str]) -> tuple[str, ...]:
     """Whole numbers by size, words by their letters."""
     try:
         return tuple(sorted(labels, key=lambda label: (int(label), label)))
@@ -112,14 +120,14 @@ def in_order(labels: set[str]) -> tuple[str, ...]:
         return tuple(sorted(labels))
 
 
-def shared_out(truths: Sequence[str], most: int = 6) -> str:
+def describe_distribution(truths: Sequence[str], max_shown: int = 6) -> str:
     """How rows spread over classes, for a person to read."""
     counts = Counter(truths)
-    kept = in_order(set(truths))[:most]
-    rest = f", and {len(counts) - most} more" if len(counts) > most else ""
+    kept = sort_labels(set(truths))[:max_shown]
+    rest = f", and {len(counts) - max_shown} more" if len(counts) > max_shown else ""
     return ", ".join(f"{label} ({counts[label] / len(truths):.0%})" for label in kept) + rest
 
 
-def some_of(labels: Sequence[str], most: int = 8) -> str:
+def list_labels(labels: Sequence[str], max_shown: int = 8) -> str:
     """Some labels in words."""
-    return ", ".join(labels[:most]) + (f" and {len(labels) - most} more" if len(labels) > most else "")
+    return ", ".join(labels[:max_shown]) + (f" and {len(labels) - max_shown} more" if len(labels) > max_shown else "")

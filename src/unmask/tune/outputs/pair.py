@@ -11,44 +11,44 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from unmask.errors import InputError, RecipeError
-from unmask.objectives.part import Question
-from unmask.records import Fact, Instance, Target
+from unmask.objectives.part import PredictionSites
+from unmask.records import InputsAndTargets, RowClass, Target
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tune.encode import Room
-from unmask.tune.exercise import Exercise
-from unmask.tune.output import Kind, Ticker, silent
-from unmask.tune.outputs.classify import ClassAnswer, Classify
-from unmask.tune.rows import RowQuestion
-from unmask.tune.sheet import Sheet
-from unmask.tune.wish import NO_WISH, Wish
-from unmask.views import Layout
+from unmask.tune.encode import LengthLimits
+from unmask.tune.exercise import EncodedDataset
+from unmask.tune.output import TaskType, Ticker, ignore_progress
+from unmask.tune.outputs.classify import ClassificationTask, ClassPrediction
+from unmask.tune.rows import TextExample
+from unmask.tune.sheet import ExampleSet
+from unmask.tune.wish import DEFAULT_TASK_OPTIONS, TaskOptions
+from unmask.views import RowCoordinates
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.nets.trunk import Trunk
-    from unmask.train.learner import Learner
+    from unmask.nets.trunk import TransformerConfig
+    from unmask.train.learner import MultiHeadModel
 
 
 @dataclass(frozen=True, slots=True)
-class Compare:
+class SANClassification:
     """Says which of some classes a pair of texts belongs to: the answer module of SAN (Liu et al., 2018)."""
 
-    classes: int
+    num_classes: int
     name: str = "pair"
-    steps: int = 5
+    num_steps: int = 5
     """How often the memory looks at the first text; every look is a vote."""
-    drop: float = 0.1
+    dropout: float = 0.1
     """The chance of a vote not to count in a training step; one of a row always does."""
     weight: float = 1.0
-    reads: ClassVar[type[Target]] = Fact
+    target_type: ClassVar[type[Target]] = RowClass
     first_only: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or not 0 <= self.drop < 1:
+        if self.num_steps < 1 or not 0 <= self.dropout < 1:
             raise RecipeError(
                 f"An answer module needs at least 1 step and drops votes with a chance of at least 0 and below 1; "
-                f"found {self.steps} steps and {self.drop}."
+                f"found {self.num_steps} steps and {self.dropout}."
             )
 
     @property
@@ -56,65 +56,69 @@ class Compare:
         """The fact about a row that it is told."""
         return frozenset({self.name})
 
-    def asks(self, sample: Layout) -> Question:
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """No token is asked for."""
-        return Question()
+        return PredictionSites()
 
-    def head(self, trunk: Trunk, token: nn.Embedding) -> nn.Module:
+    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
         """As much is dropped out before the classes as anywhere in the trunk."""
-        from unmask.objectives.answer_module import SayPair
+        from unmask.objectives.answer_module import SANHead
 
-        return SayPair(trunk, self.name, self.classes, self.steps, self.drop)
+        return SANHead(config, self.name, self.num_classes, self.num_steps, self.dropout)
 
-    def asked(self, instance: Instance) -> int:
+    def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each row that the fact is told about."""
-        return sum(len(one.value) for one in instance.targets if isinstance(one, Fact) and one.name == self.name)
+        return sum(len(one.value) for one in instance.targets if isinstance(one, RowClass) and one.name == self.name)
 
 
 @dataclass(frozen=True, slots=True)
-class PairClass:
+class SANPairTask:
     """A class for each pair of texts."""
 
     labels: tuple[str, ...]
     """In the order of their numbers."""
     name: str = "pair"
-    steps: int = 5
-    drop: float = 0.1
-    kind: ClassVar[Kind] = Kind.PAIR
+    num_steps: int = 5
+    dropout: float = 0.1
+    task_type: ClassVar[TaskType] = TaskType.PAIR
 
     @staticmethod
-    def learn(sheet: Sheet[RowQuestion], wish: Wish = NO_WISH) -> PairClass:
+    def from_examples(sheet: ExampleSet[TextExample], options: TaskOptions = DEFAULT_TASK_OPTIONS) -> SANPairTask:
         """The classes of a training file."""
-        if len(sheet.questions[0].texts) != 2:
+        if len(sheet.examples[0].texts) != 2:
             raise InputError(
                 f"{sheet.name}: a pair needs two texts in a row, found one. Name both fields (--fields ONE,TWO), or "
                 "use --kind classify."
             )
-        return PairClass(Classify.learn(sheet, wish).labels)
+        return SANPairTask(ClassificationTask.from_examples(sheet, options).labels)
 
     @property
-    def classes(self) -> Classify:
+    def as_classification(self) -> ClassificationTask:
         """The same classes, without a word about how they are found."""
-        return Classify(self.labels, self.name)
+        return ClassificationTask(self.labels, self.name)
 
     @property
-    def objective(self) -> Compare:
+    def objective(self) -> SANClassification:
         """What a network learns to say."""
-        return Compare(len(self.labels), self.name, self.steps, self.drop)
+        return SANClassification(len(self.labels), self.name, self.num_steps, self.dropout)
 
-    def told(self, sheet: Sheet[RowQuestion]) -> Iterator[str]:
+    def notes(self, sheet: ExampleSet[TextExample]) -> Iterator[str]:
         """The classes and how often each occurs."""
-        yield from self.classes.told(sheet)
-        yield f"pairs are compared word by word, in {self.steps} steps"
+        yield from self.as_classification.notes(sheet)
+        yield f"pairs are compared word by word, in {self.num_steps} steps"
 
-    def check(self, sheet: Sheet[RowQuestion]) -> None:
+    def check(self, sheet: ExampleSet[TextExample]) -> None:
         """Refuse a label that is not one of the classes."""
-        self.classes.check(sheet)
+        self.as_classification.check(sheet)
 
-    def lay_out(self, sheet: Sheet[RowQuestion], tokenizer: Tokenizer, room: Room, tick: Ticker = silent) -> Exercise:
+    def encode(
+        self, sheet: ExampleSet[TextExample], tokenizer: Tokenizer, limits: LengthLimits, tick: Ticker = ignore_progress
+    ) -> EncodedDataset:
         """One row of tokens for each pair."""
-        return self.classes.lay_out(sheet, tokenizer, room, tick)
+        return self.as_classification.encode(sheet, tokenizer, limits, tick)
 
-    def answer(self, learner: Learner, sheet: Sheet[RowQuestion], exercise: Exercise) -> Sequence[ClassAnswer]:
+    def predict(
+        self, learner: MultiHeadModel, sheet: ExampleSet[TextExample], dataset: EncodedDataset
+    ) -> Sequence[ClassPrediction]:
         """The likeliest class of each pair."""
-        return self.classes.answer(learner, sheet, exercise)
+        return self.as_classification.predict(learner, sheet, dataset)

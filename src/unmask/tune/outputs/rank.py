@@ -20,121 +20,138 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from unmask.errors import InputError
-from unmask.nets.reading import ReadOut
+from unmask.nets.reading import Pooling
 from unmask.ragged import offsets
-from unmask.records import Amounts, Ints
+from unmask.records import Doubles, Ints
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tune.encode import Room, encode
-from unmask.tune.exercise import Exercise, GroupValues
-from unmask.tune.judge import Pick
-from unmask.tune.output import Kind, Ticker, silent
-from unmask.tune.rank_rows import RankQuestion
-from unmask.tune.sheet import Sheet
-from unmask.tune.wish import NO_WISH, Wish
+from unmask.tune.encode import LengthLimits, encode_texts
+from unmask.tune.exercise import CandidateValues, EncodedDataset
+from unmask.tune.judge import Ranking
+from unmask.tune.output import TaskType, Ticker, ignore_progress
+from unmask.tune.rank_rows import RankingExample
+from unmask.tune.sheet import ExampleSet
+from unmask.tune.wish import DEFAULT_TASK_OPTIONS, TaskOptions
 
 if TYPE_CHECKING:
-    from unmask.train.learner import Learner
+    from unmask.train.learner import MultiHeadModel
 
 
 @dataclass(frozen=True, slots=True)
-class RankAnswer:
+class RankingPrediction:
     """What each candidate scores, in the order of the question."""
 
     candidates: tuple[str, ...]
     scores: tuple[float, ...]
 
-    def line(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """The candidates with their scores, the best first."""
         best = sorted(zip(self.scores, self.candidates, strict=True), key=lambda one: -one[0])
         return {"said": [{"candidate": candidate, "score": round(score, 6)} for score, candidate in best]}
 
 
 @dataclass(frozen=True, slots=True)
-class Rank:
+class RankingTask:
     """A score for each candidate of a query."""
 
-    most: int = 16
+    max_candidates: int = 16
     """The most candidates of a group that is learned from."""
-    bounded: bool = False
+    use_sigmoid: bool = False
     """Whether scores go through a sigmoid before they are compared, as MT-DNN's paper writes it."""
     name: str = "rank"
-    read: ReadOut = ReadOut.FIRST
-    kind: ClassVar[Kind] = Kind.RANK
+    pooling: Pooling = Pooling.FIRST
+    task_type: ClassVar[TaskType] = TaskType.RANK
 
     def __post_init__(self) -> None:
-        if self.most < 2:
-            raise InputError(f"To rank is to compare two candidates or more; --candidates {self.most} is too few.")
+        if self.max_candidates < 2:
+            raise InputError(
+                f"To rank is to compare two candidates or more; --candidates {self.max_candidates} is too few."
+            )
 
     @staticmethod
-    def learn(sheet: Sheet[RankQuestion], wish: Wish = NO_WISH) -> Rank:
+    def from_examples(sheet: ExampleSet[RankingExample], options: TaskOptions = DEFAULT_TASK_OPTIONS) -> RankingTask:
         """Nothing but the wish decides: relevance is a number already."""
-        return Rank(wish.most, wish.bounded, read=wish.read)
+        return RankingTask(options.max_candidates, options.use_sigmoid, pooling=options.pooling)
 
     @property
-    def objective(self) -> Pick:
+    def objective(self) -> Ranking:
         """What a network learns to say."""
-        return Pick(self.name, read=self.read, bounded=self.bounded)
+        return Ranking(self.name, pooling=self.pooling, bounded=self.use_sigmoid)
 
-    def told(self, sheet: Sheet[RankQuestion]) -> Iterator[str]:
+    def notes(self, sheet: ExampleSet[RankingExample]) -> Iterator[str]:
         """How many candidates there are, and what is left out of learning."""
         rows, relevant = len(relevances(sheet)), int((relevances(sheet) > 0).sum())
         yield f"{rows:,} candidates for {len(sheet):,} queries; {relevant / rows:.0%} of them are relevant"
-        useless = sum(not teaches(question) for question in sheet.questions)
+        useless = sum(not has_both_relevances(question) for question in sheet.examples)
         if useless:
             yield f"note: {useless:,} queries are not learned from: all of their candidates are relevant, or none is"
-        large = sum(teaches(one) and len(one.candidates) > self.most for one in sheet.questions)
+        large = sum(has_both_relevances(one) and len(one.candidates) > self.max_candidates for one in sheet.examples)
         if large:
-            yield f"{large:,} queries have more than {self.most} candidates and are learned in parts of at most so many"
+            yield f"{large:,} queries have more than {self.max_candidates} candidates and are learned in parts of at most so many"
 
-    def check(self, sheet: Sheet[RankQuestion]) -> None:
+    def check(self, sheet: ExampleSet[RankingExample]) -> None:
         """Whatever could be read can be ranked."""
 
-    def practice(self, sheet: Sheet[RankQuestion]) -> Sheet[RankQuestion]:
+    def training_examples(self, sheet: ExampleSet[RankingExample]) -> ExampleSet[RankingExample]:
         """The groups to learn from: those that tell candidates apart, large ones in parts."""
-        pairs = zip(sheet.questions, sheet.where, strict=True)
-        held = [(part, where) for one, where in pairs if teaches(one) for part in parts(one, self.most)]
+        pairs = zip(sheet.examples, sheet.source_lines, strict=True)
+        held = [
+            (part, where)
+            for one, where in pairs
+            if has_both_relevances(one)
+            for part in split_group(one, self.max_candidates)
+        ]
         if not held:
             raise InputError(
                 f"{sheet.name}: in none of {len(sheet):,} groups of candidates some are relevant and some are not, so "
                 "nothing can be learned. Rows with the same query are a group."
             )
-        return Sheet(sheet.name, tuple(part for part, _ in held), tuple(where for _, where in held))
+        return ExampleSet(sheet.name, tuple(part for part, _ in held), tuple(where for _, where in held))
 
-    def lay_out(self, sheet: Sheet[RankQuestion], tokenizer: Tokenizer, room: Room, tick: Ticker = silent) -> Exercise:
+    def encode(
+        self,
+        sheet: ExampleSet[RankingExample],
+        tokenizer: Tokenizer,
+        limits: LengthLimits,
+        tick: Ticker = ignore_progress,
+    ) -> EncodedDataset:
         """One row of tokens for each candidate; an item is a query with all its candidates."""
         items = group_offsets(sheet)
-        texts = [(question.query, one) for question in sheet.questions for one in question.candidates]
-        where = np.repeat(np.array(sheet.where, dtype=object), np.diff(items)).tolist()
-        rows = encode(texts, tokenizer, room, where, lambda done: tick(int(np.searchsorted(items, done, "right")) - 1))
-        if not all(question.truth for question in sheet.questions):
-            return Exercise(rows, items=items)
-        return Exercise(rows, GroupValues(self.name, relevances(sheet)), items)
+        texts = [(question.query, one) for question in sheet.examples for one in question.candidates]
+        where = np.repeat(np.array(sheet.source_lines, dtype=object), np.diff(items)).tolist()
+        rows = encode_texts(
+            texts, tokenizer, limits, where, lambda done: tick(int(np.searchsorted(items, done, "right")) - 1)
+        )
+        if not all(question.truth for question in sheet.examples):
+            return EncodedDataset(rows, groups=items)
+        return EncodedDataset(rows, CandidateValues(self.name, relevances(sheet)), items)
 
-    def answer(self, learner: Learner, sheet: Sheet[RankQuestion], exercise: Exercise) -> Sequence[RankAnswer]:
+    def predict(
+        self, learner: MultiHeadModel, sheet: ExampleSet[RankingExample], dataset: EncodedDataset
+    ) -> Sequence[RankingPrediction]:
         """What each candidate of each query scores."""
-        from unmask.tune.say import row_scores
+        from unmask.tune.say import row_logits
 
-        scores = row_scores(learner, self.name, exercise)[:, 0].astype(np.float64).tolist()
-        groups = zip(sheet.questions, pairwise(exercise.begin.tolist()), strict=True)
-        return [RankAnswer(question.candidates, tuple(scores[first:end])) for question, (first, end) in groups]
+        scores = row_logits(learner, self.name, dataset)[:, 0].astype(np.float64).tolist()
+        groups = zip(sheet.examples, pairwise(dataset.group_offsets.tolist()), strict=True)
+        return [RankingPrediction(question.candidates, tuple(scores[first:end])) for question, (first, end) in groups]
 
 
-def relevances(sheet: Sheet[RankQuestion]) -> Amounts:
+def relevances(sheet: ExampleSet[RankingExample]) -> Doubles:
     """How relevant each candidate is, flat."""
-    return np.array([value for question in sheet.questions for value in question.truth], dtype=np.float64)
+    return np.array([value for question in sheet.examples for value in question.truth], dtype=np.float64)
 
 
-def group_offsets(sheet: Sheet[RankQuestion]) -> Ints:
+def group_offsets(sheet: ExampleSet[RankingExample]) -> Ints:
     """Where the candidates of each query begin and end."""
-    return offsets(np.array([len(question.candidates) for question in sheet.questions], dtype=np.int64))
+    return offsets(np.array([len(question.candidates) for question in sheet.examples], dtype=np.int64))
 
 
-def teaches(question: RankQuestion) -> bool:
+def has_both_relevances(question: RankingExample) -> bool:
     """Whether some candidates are relevant and some are not."""
     return any(question.truth) and not all(question.truth)
 
 
-def parts(question: RankQuestion, most: int) -> Iterator[RankQuestion]:
+def split_group(question: RankingExample, max_candidates: int) -> Iterator[RankingExample]:
     """A group in parts of at most `most` candidates, each with relevant and with irrelevant ones.
 
     Relevant ones take at most half of a part, unless there are too few others. Both kinds take turns, and the shorter
@@ -142,14 +159,14 @@ def parts(question: RankQuestion, most: int) -> Iterator[RankQuestion]:
     """
     right = [place for place, value in enumerate(question.truth) if value]
     wrong = [place for place, value in enumerate(question.truth) if not value]
-    some = min(len(right), max(most // 2, most - len(wrong)))
-    others = min(len(wrong), most - some)
+    some = min(len(right), max(max_candidates // 2, max_candidates - len(wrong)))
+    others = min(len(wrong), max_candidates - some)
     for number in range(max(-(-len(right) // some), -(-len(wrong) // others))):
-        chosen = sorted(_turn(right, some, number) + _turn(wrong, others, number))
+        chosen = sorted(_rotate(right, some, number) + _rotate(wrong, others, number))
         candidates = tuple(question.candidates[place] for place in chosen)
-        yield RankQuestion(question.query, candidates, tuple(question.truth[place] for place in chosen))
+        yield RankingExample(question.query, candidates, tuple(question.truth[place] for place in chosen))
 
 
-def _turn(places: Sequence[int], count: int, number: int) -> list[int]:
+def _rotate(places: Sequence[int], count: int, number: int) -> list[int]:
     """The next `count` of some places, after `number` turns; from the beginning again after the last."""
     return [places[(number * count + one) % len(places)] for one in range(count)]

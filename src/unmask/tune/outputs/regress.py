@@ -15,88 +15,94 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from unmask.errors import InputError
-from unmask.nets.reading import ReadOut
-from unmask.records import Amounts
+from unmask.nets.reading import Pooling
+from unmask.records import Doubles
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tune.encode import Room, encode
-from unmask.tune.exercise import Exercise, RowAmounts
-from unmask.tune.judge import Rate
-from unmask.tune.output import Kind, Ticker, silent
-from unmask.tune.rows import RowQuestion
-from unmask.tune.sheet import Sheet
-from unmask.tune.wish import NO_WISH, Wish
+from unmask.tune.encode import LengthLimits, encode_texts
+from unmask.tune.exercise import EncodedDataset, RowValues
+from unmask.tune.judge import Regression
+from unmask.tune.output import TaskType, Ticker, ignore_progress
+from unmask.tune.rows import TextExample
+from unmask.tune.sheet import ExampleSet
+from unmask.tune.wish import DEFAULT_TASK_OPTIONS, TaskOptions
 
 if TYPE_CHECKING:
-    from unmask.train.learner import Learner
+    from unmask.train.learner import MultiHeadModel
 
 
 @dataclass(frozen=True, slots=True)
-class NumberAnswer:
+class NumberPrediction:
     """The number that is said about a row."""
 
-    said: float
+    prediction: float
 
-    def line(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """The number."""
-        return {"said": round(self.said, 6)}
+        return {"said": round(self.prediction, 6)}
 
 
 @dataclass(frozen=True, slots=True)
-class Regress:
+class RegressionTask:
     """A number for each row."""
 
     mean: float = 0.0
-    spread: float = 1.0
+    std: float = 1.0
     """The standard deviation of the numbers of the training file."""
     name: str = "rate"
-    read: ReadOut = ReadOut.FIRST
-    kind: ClassVar[Kind] = Kind.REGRESS
+    pooling: Pooling = Pooling.FIRST
+    task_type: ClassVar[TaskType] = TaskType.REGRESS
 
     @staticmethod
-    def learn(sheet: Sheet[RowQuestion], wish: Wish = NO_WISH) -> Regress:
+    def from_examples(sheet: ExampleSet[TextExample], options: TaskOptions = DEFAULT_TASK_OPTIONS) -> RegressionTask:
         """The scale of a training file."""
-        numbers = amounts(sheet)
+        numbers = target_numbers(sheet)
         spread = float(numbers.std())
         if not spread:
             raise InputError(
-                f"{sheet.name}: all {len(sheet):,} rows have the score {sheet.questions[0].truth}; nothing can be "
+                f"{sheet.name}: all {len(sheet):,} rows have the score {sheet.examples[0].truth}; nothing can be "
                 "learned."
             )
-        return Regress(float(numbers.mean()), spread, read=wish.read)
+        return RegressionTask(float(numbers.mean()), spread, pooling=options.pooling)
 
     @property
-    def objective(self) -> Rate:
+    def objective(self) -> Regression:
         """What a network learns to say."""
-        return Rate(self.name, read=self.read)
+        return Regression(self.name, pooling=self.pooling)
 
-    def told(self, sheet: Sheet[RowQuestion]) -> Iterator[str]:
+    def notes(self, sheet: ExampleSet[TextExample]) -> Iterator[str]:
         """Where the numbers lie."""
-        yield f"a number is asked for, {self.mean:.3g} on average, give or take {self.spread:.3g}"
+        yield f"a number is asked for, {self.mean:.3g} on average, give or take {self.std:.3g}"
 
-    def check(self, sheet: Sheet[RowQuestion]) -> None:
+    def check(self, sheet: ExampleSet[TextExample]) -> None:
         """Refuse what is no number."""
-        for question, where in zip(sheet.questions, sheet.where, strict=True):
+        for question, where in zip(sheet.examples, sheet.source_lines, strict=True):
             if question.truth:
                 _number(question.truth, where)
 
-    def lay_out(self, sheet: Sheet[RowQuestion], tokenizer: Tokenizer, room: Room, tick: Ticker = silent) -> Exercise:
+    def encode(
+        self, sheet: ExampleSet[TextExample], tokenizer: Tokenizer, limits: LengthLimits, tick: Ticker = ignore_progress
+    ) -> EncodedDataset:
         """One row of tokens for each question."""
-        rows = encode([question.texts for question in sheet.questions], tokenizer, room, sheet.where, tick)
-        if not all(question.truth for question in sheet.questions):
-            return Exercise(rows)
-        return Exercise(rows, RowAmounts(self.name, (amounts(sheet) - self.mean) / self.spread))
+        rows = encode_texts(
+            [question.texts for question in sheet.examples], tokenizer, limits, sheet.source_lines, tick
+        )
+        if not all(question.truth for question in sheet.examples):
+            return EncodedDataset(rows)
+        return EncodedDataset(rows, RowValues(self.name, (target_numbers(sheet) - self.mean) / self.std))
 
-    def answer(self, learner: Learner, sheet: Sheet[RowQuestion], exercise: Exercise) -> Sequence[NumberAnswer]:
+    def predict(
+        self, learner: MultiHeadModel, sheet: ExampleSet[TextExample], dataset: EncodedDataset
+    ) -> Sequence[NumberPrediction]:
         """The number of each row, in the units of the file."""
-        from unmask.tune.say import row_scores
+        from unmask.tune.say import row_logits
 
-        said = row_scores(learner, self.name, exercise)[:, 0].astype(np.float64) * self.spread + self.mean
-        return [NumberAnswer(number) for number in said.tolist()]
+        said = row_logits(learner, self.name, dataset)[:, 0].astype(np.float64) * self.std + self.mean
+        return [NumberPrediction(number) for number in said.tolist()]
 
 
-def amounts(sheet: Sheet[RowQuestion]) -> Amounts:
+def target_numbers(sheet: ExampleSet[TextExample]) -> Doubles:
     """The truths of a sheet as numbers."""
-    pairs = zip(sheet.questions, sheet.where, strict=True)
+    pairs = zip(sheet.examples, sheet.source_lines, strict=True)
     return np.array([_number(question.truth, where) for question, where in pairs], dtype=np.float64)
 
 

@@ -17,91 +17,98 @@ import numpy as np
 from unmask.errors import InputError
 from unmask.tokenize.tokenizer import Tokenizer
 from unmask.tune import asking_windows
-from unmask.tune.asking import PassageQuestion, units
-from unmask.tune.asking_answers import SpanAnswer, answers_from
-from unmask.tune.asking_windows import Windows
-from unmask.tune.encode import Room
-from unmask.tune.exercise import Exercise
-from unmask.tune.output import Kind, Ticker, silent
-from unmask.tune.pointing import Point
-from unmask.tune.sheet import Sheet
-from unmask.tune.wish import NO_WISH, Wish
+from unmask.tune.asking import QAExample, count_units
+from unmask.tune.asking_answers import QAPrediction, predict_spans
+from unmask.tune.asking_windows import PassageWindows
+from unmask.tune.encode import LengthLimits
+from unmask.tune.exercise import EncodedDataset
+from unmask.tune.output import TaskType, Ticker, ignore_progress
+from unmask.tune.pointing import SpanExtraction
+from unmask.tune.sheet import ExampleSet
+from unmask.tune.wish import DEFAULT_TASK_OPTIONS, TaskOptions
 
 if TYPE_CHECKING:
-    from unmask.train.learner import Learner
+    from unmask.train.learner import MultiHeadModel
 
-LONGEST = 30
+MAX_ANSWER_TOKENS = 30
 """The most tokens of an answer, unless the answers of the training file are longer."""
-_HELD = 99
+_LENGTH_PERCENTILE = 99
 """So many answers in a hundred of the training file must be short enough to be said."""
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class SpanQATask:
     """A piece of each passage, of at most `longest` tokens."""
 
-    longest: int = LONGEST
-    may_be_silent: bool = False
+    max_answer_tokens: int = MAX_ANSWER_TOKENS
+    allow_no_answer: bool = False
     """Whether the training file has questions without an answer; else something is always said."""
     threshold: float = 0.0
     """Nothing is said where the score of no answer is higher than that of the best piece by more than this."""
     name: str = "span"
-    kind: ClassVar[Kind] = Kind.SPAN
-    usual_length: ClassVar[int] = 384
+    task_type: ClassVar[TaskType] = TaskType.SPAN
+    default_max_length: ClassVar[int] = 384
 
     def __post_init__(self) -> None:
-        if self.longest < 1:
-            raise InputError(f"An answer has at least one token, found a limit of {self.longest}.")
+        if self.max_answer_tokens < 1:
+            raise InputError(f"An answer has at least one token, found a limit of {self.max_answer_tokens}.")
 
     @staticmethod
-    def learn(sheet: Sheet[PassageQuestion], wish: Wish = NO_WISH) -> Span:
+    def from_examples(sheet: ExampleSet[QAExample], options: TaskOptions = DEFAULT_TASK_OPTIONS) -> SpanQATask:
         """How long answers are, and whether some questions have none."""
-        answers = [question.answers[0].text for question in sheet.questions if question.answers]
+        answers = [question.answers[0].text for question in sheet.examples if question.answers]
         if not answers:
             raise InputError(f"{sheet.name}: no question has an answer, so nothing can be learned.")
-        usual = max(LONGEST, math.ceil(float(np.percentile([units(text) for text in answers], _HELD))))
-        return Span(usual if wish.longest is None else wish.longest, len(answers) < len(sheet))
+        usual = max(
+            MAX_ANSWER_TOKENS,
+            math.ceil(float(np.percentile([count_units(text) for text in answers], _LENGTH_PERCENTILE))),
+        )
+        return SpanQATask(
+            usual if options.max_answer_tokens is None else options.max_answer_tokens, len(answers) < len(sheet)
+        )
 
     @property
-    def objective(self) -> Point:
+    def objective(self) -> SpanExtraction:
         """What a network learns to say."""
-        return Point(self.name)
+        return SpanExtraction(self.name)
 
-    def told(self, sheet: Sheet[PassageQuestion]) -> Iterator[str]:
+    def notes(self, sheet: ExampleSet[QAExample]) -> Iterator[str]:
         """How long an answer may be, and how many questions have none."""
-        yield f"a piece of the passage is asked for, of at most {self.longest} tokens"
-        none = sum(question.impossible for question in sheet.questions)
+        yield f"a piece of the passage is asked for, of at most {self.max_answer_tokens} tokens"
+        none = sum(question.is_impossible for question in sheet.examples)
         if none:
             yield f"{none:,} of the questions ({none / len(sheet):.0%}) have no answer"
 
-    def check(self, sheet: Sheet[PassageQuestion]) -> None:
+    def check(self, sheet: ExampleSet[QAExample]) -> None:
         """Refuse a question without an answer if training has seen none."""
-        for question, where in zip(sheet.questions, sheet.where, strict=True):
-            if question.impossible and not self.may_be_silent:
+        for question, where in zip(sheet.examples, sheet.source_lines, strict=True):
+            if question.is_impossible and not self.allow_no_answer:
                 raise InputError(
                     f"{where}: the question has no answer, but every question of the training file has one. Remove "
                     "the question, or train with questions that have no answer."
                 )
 
-    def lay_out(
-        self, sheet: Sheet[PassageQuestion], tokenizer: Tokenizer, room: Room, tick: Ticker = silent
-    ) -> Exercise:
+    def encode(
+        self, sheet: ExampleSet[QAExample], tokenizer: Tokenizer, limits: LengthLimits, tick: Ticker = ignore_progress
+    ) -> EncodedDataset:
         """One row of tokens for each window of each question's passage."""
-        return asking_windows.lay_out(sheet, self.name, tokenizer, room, tick)
+        return asking_windows.encode_windows(sheet, self.name, tokenizer, limits, tick)
 
-    def answer(self, learner: Learner, sheet: Sheet[PassageQuestion], exercise: Exercise) -> Sequence[SpanAnswer]:
+    def predict(
+        self, learner: MultiHeadModel, sheet: ExampleSet[QAExample], dataset: EncodedDataset
+    ) -> Sequence[QAPrediction]:
         """The best piece of each passage over all its windows, or nothing."""
-        from unmask.tune.say import token_scores
+        from unmask.tune.say import token_logits
 
-        assert isinstance(exercise.truth, Windows), "the exercise was laid out by this kind of output"
-        scores_T2 = token_scores(learner, self.name, exercise)
-        border = self.threshold if self.may_be_silent else math.inf
-        return tuple(answers_from(sheet.questions, exercise.truth, scores_T2, self.longest, border))
+        assert isinstance(dataset.targets, PassageWindows), "the exercise was laid out by this kind of output"
+        scores_T2 = token_logits(learner, self.name, dataset)
+        border = self.threshold if self.allow_no_answer else math.inf
+        return tuple(predict_spans(sheet.examples, dataset.targets, scores_T2, self.max_answer_tokens, border))
 
-    def fitted(self, threshold: float) -> Span:
+    def with_threshold(self, threshold: float) -> SpanQATask:
         """The same output with another threshold, which serves a set of questions best."""
         return replace(self, threshold=threshold)
 
-    def reconsidered(self, answers: Sequence[SpanAnswer]) -> Sequence[SpanAnswer]:
+    def apply_threshold(self, answers: Sequence[QAPrediction]) -> Sequence[QAPrediction]:
         """Answers that were given under another threshold, as they are under this one."""
         return tuple(replace(answer, threshold=self.threshold) for answer in answers)

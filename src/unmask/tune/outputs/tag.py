@@ -17,22 +17,22 @@ from unmask.errors import InputError
 from unmask.ragged import offsets
 from unmask.records import Ints
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tune.encode import Room
-from unmask.tune.exercise import Exercise, TokenTags
-from unmask.tune.output import Kind, Ticker, silent
-from unmask.tune.outputs.classify import some_of
-from unmask.tune.sheet import Sheet, Texts
-from unmask.tune.tagging import SayTags, TagQuestion
-from unmask.tune.tagging_scheme import Scheme, complete, legal, recognise, stretches
-from unmask.tune.tagging_windows import WordPlaces, lay_out_words
-from unmask.tune.wish import NO_WISH, Wish
+from unmask.tune.encode import LengthLimits
+from unmask.tune.exercise import EncodedDataset, TokenLabelColumn
+from unmask.tune.output import TaskType, Ticker, ignore_progress
+from unmask.tune.outputs.classify import list_labels
+from unmask.tune.sheet import ExampleSet, Texts
+from unmask.tune.tagging import TaggedSentence, Tagging
+from unmask.tune.tagging_scheme import TagScheme, all_tags, allowed_transitions, detect_scheme, entities
+from unmask.tune.tagging_windows import WordPositions, encode_words
+from unmask.tune.wish import DEFAULT_TASK_OPTIONS, TaskOptions
 
 if TYPE_CHECKING:
-    from unmask.train.learner import Learner
+    from unmask.train.learner import MultiHeadModel
 
 
 @dataclass(frozen=True, slots=True)
-class Entity:
+class PredictedEntity:
     """A stretch of words with a type: where it stands in the file (its end not counted in), and its text."""
 
     start: int
@@ -42,63 +42,69 @@ class Entity:
 
 
 @dataclass(frozen=True, slots=True)
-class TagAnswer:
+class TagPrediction:
     """The tag of each word, and the entities that tags spell; free tags spell none."""
 
-    said: Texts
-    entities: tuple[Entity, ...] = ()
-    spells: bool = False
+    prediction: Texts
+    entities: tuple[PredictedEntity, ...] = ()
+    spells_entities: bool = False
     """Whether the tags can spell entities."""
 
-    def line(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """The tags, and the entities if there could be some."""
         found = [{"start": e.start, "end": e.end, "type": e.type, "text": e.text} for e in self.entities]
-        return {"said": self.said, "entities": found} if self.spells else {"said": self.said}
+        return {"said": self.prediction, "entities": found} if self.spells_entities else {"said": self.prediction}
 
 
 @dataclass(frozen=True, slots=True)
-class Tag:
+class TaggingTask:
     """A tag for each word."""
 
     labels: tuple[str, ...]
     """In the order of their numbers."""
-    scheme: Scheme
+    scheme: TagScheme
     crf: bool = False
     """Whether the tags of a sentence are chosen together, by a conditional random field."""
-    legal: bool = False
+    constrained: bool = False
     """Whether only tags that may follow each other are said. A CRF says no others."""
     name: str = "tag"
-    kind: ClassVar[Kind] = Kind.TAG
+    task_type: ClassVar[TaskType] = TaskType.TAG
 
     @staticmethod
-    def learn(sheet: Sheet[TagQuestion], wish: Wish = NO_WISH) -> Tag:
+    def from_examples(sheet: ExampleSet[TaggedSentence], options: TaskOptions = DEFAULT_TASK_OPTIONS) -> TaggingTask:
         """The tags of a training file, with those that its types lack by chance."""
-        tags = set(chain.from_iterable(question.truth for question in sheet.questions))
+        tags = set(chain.from_iterable(question.truth for question in sheet.examples))
         if len(tags) < 2:
             raise InputError(f"{sheet.name}: all words have the tag {min(tags)!r}. A choice needs at least two tags.")
-        scheme = recognise([question.truth for question in sheet.questions], sheet.where)
-        return Tag(complete(tags, scheme), scheme, wish.crf, wish.legal)
+        scheme = detect_scheme([question.truth for question in sheet.examples], sheet.source_lines)
+        return TaggingTask(all_tags(tags, scheme), scheme, options.crf, options.constrained_tags)
 
     @property
-    def objective(self) -> SayTags:
+    def objective(self) -> Tagging:
         """What a network learns to say."""
-        return SayTags(self.labels, self.scheme, self.crf, self.name)
+        return Tagging(self.labels, self.scheme, self.crf, self.name)
 
     @property
-    def spells(self) -> bool:
+    def spells_entities(self) -> bool:
         """Whether the tags spell entities."""
-        return self.scheme is not Scheme.FREE
+        return self.scheme is not TagScheme.FREE
 
-    def told(self, sheet: Sheet[TagQuestion]) -> Iterator[str]:
+    def notes(self, sheet: ExampleSet[TaggedSentence]) -> Iterator[str]:
         """The scheme and the tags; what was added to them, and how often the file breaks its own rules."""
-        words = sum(len(question.words) for question in sheet.questions)
-        how = ", chosen together by a CRF" if self.crf else ", none that may not follow another" if self.legal else ""
+        words = sum(len(question.words) for question in sheet.examples)
+        how = (
+            ", chosen together by a CRF"
+            if self.crf
+            else ", none that may not follow another"
+            if self.constrained
+            else ""
+        )
         yield f"{words:,} words with {self._tags}{how}"
-        seen = set(chain.from_iterable(question.truth for question in sheet.questions))
+        seen = set(chain.from_iterable(question.truth for question in sheet.examples))
         added = [label for label in self.labels if label not in seen]
         if added:
-            yield f"{some_of(added)}: not among them, but added, as other tags of the same type are"
-        broken = self._broken(sheet)
+            yield f"{list_labels(added)}: not among them, but added, as other tags of the same type are"
+        broken = self._invalid_sentences(sheet)
         if broken:
             yield (
                 f"note: sentences that break the rules of {self.scheme}: {len(broken):,}, the first at {broken[0]}; "
@@ -107,74 +113,85 @@ class Tag:
 
     @property
     def _tags(self) -> str:
-        if not self.spells:
-            return f"{len(self.labels)} free tags: {some_of(self.labels)}"
+        if not self.spells_entities:
+            return f"{len(self.labels)} free tags: {list_labels(self.labels)}"
         types = dict.fromkeys(label[2:] for label in self.labels if label[1:])
-        return f"{self.scheme} tags of {len(types)} {'types' if len(types) != 1 else 'type'}: {some_of(list(types))}"
+        return (
+            f"{self.scheme} tags of {len(types)} {'types' if len(types) != 1 else 'type'}: {list_labels(list(types))}"
+        )
 
-    def _broken(self, sheet: Sheet[TagQuestion]) -> list[str]:
+    def _invalid_sentences(self, sheet: ExampleSet[TaggedSentence]) -> list[str]:
         """Where the sentences stand that the rules of the scheme forbid."""
-        start, step, end = legal(self.labels, self.scheme)
-        numbers, begin = self.numbers(sheet), _begins(sheet)
+        start, step, end = allowed_transitions(self.labels, self.scheme)
+        numbers, begin = self.tag_indices(sheet), _begins(sheet)
         wrong = np.append(~step[numbers[:-1], numbers[1:]], False)
         wrong[begin[1:] - 1] = ~end[numbers[begin[1:] - 1]]  # a step from one sentence to the next is none
         wrong[begin[:-1]] |= ~start[numbers[begin[:-1]]]
         rows = np.unique(np.searchsorted(begin, np.flatnonzero(wrong), side="right") - 1)
-        return [sheet.where[row] for row in rows.tolist()]
+        return [sheet.source_lines[row] for row in rows.tolist()]
 
-    def check(self, sheet: Sheet[TagQuestion]) -> None:
+    def check(self, sheet: ExampleSet[TaggedSentence]) -> None:
         """Refuse a tag that is not one of those that were learned."""
         known = frozenset(self.labels)
-        for question, where in zip(sheet.questions, sheet.where, strict=True):
+        for question, where in zip(sheet.examples, sheet.source_lines, strict=True):
             for number, tag in enumerate(question.truth):
                 if tag not in known:
                     raise InputError(
                         f"{where}: word {number + 1}, {question.words[number]!r}, has the tag {tag!r}, which "
-                        f"the training file does not have; it has {some_of(self.labels)}. Correct the tag, or add "
+                        f"the training file does not have; it has {list_labels(self.labels)}. Correct the tag, or add "
                         "sentences with it to the training file."
                     )
 
-    def numbers(self, sheet: Sheet[TagQuestion]) -> Ints:
+    def tag_indices(self, sheet: ExampleSet[TaggedSentence]) -> Ints:
         """The number of each word's tag, sentence after sentence."""
         number = {label: place for place, label in enumerate(self.labels)}
-        tags = chain.from_iterable(question.truth for question in sheet.questions)
+        tags = chain.from_iterable(question.truth for question in sheet.examples)
         return np.fromiter((number[tag] for tag in tags), np.int64)
 
-    def lay_out(self, sheet: Sheet[TagQuestion], tokenizer: Tokenizer, room: Room, tick: Ticker = silent) -> Exercise:
+    def encode(
+        self,
+        sheet: ExampleSet[TaggedSentence],
+        tokenizer: Tokenizer,
+        limits: LengthLimits,
+        tick: Ticker = ignore_progress,
+    ) -> EncodedDataset:
         """One row of tokens for each sentence, several for a long one; each word is tagged in one of them."""
-        exercise, places = lay_out_words(sheet, tokenizer, room)
+        exercise, places = encode_words(sheet, tokenizer, limits)
         tick(len(sheet))
-        if not all(question.truth for question in sheet.questions):
+        if not all(question.truth for question in sheet.examples):
             return exercise
-        tags = TokenTags(self.name, places.begin, places.place, self.numbers(sheet))
-        return replace(exercise, truth=replace(places, told=(tags,)))
+        tags = TokenLabelColumn(self.name, places.begin, places.position, self.tag_indices(sheet))
+        return replace(exercise, targets=replace(places, labels=(tags,)))
 
-    def answer(self, learner: Learner, sheet: Sheet[TagQuestion], exercise: Exercise) -> Sequence[TagAnswer]:
+    def predict(
+        self, learner: MultiHeadModel, sheet: ExampleSet[TaggedSentence], dataset: EncodedDataset
+    ) -> Sequence[TagPrediction]:
         """A tag for each word. The scores of all windows are brought together before the tags are chosen."""
-        from unmask.tune.say import token_scores
-        from unmask.tune.tagging_choice import best_together, legal_steps
+        from unmask.tune.say import token_logits
+        from unmask.tune.tagging_choice import constrained_transitions, viterbi_tags
 
-        places = exercise.truth
-        assert isinstance(places, WordPlaces), "the exercise is one of words"
-        scores_WC = token_scores(learner, self.name, exercise)[places.among(exercise.rows.rows)]
+        places = dataset.targets
+        assert isinstance(places, WordPositions), "the exercise is one of words"
+        scores_WC = token_logits(learner, self.name, dataset)[places.token_indices(dataset.rows.offsets)]
         begin = _begins(sheet)
-        if self.crf or self.legal:
-            allowed = legal(self.labels, self.scheme)
-            chosen = best_together(scores_WC, begin, legal_steps(learner.heads[self.name], allowed))
+        if self.crf or self.constrained:
+            allowed = allowed_transitions(self.labels, self.scheme)
+            chosen = viterbi_tags(scores_WC, begin, constrained_transitions(learner.heads[self.name], allowed))
         else:
             chosen = scores_WC.argmax(axis=1)
         said = [tuple(self.labels[number] for number in row.tolist()) for row in np.split(chosen, begin[1:-1])]
-        return [self._answer(question, tags) for question, tags in zip(sheet.questions, said, strict=True)]
+        return [self._to_prediction(question, tags) for question, tags in zip(sheet.examples, said, strict=True)]
 
-    def _answer(self, question: TagQuestion, tags: Texts) -> TagAnswer:
-        if not self.spells:
-            return TagAnswer(tags)
+    def _to_prediction(self, question: TaggedSentence, tags: Texts) -> TagPrediction:
+        if not self.spells_entities:
+            return TagPrediction(tags)
         found = (
-            Entity(*question.place(start, end), kind, question.text(start, end)) for kind, start, end in stretches(tags)
+            PredictedEntity(*question.source_span(start, end), kind, question.text(start, end))
+            for kind, start, end in entities(tags)
         )
-        return TagAnswer(tags, tuple(found), spells=True)
+        return TagPrediction(tags, tuple(found), spells_entities=True)
 
 
-def _begins(sheet: Sheet[TagQuestion]) -> Ints:
+def _begins(sheet: ExampleSet[TaggedSentence]) -> Ints:
     """Offsets of the sentences over all words."""
-    return offsets(np.array([len(question.words) for question in sheet.questions], dtype=np.int64))
+    return offsets(np.array([len(question.words) for question in sheet.examples], dtype=np.int64))

@@ -13,80 +13,90 @@ from typing import TYPE_CHECKING, ClassVar
 
 from unmask.objectives import writing
 from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tune.encode import Room
-from unmask.tune.exercise import Exercise
-from unmask.tune.manner import Manner, Version
-from unmask.tune.output import Kind, Ticker, silent
-from unmask.tune.sheet import Sheet
-from unmask.tune.text_rows import Texts, encode_texts
-from unmask.tune.texts import TextQuestion
-from unmask.tune.wish import NO_WISH, Wish
+from unmask.tune.encode import LengthLimits
+from unmask.tune.exercise import EncodedDataset
+from unmask.tune.manner import DecoderKind, GenerationConfig
+from unmask.tune.output import TaskType, Ticker, ignore_progress
+from unmask.tune.sheet import ExampleSet
+from unmask.tune.text_rows import TargetTexts, encode_seq2seq
+from unmask.tune.texts import Seq2SeqExample
+from unmask.tune.wish import DEFAULT_TASK_OPTIONS, TaskOptions
 
 if TYPE_CHECKING:
-    from unmask.train.learner import Learner
+    from unmask.train.learner import MultiHeadModel
 
-_AT_ONCE = 64
+_BATCH_SIZE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class TextAnswer:
+class TextPrediction:
     """What was written for a source."""
 
-    said: str
+    prediction: str
     score: float
     """The log-probability of the text, by which texts were compared."""
 
-    def line(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """The text, and how likely it is."""
-        return {"said": self.said, "score": round(self.score, 6)}
+        return {"said": self.prediction, "score": round(self.score, 6)}
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class GenerationTask:
     """A text for each source."""
 
-    manner: Manner = Manner()
+    generation: GenerationConfig = GenerationConfig()
     name: str = "write"
-    kind: ClassVar[Kind] = Kind.WRITE
+    task_type: ClassVar[TaskType] = TaskType.WRITE
 
     @staticmethod
-    def learn(sheet: Sheet[TextQuestion], wish: Wish = NO_WISH) -> Write:
+    def from_examples(sheet: ExampleSet[Seq2SeqExample], options: TaskOptions = DEFAULT_TASK_OPTIONS) -> GenerationTask:
         """As the user wishes; a training file decides nothing."""
-        return Write(wish.manner)
+        return GenerationTask(options.generation)
 
     @property
-    def objective(self) -> writing.Write | writing.WriteAfter:
+    def objective(self) -> writing.Seq2SeqObjective | writing.PrefixLMObjective:
         """What a network learns to write."""
-        how = self.manner
-        if how.version is Version.BEHIND:
-            return writing.WriteAfter(how.smoothing, name=self.name)
-        return writing.Write(how.search.most, how.depth, how.smoothing, name=self.name)
+        how = self.generation
+        if how.decoder is DecoderKind.PREFIX_LM:
+            return writing.PrefixLMObjective(how.label_smoothing, name=self.name)
+        return writing.Seq2SeqObjective(how.beam_search.max_new_tokens, how.depth, how.label_smoothing, name=self.name)
 
-    def told(self, sheet: Sheet[TextQuestion]) -> Iterator[str]:
+    def notes(self, sheet: ExampleSet[Seq2SeqExample]) -> Iterator[str]:
         """Who writes, and how much."""
-        yield str(self.manner)
+        yield str(self.generation)
 
-    def check(self, sheet: Sheet[TextQuestion]) -> None:
+    def check(self, sheet: ExampleSet[Seq2SeqExample]) -> None:
         """Every text can be written."""
 
-    def lay_out(self, sheet: Sheet[TextQuestion], tokenizer: Tokenizer, room: Room, tick: Ticker = silent) -> Exercise:
+    def encode(
+        self,
+        sheet: ExampleSet[Seq2SeqExample],
+        tokenizer: Tokenizer,
+        limits: LengthLimits,
+        tick: Ticker = ignore_progress,
+    ) -> EncodedDataset:
         """One row of tokens for each source; in version 2 with the text behind it."""
-        behind = self.manner.version is Version.BEHIND
-        return encode_texts(sheet.questions, tokenizer, room, self.manner.search.most, behind, tick)
+        behind = self.generation.decoder is DecoderKind.PREFIX_LM
+        return encode_seq2seq(
+            sheet.examples, tokenizer, limits, self.generation.beam_search.max_new_tokens, behind, tick
+        )
 
-    def answer(self, learner: Learner, sheet: Sheet[TextQuestion], exercise: Exercise) -> Sequence[TextAnswer]:
+    def predict(
+        self, learner: MultiHeadModel, sheet: ExampleSet[Seq2SeqExample], dataset: EncodedDataset
+    ) -> Sequence[TextPrediction]:
         """The best text for each source."""
         from unmask.nets.batch import collate
-        from unmask.records import Instance
-        from unmask.use.spell import spell
-        from unmask.use.write import write
+        from unmask.records import InputsAndTargets
+        from unmask.use.spell import decode
+        from unmask.use.write import generate
 
-        texts, device = exercise.truth, next(learner.parameters()).device
-        assert isinstance(texts, Texts), "the exercise was laid out by this output"
-        found = [TextAnswer("", 0.0)] * len(sheet)
-        for some in Exercise(texts.sources).by_length(_AT_ONCE):
-            tokens = collate(Instance(texts.sources.take(some), ()), device).tokens
-            written = write(learner, self.name, tokens, texts.tokenizer.vocab, self.manner.search)
+        texts, device = dataset.targets, next(learner.parameters()).device
+        assert isinstance(texts, TargetTexts), "the exercise was laid out by this output"
+        found = [TextPrediction("", 0.0)] * len(sheet)
+        for some in EncodedDataset(texts.sources).batches_by_length(_BATCH_SIZE):
+            tokens = collate(InputsAndTargets(texts.sources.take(some), ()), device).tokens
+            written = generate(learner, self.name, tokens, texts.tokenizer.vocab, self.generation.beam_search)
             for number, one in zip(some.tolist(), written, strict=True):
-                found[number] = TextAnswer(spell(texts.tokenizer, one.ids), one.score)
+                found[number] = TextPrediction(decode(texts.tokenizer, one.ids), one.score)
         return found

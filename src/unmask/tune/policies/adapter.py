@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from unmask.errors import RecipeError
 from unmask.optimising import Schedule
-from unmask.train.pace import STILL, Pace
-from unmask.tune.places import Part, Place
-from unmask.tune.policy import USUAL_SCHEDULE, Recall
+from unmask.train.pace import FROZEN, ParamLR
+from unmask.tune.places import ParameterLocation, ParameterRole
+from unmask.tune.policy import DEFAULT_SCHEDULE, CachedLayers
 
 if TYPE_CHECKING:
-    from unmask.nets.trunk import Trunk
-    from unmask.train.learner import Learner
+    from unmask.nets.trunk import TransformerConfig
+    from unmask.train.learner import MultiHeadModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +31,16 @@ class Adapter:
     width: int = 64
     """Of the bottleneck. The paper tried 8, 64 and 256."""
     name: ClassVar[str] = "adapter"
-    usual_rate: ClassVar[float] = 1e-3
-    schedule: ClassVar[Schedule] = USUAL_SCHEDULE
-    remembers: ClassVar[Recall] = Recall.NOTHING
-    apart: ClassVar[bool] = True
+    default_lr: ClassVar[float] = 1e-3
+    schedule: ClassVar[Schedule] = DEFAULT_SCHEDULE
+    caches: ClassVar[CachedLayers] = CachedLayers.NOTHING
+    saves_delta_only: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.width < 1:
             raise RecipeError(f"An adapter needs a width of at least 1, found {self.width}.")
 
-    def check(self, trunk: Trunk) -> None:
+    def check(self, trunk: TransformerConfig) -> None:
         """Refuse an adapter that is larger than the layers it stands between."""
         if self.width > 4 * trunk.width:
             raise RecipeError(
@@ -48,12 +48,12 @@ class Adapter:
                 "wide. Take a lower --width; usual is 64."
             )
 
-    def equip(self, learner: Learner, seed: int) -> None:
+    def add_modules(self, learner: MultiHeadModel, seed: int) -> None:
         """Put an adapter into every branch."""
         from unmask.nets.adapters import add_adapters
 
-        add_adapters(learner.trunk, self.width, seed)
+        add_adapters(learner.network, self.width, seed)
 
-    def pace(self, place: Place, top: int) -> Pace:
+    def param_lr(self, location: ParameterLocation, top_level: int) -> ParamLR:
         """Adapters, norms and heads move."""
-        return STILL if place.part in (Part.EMBED, Part.BLOCK) else Pace()
+        return FROZEN if location.role in (ParameterRole.EMBED, ParameterRole.BLOCK) else ParamLR()

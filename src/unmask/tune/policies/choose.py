@@ -12,40 +12,42 @@ from typing import TypeAlias
 
 from unmask.errors import InputError
 from unmask.tune.policies.adapter import Adapter
-from unmask.tune.policies.frozen import Frozen
-from unmask.tune.policies.gradual import Gradual
-from unmask.tune.policies.layers import Layers
+from unmask.tune.policies.frozen import FrozenEncoder
+from unmask.tune.policies.gradual import GradualUnfreezing
+from unmask.tune.policies.layers import ScalarMixing
 from unmask.tune.policies.lora import Lora
-from unmask.tune.policies.norms import Norms
-from unmask.tune.policies.top import Top
-from unmask.tune.policy import Full, Policy
+from unmask.tune.policies.norms import NormOnly
+from unmask.tune.policies.top import TopLayers
+from unmask.tune.policy import FullFineTuning, Method
 
 Options: TypeAlias = Mapping[str, bool | int | float]
 """What was given, by the name of the field that it sets: decay, width, blocks, rank, move, cache."""
 
-POLICIES: tuple[type[Full | Frozen | Layers | Adapter | Lora | Norms | Top | Gradual], ...] = (
-    Full,
-    Frozen,
-    Layers,
+METHODS: tuple[
+    type[FullFineTuning | FrozenEncoder | ScalarMixing | Adapter | Lora | NormOnly | TopLayers | GradualUnfreezing], ...
+] = (
+    FullFineTuning,
+    FrozenEncoder,
+    ScalarMixing,
     Adapter,
     Lora,
-    Norms,
-    Top,
-    Gradual,
+    NormOnly,
+    TopLayers,
+    GradualUnfreezing,
 )
 
 
-def choose_policy(name: str, options: Options) -> Policy:
+def method_by_name(name: str, options: Options) -> Method:
     """The policy of this name. Refuses an option that it does not have, and says which policies do."""
-    found = {policy.name: policy for policy in POLICIES}
+    found = {policy.name: policy for policy in METHODS}
     if name not in found:
         raise InputError(f"There is no policy '{name}'. Choose one of: {', '.join(found)}.")
-    for option in options.keys() - _options(found[name]):
-        able = [other.name for other in POLICIES if option in _options(other)]
+    for option in options.keys() - _option_names(found[name]):
+        able = [other.name for other in METHODS if option in _option_names(other)]
         raise InputError(f"--{option} says nothing to --policy {name}; it is for {' and '.join(able) or 'none'}.")
-    make: Callable[..., Policy] = found[name]
+    make: Callable[..., Method] = found[name]
     return make(**options)
 
 
-def _options(policy: type[Policy]) -> set[str]:
+def _option_names(policy: type[Method]) -> set[str]:
     return {field.name for field in fields(policy)}  # type: ignore[arg-type]

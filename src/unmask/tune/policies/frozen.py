@@ -11,38 +11,38 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from unmask.optimising import Schedule
-from unmask.train.pace import STILL, Pace
-from unmask.tune.places import Place
-from unmask.tune.policy import USUAL_SCHEDULE, Recall
+from unmask.train.pace import FROZEN, ParamLR
+from unmask.tune.places import ParameterLocation
+from unmask.tune.policy import DEFAULT_SCHEDULE, CachedLayers
 
 if TYPE_CHECKING:
-    from unmask.nets.trunk import Trunk
-    from unmask.train.learner import Learner
+    from unmask.nets.trunk import TransformerConfig
+    from unmask.train.learner import MultiHeadModel
 
 
 @dataclass(frozen=True, slots=True)
-class Frozen:
+class FrozenEncoder:
     """The trunk is a source of features; the head alone is trained and saved."""
 
-    cache: bool = True
+    cache_features: bool = True
     """Whether the features are kept. Without that, every epoch computes them again, for the same scores."""
     name: ClassVar[str] = "frozen"
-    usual_rate: ClassVar[float] = 1e-3
-    schedule: ClassVar[Schedule] = USUAL_SCHEDULE
-    apart: ClassVar[bool] = True
+    default_lr: ClassVar[float] = 1e-3
+    schedule: ClassVar[Schedule] = DEFAULT_SCHEDULE
+    saves_delta_only: ClassVar[bool] = True
 
     @property
-    def remembers(self) -> Recall:
+    def caches(self) -> CachedLayers:
         """The last layer is all that a head reads."""
-        return Recall.LAST if self.cache else Recall.NOTHING
+        return CachedLayers.LAST if self.cache_features else CachedLayers.NOTHING
 
-    def check(self, trunk: Trunk) -> None:
+    def check(self, trunk: TransformerConfig) -> None:
         """Any will do."""
 
-    def equip(self, learner: Learner, seed: int) -> None:
+    def add_modules(self, learner: MultiHeadModel, seed: int) -> None:
         """Put the trunk to rest."""
-        learner.rest_trunk()
+        learner.freeze_encoder()
 
-    def pace(self, place: Place, top: int) -> Pace:
+    def param_lr(self, location: ParameterLocation, top_level: int) -> ParamLR:
         """The head moves, the trunk never."""
-        return Pace() if place.above else STILL
+        return ParamLR() if location.is_above_encoder else FROZEN

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from unmask.errors import RecipeError
-from unmask.optimising import Schedule, Slanted
-from unmask.train.pace import Pace
-from unmask.tune.places import Place
-from unmask.tune.policy import Recall
+from unmask.optimising import Schedule, SlantedTriangular
+from unmask.train.pace import ParamLR
+from unmask.tune.places import ParameterLocation
+from unmask.tune.policy import CachedLayers
 
 if TYPE_CHECKING:
-    from unmask.nets.trunk import Trunk
-    from unmask.train.learner import Learner
+    from unmask.nets.trunk import TransformerConfig
+    from unmask.train.learner import MultiHeadModel
 
 
 @dataclass(frozen=True, slots=True)
-class Gradual:
+class GradualUnfreezing:
     """ULMFiT's three habits: gradual unfreezing, a rate for each level, and a slanted triangular schedule.
 
     The paper gives each level an epoch of its own and then trains on until nothing improves. Here the run has a budget,
@@ -30,29 +30,31 @@ class Gradual:
     the budget, and the rest is for all of them together.
     """
 
-    decay: float = 1 / 2.6
+    layer_lr_decay: float = 1 / 2.6
     """The rate of a level as a part of the rate of the level above it."""
-    until: float = 0.5
+    unfreeze_fraction: float = 0.5
     """The share of the budget after which everything moves."""
     name: ClassVar[str] = "gradual"
-    usual_rate: ClassVar[float] = 5e-4
-    schedule: ClassVar[Schedule] = Slanted()
-    remembers: ClassVar[Recall] = Recall.NOTHING
-    apart: ClassVar[bool] = False
+    default_lr: ClassVar[float] = 5e-4
+    schedule: ClassVar[Schedule] = SlantedTriangular()
+    caches: ClassVar[CachedLayers] = CachedLayers.NOTHING
+    saves_delta_only: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.decay <= 1:
-            raise RecipeError(f"The rate of a level is a part of the rate above it, found {self.decay}.")
-        if not 0 <= self.until < 1:
-            raise RecipeError(f"Everything must move after a share of the budget below 1, found {self.until}.")
+        if not 0 < self.layer_lr_decay <= 1:
+            raise RecipeError(f"The rate of a level is a part of the rate above it, found {self.layer_lr_decay}.")
+        if not 0 <= self.unfreeze_fraction < 1:
+            raise RecipeError(
+                f"Everything must move after a share of the budget below 1, found {self.unfreeze_fraction}."
+            )
 
-    def check(self, trunk: Trunk) -> None:
+    def check(self, trunk: TransformerConfig) -> None:
         """Any will do."""
 
-    def equip(self, learner: Learner, seed: int) -> None:
+    def add_modules(self, learner: MultiHeadModel, seed: int) -> None:
         """Nothing is added."""
 
-    def pace(self, place: Place, top: int) -> Pace:
+    def param_lr(self, location: ParameterLocation, top_level: int) -> ParamLR:
         """The lower, the later and the slower; the embeddings are last."""
-        below = top - place.level
-        return Pace(self.decay**below, self.until * below / top)
+        below = top_level - location.level
+        return ParamLR(self.layer_lr_decay**below, self.unfreeze_fraction * below / top_level)

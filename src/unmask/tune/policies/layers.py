@@ -12,58 +12,58 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from unmask.optimising import Schedule
-from unmask.train.pace import STILL, Pace
-from unmask.tune.places import Part, Place
-from unmask.tune.policy import USUAL_SCHEDULE, Recall
+from unmask.train.pace import FROZEN, ParamLR
+from unmask.tune.places import ParameterLocation, ParameterRole
+from unmask.tune.policy import DEFAULT_SCHEDULE, CachedLayers
 
 if TYPE_CHECKING:
-    from unmask.nets.trunk import Trunk
-    from unmask.train.learner import Learner
+    from unmask.nets.trunk import TransformerConfig
+    from unmask.train.learner import MultiHeadModel
 
-_MIX_RATE = 1e-2
+_MIX_LR = 1e-2
 """The highest rate of the weights of layers. They are a handful of numbers that begin at 0: at the rate of a head they
 would hardly leave it before a small task is over."""
 
 
 @dataclass(frozen=True, slots=True)
-class Layers:
+class ScalarMixing:
     """ELMo's mixture over a trunk at rest, or over one that moves with the task."""
 
-    move: bool = False
+    train_encoder: bool = False
     """Whether the trunk moves, too."""
-    cache: bool = True
+    cache_features: bool = True
     """Whether the layers of a trunk at rest are kept. It takes as much room for each layer as `Frozen` takes at all."""
     name: ClassVar[str] = "layers"
-    schedule: ClassVar[Schedule] = USUAL_SCHEDULE
+    schedule: ClassVar[Schedule] = DEFAULT_SCHEDULE
 
     @property
-    def usual_rate(self) -> float:
+    def default_lr(self) -> float:
         """That of a head alone, or that of a whole network."""
-        return 5e-5 if self.move else 1e-3
+        return 5e-5 if self.train_encoder else 1e-3
 
     @property
-    def remembers(self) -> Recall:
+    def caches(self) -> CachedLayers:
         """Every layer is read."""
-        return Recall.ALL if self.cache and not self.move else Recall.NOTHING
+        return CachedLayers.ALL if self.cache_features and not self.train_encoder else CachedLayers.NOTHING
 
     @property
-    def apart(self) -> bool:
+    def saves_delta_only(self) -> bool:
         """A trunk at rest is the one that it came from."""
-        return not self.move
+        return not self.train_encoder
 
-    def check(self, trunk: Trunk) -> None:
+    def check(self, trunk: TransformerConfig) -> None:
         """Any will do."""
 
-    def equip(self, learner: Learner, seed: int) -> None:
+    def add_modules(self, learner: MultiHeadModel, seed: int) -> None:
         """Put the mixture between trunk and heads; all layers count alike at first."""
-        from unmask.nets.mix import LayerMix
+        from unmask.nets.mix import ScalarMix
 
-        learner.mix = LayerMix(len(learner.trunk.blocks()) + 1)
-        if not self.move:
-            learner.rest_trunk()
+        learner.layer_mix = ScalarMix(len(learner.network.blocks()) + 1)
+        if not self.train_encoder:
+            learner.freeze_encoder()
 
-    def pace(self, place: Place, top: int) -> Pace:
+    def param_lr(self, location: ParameterLocation, top_level: int) -> ParamLR:
         """Mixture and head move, the trunk only on wish."""
-        if place.part is Part.MIX:
-            return Pace(_MIX_RATE / self.usual_rate)
-        return Pace() if place.above or self.move else STILL
+        if location.role is ParameterRole.MIX:
+            return ParamLR(_MIX_LR / self.default_lr)
+        return ParamLR() if location.is_above_encoder or self.train_encoder else FROZEN

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from unmask.errors import RecipeError, UserError
 from unmask.optimising import Schedule
-from unmask.train.pace import STILL, Pace
-from unmask.tune.places import Part, Place
-from unmask.tune.policy import USUAL_SCHEDULE, Recall
+from unmask.train.pace import FROZEN, ParamLR
+from unmask.tune.places import ParameterLocation, ParameterRole
+from unmask.tune.policy import DEFAULT_SCHEDULE, CachedLayers
 
 if TYPE_CHECKING:
-    from unmask.nets.trunk import Trunk
-    from unmask.train.learner import Learner
+    from unmask.nets.trunk import TransformerConfig
+    from unmask.train.learner import MultiHeadModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,24 +29,24 @@ class Lora:
     """
 
     rank: int = 8
-    scale: int = 16
+    alpha: int = 16
     """How strongly the update counts (alpha in the paper)."""
     dropout: float = 0.0
     """Of what the update reads."""
     name: ClassVar[str] = "lora"
-    usual_rate: ClassVar[float] = 5e-4
-    schedule: ClassVar[Schedule] = USUAL_SCHEDULE
-    remembers: ClassVar[Recall] = Recall.NOTHING
-    apart: ClassVar[bool] = True
+    default_lr: ClassVar[float] = 5e-4
+    schedule: ClassVar[Schedule] = DEFAULT_SCHEDULE
+    caches: ClassVar[CachedLayers] = CachedLayers.NOTHING
+    saves_delta_only: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.rank < 1 or self.scale <= 0 or not 0 <= self.dropout < 1:
+        if self.rank < 1 or self.alpha <= 0 or not 0 <= self.dropout < 1:
             raise RecipeError(
                 f"LoRA needs a rank of at least 1, a positive scale and a dropout below 1; found {self.rank}, "
-                f"{self.scale} and {self.dropout}."
+                f"{self.alpha} and {self.dropout}."
             )
 
-    def check(self, trunk: Trunk) -> None:
+    def check(self, trunk: TransformerConfig) -> None:
         """Refuse to begin without the library, or with an update that is no smaller than the layer itself."""
         if self.rank > trunk.width:
             raise RecipeError(
@@ -59,33 +59,33 @@ class Lora:
                 "'unmask[lora]'"
             )
 
-    def equip(self, learner: Learner, seed: int) -> None:
+    def add_modules(self, learner: MultiHeadModel, seed: int) -> None:
         """Wrap the linear layers of all blocks."""
-        self.check(learner.trunk.trunk)
+        self.check(learner.network.config)
         import torch
         from peft import LoraConfig, inject_adapter_in_model
         from torch import nn
 
         from unmask.nets.fused import use_kernels
 
-        blocks = learner.trunk.layers
+        blocks = learner.network.layers
         use_kernels(blocks, False)  # whatever an update stands beside is no longer a product alone
         linear = [name for name, part in blocks.named_modules() if isinstance(part, nn.Linear)]
-        config = LoraConfig(r=self.rank, lora_alpha=self.scale, lora_dropout=self.dropout, target_modules=linear)
+        config = LoraConfig(r=self.rank, lora_alpha=self.alpha, lora_dropout=self.dropout, target_modules=linear)
         with torch.random.fork_rng():  # peft draws from torch's own generator
             torch.manual_seed(seed)
             inject_adapter_in_model(config, blocks)
 
-    def pace(self, place: Place, top: int) -> Pace:
+    def param_lr(self, location: ParameterLocation, top_level: int) -> ParamLR:
         """Updates and heads move, the trunk never."""
-        return Pace() if place.above or place.part is Part.ADDED else STILL
+        return ParamLR() if location.is_above_encoder or location.role is ParameterRole.ADDED else FROZEN
 
 
-def merge_updates(learner: Learner) -> None:
+def merge_updates(learner: MultiHeadModel) -> None:
     """Add every update to the layer that it stands beside: the same network in its plain shape, ready for export."""
     from peft.tuners.lora import LoraLayer
 
-    for parent in list(learner.trunk.modules()):
+    for parent in list(learner.network.modules()):
         for name, part in list(parent.named_children()):
             if isinstance(part, LoraLayer):
                 part.merge()

@@ -11,31 +11,31 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from unmask.optimising import Schedule
-from unmask.train.pace import STILL, Pace
-from unmask.tune.places import Part, Place
-from unmask.tune.policy import USUAL_SCHEDULE, Recall
+from unmask.train.pace import FROZEN, ParamLR
+from unmask.tune.places import ParameterLocation, ParameterRole
+from unmask.tune.policy import DEFAULT_SCHEDULE, CachedLayers
 
 if TYPE_CHECKING:
-    from unmask.nets.trunk import Trunk
-    from unmask.train.learner import Learner
+    from unmask.nets.trunk import TransformerConfig
+    from unmask.train.learner import MultiHeadModel
 
 
 @dataclass(frozen=True, slots=True)
-class Norms:
+class NormOnly:
     """Norms and head are trained and saved."""
 
     name: ClassVar[str] = "norms"
-    usual_rate: ClassVar[float] = 1e-3
-    schedule: ClassVar[Schedule] = USUAL_SCHEDULE
-    remembers: ClassVar[Recall] = Recall.NOTHING
-    apart: ClassVar[bool] = True
+    default_lr: ClassVar[float] = 1e-3
+    schedule: ClassVar[Schedule] = DEFAULT_SCHEDULE
+    caches: ClassVar[CachedLayers] = CachedLayers.NOTHING
+    saves_delta_only: ClassVar[bool] = True
 
-    def check(self, trunk: Trunk) -> None:
+    def check(self, trunk: TransformerConfig) -> None:
         """Any will do."""
 
-    def equip(self, learner: Learner, seed: int) -> None:
+    def add_modules(self, learner: MultiHeadModel, seed: int) -> None:
         """Nothing is added."""
 
-    def pace(self, place: Place, top: int) -> Pace:
+    def param_lr(self, location: ParameterLocation, top_level: int) -> ParamLR:
         """Norms and heads move."""
-        return STILL if place.part in (Part.EMBED, Part.BLOCK) else Pace()
+        return FROZEN if location.role in (ParameterRole.EMBED, ParameterRole.BLOCK) else ParamLR()

@@ -11,50 +11,54 @@ from typing import TYPE_CHECKING, ClassVar
 
 from unmask.errors import RecipeError
 from unmask.optimising import Schedule
-from unmask.train.pace import STILL, Pace
-from unmask.tune.places import Place
-from unmask.tune.policy import USUAL_SCHEDULE, Recall
+from unmask.train.pace import FROZEN, ParamLR
+from unmask.tune.places import ParameterLocation
+from unmask.tune.policy import DEFAULT_SCHEDULE, CachedLayers
 
 if TYPE_CHECKING:
-    from unmask.nets.trunk import Trunk
-    from unmask.train.learner import Learner
+    from unmask.nets.trunk import TransformerConfig
+    from unmask.train.learner import MultiHeadModel
 
 
 @dataclass(frozen=True, slots=True)
-class Top:
+class TopLayers:
     """Some blocks from the top down.
 
     Where blocks share weights (ALBERT), lower ones would move with them; so they must be all that share.
     """
 
-    blocks: int = 1
+    num_blocks: int = 1
     name: ClassVar[str] = "top"
-    usual_rate: ClassVar[float] = 5e-5
-    schedule: ClassVar[Schedule] = USUAL_SCHEDULE
-    remembers: ClassVar[Recall] = Recall.NOTHING
-    apart: ClassVar[bool] = False
+    default_lr: ClassVar[float] = 5e-5
+    schedule: ClassVar[Schedule] = DEFAULT_SCHEDULE
+    caches: ClassVar[CachedLayers] = CachedLayers.NOTHING
+    saves_delta_only: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.blocks < 1:
-            raise RecipeError(f"At least 1 block moves with the policy 'top', found {self.blocks}. See also 'frozen'.")
-
-    def check(self, trunk: Trunk) -> None:
-        """Refuse more blocks than there are, and blocks that cannot move alone."""
-        if self.blocks > trunk.depth:
+        if self.num_blocks < 1:
             raise RecipeError(
-                f"{self.blocks} blocks shall move, but the network has {trunk.depth}. Take {trunk.depth} or fewer, or "
+                f"At least 1 block moves with the policy 'top', found {self.num_blocks}. See also 'frozen'."
+            )
+
+    def check(self, trunk: TransformerConfig) -> None:
+        """Refuse more blocks than there are, and blocks that cannot move alone."""
+        if self.num_blocks > trunk.depth:
+            raise RecipeError(
+                f"{self.num_blocks} blocks shall move, but the network has {trunk.depth}. Take {trunk.depth} or fewer, or "
                 "the policy 'full'."
             )
-        apart = [n for n in range(1, trunk.depth + 1) if not set(trunk.turns[:-n]) & set(trunk.turns[-n:])]
-        if self.blocks not in apart:
+        apart = [
+            n for n in range(1, trunk.depth + 1) if not set(trunk.layer_of_depth[:-n]) & set(trunk.layer_of_depth[-n:])
+        ]
+        if self.num_blocks not in apart:
             raise RecipeError(
-                f"{self.blocks} of {trunk.depth} blocks shall move, but they share weights with lower ones, which "
-                f"would move, too. Take --blocks {next(n for n in apart if n > self.blocks)}, or the policy 'full'."
+                f"{self.num_blocks} of {trunk.depth} blocks shall move, but they share weights with lower ones, which "
+                f"would move, too. Take --blocks {next(n for n in apart if n > self.num_blocks)}, or the policy 'full'."
             )
 
-    def equip(self, learner: Learner, seed: int) -> None:
+    def add_modules(self, learner: MultiHeadModel, seed: int) -> None:
         """Nothing is added."""
 
-    def pace(self, place: Place, top: int) -> Pace:
+    def param_lr(self, location: ParameterLocation, top_level: int) -> ParamLR:
         """The highest blocks move, with the last norm and the heads."""
-        return Pace() if place.level >= top - self.blocks else STILL
+        return ParamLR() if location.level >= top_level - self.num_blocks else FROZEN
