@@ -27,13 +27,13 @@ from timing import settle
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from unmask.examples.visits import DynamicMasking
-from unmask.family import member
-from unmask.feed import TaskBatches
-from unmask.nets.attention import AttentionBackend, attention
-from unmask.nets.batch import collate
-from unmask.nets.layout import PackedSequences, pad, unpad
-from unmask.shards.corpus import Corpus
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.input_formats.sampler import DynamicMasking
+from unmask.members import member
+from unmask.nets.batch.batch import collate
+from unmask.nets.batch.packed_sequences import PackedSequences, pad, unpad
+from unmask.nets.layers.attention import AttentionBackend, attention
+from unmask.tasks.batches import TaskBatches
 
 Way = Callable[[Tensor, PackedSequences], Tensor]
 REPEATS = 20
@@ -67,7 +67,7 @@ def _ways(device: torch.device, rate: float) -> dict[str, Way]:
     if device.type != "cuda":
         return ways
     if find_spec("triton"):
-        from unmask.nets.kernels_attention import triton_attention
+        from unmask.nets.kernels.attention import triton_attention
 
         ways |= {"kernel": triton_attention, "kernel drop": partial(triton_attention, dropout=rate)}
     ways |= {

@@ -14,9 +14,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from unmask.nets.attention_tiles import LONG_TILES, MAX_SHORT_SEQLEN, SHORT_TILES, AttentionTiles, Tile
-from unmask.nets.kernels_attention import triton_attention
-from unmask.nets.layout import PackedSequences
+from unmask.nets.batch.packed_sequences import PackedSequences
+from unmask.nets.kernels.attention import triton_attention
+from unmask.nets.kernels.triton.attention_tiles import LONG_TILES, MAX_SHORT_SEQLEN, SHORT_TILES, AttentionTiles, Tile
 
 Clock = Callable[[Callable[[], object]], float]
 FORWARD = (

@@ -18,22 +18,22 @@ from timing import WARM, Mark
 from torch import Tensor
 from transformers import BertConfig, BertForMaskedLM
 
-from unmask.dialect import ModelType
-from unmask.export.architecture import Architecture, HFTask
-from unmask.export.learned import model_from_state
-from unmask.export.settings import write_config
-from unmask.export.write import to_hf_state_dict
-from unmask.nets.sizes import SIZES
-from unmask.nets.trunk import TransformerConfig
+from unmask.config.model_type import ModelType
+from unmask.config.network import TransformerConfig
+from unmask.config.optim import AdamW, Constant, OptimConfig
+from unmask.config.sizes import SIZES
+from unmask.core.records import InputsAndTargets
+from unmask.interop.hf.architecture import Architecture, HFTask
+from unmask.interop.hf.config_json import write_config
+from unmask.interop.hf.save import to_hf_state_dict
+from unmask.loading.from_checkpoint import model_from_state
 from unmask.objectives.mlm import MLM
-from unmask.optimising import AdamW, Constant, OptimConfig
-from unmask.records import InputsAndTargets
-from unmask.train.course import StepBatch
-from unmask.train.learner import MultiHeadModel
-from unmask.train.processes import DistContext
-from unmask.train.run import Precision, RunConfig, kernels_usable, pick_queue
+from unmask.train.batches.protocol import StepBatch
+from unmask.train.build_step import build_step_runner
+from unmask.train.distributed import DistContext
+from unmask.train.multi_head_model import MultiHeadModel
+from unmask.train.run_config import Precision, RunConfig, kernels_usable, pick_queue
 from unmask.train.step import DeviceBatch, StepRunner
-from unmask.train.worker import build_step_runner
 
 POSITIONS = 512
 SEED = 1

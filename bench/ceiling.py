@@ -19,12 +19,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from unmask.lab.flops import Workload
-from unmask.nets.flops import BACKWARD, STEP, encoder_cost, matmul_flops
-from unmask.nets.trunk import Activation, TransformerConfig
-from unmask.objectives.guess import all_networks
-from unmask.objectives.part import HasFlops, Objective
-from unmask.tasks import Recipe
+from unmask.config.network import Activation, TransformerConfig
+from unmask.nets.accounting.flops import BACKWARD, STEP, encoder_cost, matmul_flops
+from unmask.objectives.generator import all_networks
+from unmask.objectives.protocol import HasFlops, Objective
+from unmask.tasks.recipe import Recipe
+from unmask.train.flops_meter import Workload
 
 PRODUCTS = 790e12
 BYTES = 4.3e12

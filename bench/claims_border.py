@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import torch
 
-from unmask.examples.visits import DynamicMasking
-from unmask.family import member
-from unmask.feed import TaskBatches
-from unmask.nets.batch import collate
-from unmask.nets.carry import batch_to_device
+from unmask.core.records import InputsAndTargets
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.input_formats.sampler import DynamicMasking
+from unmask.members import member
+from unmask.nets.batch.batch import collate
+from unmask.nets.batch.transfer import batch_to_device
 from unmask.nets.model import EncoderWithHeads
-from unmask.objectives.heads import LossSum
+from unmask.objectives.heads.common import LossSum
 from unmask.objectives.sbo import SBO
-from unmask.records import InputsAndTargets
-from unmask.shards.corpus import Corpus
+from unmask.tasks.batches import TaskBatches
 
 STEPS, ROWS = 300, 32
 """What the head learns from."""

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from claims_list import Claim
 
-from unmask.lab.curves import fraction_done
+from unmask.lab.compare.curves import fraction_done
 
 BUDGETS = ("steps", "tokens", "hours", "flops")
 PROBE = Path(__file__).with_name("claims_probe.py")

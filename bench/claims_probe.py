@@ -28,22 +28,22 @@ from claims_border import border
 from claims_steps import step_times
 from claims_text import cut
 
-from unmask.corrupt.mask_out import MaskTokens
-from unmask.corrupt.replace import Replace, ReplaceBy
-from unmask.corrupt.select import WholeUnits
-from unmask.examples.packed import DocumentBoundary, Packed
-from unmask.examples.pairs import Negative, SegmentPairs
-from unmask.examples.plan import InputFormat, build_rows
-from unmask.export.source import open_model
-from unmask.keys import Key, permuted_index
-from unmask.nets.batch import Batch, collate
+from unmask.core.ragged import positions_in_rows
+from unmask.core.records import Ids, Inputs, InputsAndTargets, RowBatch, UnitKind
+from unmask.core.rng import Key, permuted_index
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.corpus.holdout import split_heldout
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.replacement import Replace, ReplaceBy
+from unmask.data.corrupt.selection import WholeUnits
+from unmask.data.input_formats.packed import DocumentBoundary, Packed
+from unmask.data.input_formats.pairs import Negative, SegmentPairs
+from unmask.data.input_formats.row_plan import InputFormat, build_rows
+from unmask.data.tokenize.tokenizer import Tokenizer
+from unmask.loading.open_model import open_model
+from unmask.nets.batch.batch import Batch, collate
 from unmask.nets.model import EncoderWithHeads
-from unmask.ragged import positions_in_rows
-from unmask.records import Ids, Inputs, InputsAndTargets, RowBatch, UnitKind
-from unmask.shards.corpus import Corpus
-from unmask.shards.split import split_heldout
-from unmask.tokenize.tokenizer import Tokenizer
-from unmask.train.lessons import HELDOUT_FRACTION
+from unmask.train.batches.recipe_batches import HELDOUT_FRACTION
 
 KINDS = {"next": Negative.RANDOM, "order": Negative.SWAPPED}
 WRONG = {

@@ -12,10 +12,10 @@ import gc
 import shlex
 from pathlib import Path
 
-from unmask.cli.pretrain_parts import PretrainRequest, PretrainSetup
-from unmask.cli.pretraining import RunOptions
-from unmask.train.estimate import estimate_cost
-from unmask.train.processes import DistContext
+from unmask.api.pretrain import RunOptions
+from unmask.api.pretrain_setup import PretrainRequest, PretrainSetup
+from unmask.train.cost_estimate import estimate_cost
+from unmask.train.distributed import DistContext
 
 ROUNDS = 5
 STEPS = 100_000

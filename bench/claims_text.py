@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from unmask.keys import Key, permuted_index
-from unmask.records import TokenDoc, TokenUnits
-from unmask.shards.corpus import Corpus
-from unmask.shards.manifest import shard_folder
-from unmask.shards.write import write_shard
+from unmask.core.records import TokenDoc, TokenUnits
+from unmask.core.rng import Key, permuted_index
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.corpus.manifest import shard_folder
+from unmask.data.corpus.write_shard import write_shard
 
 
 def cut(corpus: Corpus, tokens: int, out: Path) -> None:

@@ -19,10 +19,10 @@ from data_steps import ROWS, Step, lessons_at, ours, theirs
 from masking import on_one_core
 from peer import Peer
 
-from unmask.errors import UserError
-from unmask.family import member, members
-from unmask.shards.corpus import Corpus
-from unmask.tokenize.tokenizer import Tokenizer
+from unmask.core.errors import UserError
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.tokenize.tokenizer import Tokenizer
+from unmask.members import member, members
 
 HEAD = f"""{"":>17} {"":>7} {"plain":^32} {"evened out":^24} {"collator":^14}
 {"member":>11} {"rows":>5} {"tokens":>7} {"build":>7} {"collate":>8} {"all":>6} {"us/step":>8} \

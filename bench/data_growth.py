@@ -26,10 +26,10 @@ from grown import grown
 from pretrain_members import worker_of
 from timing import learn
 
-from unmask.family import member, members
-from unmask.shards.corpus import Corpus
-from unmask.train.lessons import RecipeBatches
-from unmask.train.run import default_run_config
+from unmask.data.corpus.corpus import Corpus
+from unmask.members import member, members
+from unmask.train.batches.recipe_batches import RecipeBatches
+from unmask.train.run_config import default_run_config
 
 STEPS = 200
 LEARNER, LEARNED = "tiny", 6

@@ -21,14 +21,14 @@ import torch
 from masking import Rows, closely
 from peer import Peer, row_features
 
-from unmask.corrupt.mask_out import MaskTokens
-from unmask.corrupt.select import RandomTokens
-from unmask.keys import DrawPurpose, Key, randint, uniform
-from unmask.ragged import concat_ranges
-from unmask.shards.corpus import Corpus
-from unmask.tasks import Recipe, Stage, Task
-from unmask.train.course import SINGLE_PROCESS, RunPosition
-from unmask.train.lessons import RecipeBatches
+from unmask.core.ragged import concat_ranges
+from unmask.core.rng import DrawPurpose, Key, randint, uniform
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.selection import RandomTokens
+from unmask.tasks.recipe import Recipe, Stage, Task
+from unmask.train.batches.protocol import SINGLE_PROCESS, RunPosition
+from unmask.train.batches.recipe_batches import RecipeBatches
 from unmask.train.step import DeviceBatch
 
 ROWS = 64

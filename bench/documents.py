@@ -31,10 +31,10 @@ from rows import cloze_feed, collator_of, joined, unmasked
 from timing import WARM, Turns, clean, learn
 from torch import Tensor
 
-from unmask.examples.packed import DocumentBoundary
-from unmask.records import Ids
-from unmask.shards.corpus import Corpus
-from unmask.train.course import StepBatch
+from unmask.core.records import Ids
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.input_formats.packed import DocumentBoundary
+from unmask.train.batches.protocol import StepBatch
 
 OURS = "ours"
 

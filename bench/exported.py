@@ -85,8 +85,8 @@ class Both:
 
     def judged(self) -> tuple[Any, Any, Any]:
         """The tuned network, its questions and their rows of tokens."""
-        from unmask.export.tuned import open_finetuned
-        from unmask.tune.job import read_examples
+        from unmask.finetuning.export.hf import open_finetuned
+        from unmask.finetuning.task_data import read_examples
 
         network = open_finetuned(self.tuned)
         sheet = read_examples(Path(self.task["dev"]), network.task.task_type, network.columns, truths=False)
@@ -138,7 +138,7 @@ def _labels(both: Both) -> Iterator[Pair | None]:
     """The labels of each row that are likelier than not; the probabilities of all."""
     import numpy as np
 
-    from unmask.tune.say import row_logits
+    from unmask.finetuning.logits import row_logits
 
     answer = Card(both.exported).known["answer"]
     network, _, exercise = both.judged()
@@ -182,7 +182,7 @@ def _tags(both: Both) -> Iterator[Pair | None]:
     """The tag of each word."""
     from transformers import pipeline
 
-    from unmask.tune.say import softmax, token_logits
+    from unmask.finetuning.logits import softmax, token_logits
 
     answer = pipeline("token-classification", str(both.exported), ignore_labels=[])
     network, _, exercise = both.judged()

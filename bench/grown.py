@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from unmask.shards.files import digest_bytes
-from unmask.shards.manifest import Counts, Manifest, ShardInfo, shard_folder
+from unmask.core.io.atomic import digest_bytes
+from unmask.data.corpus.manifest import Counts, Manifest, ShardInfo, shard_folder
 
 MILLION = 1_000_000
 

@@ -30,21 +30,21 @@ import numpy as np
 import torch
 from timing import settle
 
-from unmask.dialect import ModelType
-from unmask.export.architecture import Architecture, HFTask
-from unmask.export.sentence import SentenceTransformersFormat
-from unmask.export.write import export_hf
-from unmask.family import member
+from unmask.config.inference import EmbeddingPooling
+from unmask.config.model_type import ModelType
+from unmask.core.records import Floats
+from unmask.data.text.sample_corpora import peoples_daily
+from unmask.data.tokenize.encoder import Encoder
+from unmask.data.tokenize.tokenizer import Tokenizer
+from unmask.data.tokenize.trainers.train import train_tokenizer
+from unmask.data.tokenize.trainers.wordpiece import WordPiece
+from unmask.inference.embed import LayerPooling, embed
+from unmask.interop.hf.architecture import Architecture, HFTask
+from unmask.interop.hf.save import export_hf
+from unmask.interop.sentence_transformers import SentenceTransformersFormat
+from unmask.members import member
+from unmask.nets.encoder import init_weights
 from unmask.nets.model import EncoderWithHeads
-from unmask.nets.transformer import init_weights
-from unmask.records import Floats
-from unmask.text.embedded import peoples_daily
-from unmask.tokenize.encode import Encoder
-from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tokenize.train import train_tokenizer
-from unmask.tokenize.wordpiece import WordPiece
-from unmask.use.choices import EmbeddingPooling
-from unmask.use.embed import LayerPooling, embed
 
 POSITIONS = 512
 MIDDLE, SPREAD = 40.0, 0.8

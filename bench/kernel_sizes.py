@@ -28,14 +28,15 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from unmask.nets import kernels_attention_back as back
-from unmask.nets import kernels_attention_long as long
-from unmask.nets import kernels_attention_short as short
-from unmask.nets import kernels_embed, kernels_gelu, kernels_norm, kernels_sums, kernels_tokens
-from unmask.nets.attention_tiles import AttentionTiles, tiles_for, tiles_for_query_subset
-from unmask.nets.layout import MaskKind
-from unmask.nets.lowering import KERNEL_HEAD_DIMS
-from unmask.nets.tiles import LaunchGrid, grid_by_columns, grid_by_rows, grid_by_warps
+from unmask.nets.attention.select_backend import KERNEL_HEAD_DIMS
+from unmask.nets.batch.packed_sequences import MaskKind
+from unmask.nets.kernels.launch import LaunchGrid, grid_by_columns, grid_by_rows, grid_by_warps
+from unmask.nets.kernels.triton import attention_backward as back
+from unmask.nets.kernels.triton import attention_long as long
+from unmask.nets.kernels.triton import attention_short as short
+from unmask.nets.kernels.triton import embedding, gelu, reduce, vocab_loss
+from unmask.nets.kernels.triton import norm as norm_module
+from unmask.nets.kernels.triton.attention_tiles import AttentionTiles, tiles_for, tiles_for_query_subset
 
 HOPPER, SHARED = 90, 233_472
 THREADS = 2048
@@ -103,21 +104,19 @@ def cases(width: int, inner: int, vocabulary: int) -> Iterator[Case]:
     rows, columns = _tiles(grid_by_rows, width), _tiles(grid_by_columns, inner)
     norm = {"WIDTH": width, "DROPS": True}
     lines = _tiles(grid_by_warps, width)
-    yield _case(kernels_norm.add_norm_forward, lines, {**norm, "STAGES": lines.stages})
-    yield _case(kernels_norm.add_norm_backward, lines, {**norm, "STAGES": lines.stages, "TWO": True})
-    yield _case(kernels_embed.embed_forward, rows, {**norm, "SEGMENTS": 2})
-    yield _case(kernels_embed.embed_backward, rows, {**norm, "SEGMENTS": 2, "TWO": True, "ADDS": True})
+    yield _case(norm_module.add_norm_forward, lines, {**norm, "STAGES": lines.stages})
+    yield _case(norm_module.add_norm_backward, lines, {**norm, "STAGES": lines.stages, "TWO": True})
+    yield _case(embedding.embed_forward, rows, {**norm, "SEGMENTS": 2})
+    yield _case(embedding.embed_backward, rows, {**norm, "SEGMENTS": 2, "TWO": True, "ADDS": True})
     for tanh in (False, True):
-        yield _case(kernels_gelu.bias_gelu_forward, columns, {"WIDTH": inner, "TANH": tanh})
-        yield _case(kernels_gelu.bias_gelu_backward, columns, {"WIDTH": inner, "TANH": tanh})
+        yield _case(gelu.bias_gelu_forward, columns, {"WIDTH": inner, "TANH": tanh})
+        yield _case(gelu.bias_gelu_backward, columns, {"WIDTH": inner, "TANH": tanh})
     wide = -(-vocabulary // 64) * 64
     sizes = {"VOCABULARY": vocabulary, "STRIDE": wide}
-    yield Case(kernels_tokens.cross_entropy_forward, {**sizes, "BLOCK": 4096}, 8, block="1 x 4096")
-    yield _case(kernels_tokens.cross_entropy_backward, _tiles(grid_by_columns, wide), sizes)
-    yield Case(
-        kernels_sums.reduce_partials, {"ROWS": kernels_sums.PARTS, "BLOCK": kernels_sums.COLUMNS}, 4, block="64 x 32"
-    )
-    yield Case(kernels_tokens.sample_tokens_kernel, {**sizes, "BLOCK": 4096}, 8, block="1 x 4096")
+    yield Case(vocab_loss.cross_entropy_forward, {**sizes, "BLOCK": 4096}, 8, block="1 x 4096")
+    yield _case(vocab_loss.cross_entropy_backward, _tiles(grid_by_columns, wide), sizes)
+    yield Case(reduce.reduce_partials, {"ROWS": reduce.PARTS, "BLOCK": reduce.COLUMNS}, 4, block="64 x 32")
+    yield Case(vocab_loss.sample_tokens_kernel, {**sizes, "BLOCK": 4096}, 8, block="1 x 4096")
 
 
 def attention(shared: int) -> Iterator[Case]:

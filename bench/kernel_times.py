@@ -5,7 +5,7 @@
     python bench/kernel_times.py --device cpu --tokens 64 --width 32 --inner 64     (a check, where Triton interprets)
 
 What arrives: the sizes of a network. What leaves: microseconds and GB/s, where a byte counts once for every pass that
-the kernel makes over memory. What never happens here: a choice. `tiles.py` chooses, by the figures that stand here.
+the kernel makes over memory. What never happens here: a choice. `launch.py` chooses, by the figures that stand here.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ import torch
 from attention import seconds
 from torch import Tensor
 
-from unmask.nets import kernels_gelu, kernels_norm
-from unmask.nets.tiles import power_of_two
+from unmask.nets.kernels.launch import power_of_two
+from unmask.nets.kernels.triton import gelu as gelu_module
+from unmask.nets.kernels.triton import norm as norm_module
 
 REPEATS = 20
 
@@ -97,18 +98,18 @@ def _works(wish: argparse.Namespace, device: torch.device, programs: int) -> Ite
     norm = {"WIDTH": width, "DROPS": rate > 0}
     one = x.nbytes
     ahead = (x, y, bias, gamma, beta, seed, out, mean, rstd, tokens, rate, 1e-12)
-    yield Work("add_norm_forward", kernels_norm.add_norm_forward, ahead, norm, power_of_two(width), 3 * one)
+    yield Work("add_norm_forward", norm_module.add_norm_forward, ahead, norm, power_of_two(width), 3 * one)
     back = (grad, again, x, y, bias, gamma, seed, mean, rstd, dx, dy, sums, tokens, rate)
     two = {**norm, "TWO": True}
     passes = 6 if rate else 5
-    yield Work("add_norm_backward", kernels_norm.add_norm_backward, back, two, power_of_two(width), passes * one)
+    yield Work("add_norm_backward", norm_module.add_norm_backward, back, two, power_of_two(width), passes * one)
     bent, wide, dwide, bias = states(inner), states(inner), states(inner), torch.randn(inner, device=device)
     gelu = {"WIDTH": inner, "TANH": False}
     block = min(power_of_two(inner), 1024)
     ahead = (wide, bias, bent, tokens)
-    yield Work("bias_gelu_forward", kernels_gelu.bias_gelu_forward, ahead, gelu, block, 2 * wide.nbytes)
+    yield Work("bias_gelu_forward", gelu_module.bias_gelu_forward, ahead, gelu, block, 2 * wide.nbytes)
     back = (bent, wide, bias, dwide, sums, tokens)
-    yield Work("bias_gelu_backward", kernels_gelu.bias_gelu_backward, back, gelu, block, 3 * wide.nbytes)
+    yield Work("bias_gelu_backward", gelu_module.bias_gelu_backward, back, gelu, block, 3 * wide.nbytes)
 
 
 def _wishes() -> argparse.Namespace:

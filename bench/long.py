@@ -34,10 +34,10 @@ from timing import clean, gib, settle
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
-from unmask.nets.flops import STEP, encoder_cost
-from unmask.nets.layout import MaskKind, PackedSequences
-from unmask.nets.transformer import TokenInputs, TransformerEncoder, init_weights
-from unmask.nets.trunk import Positions, TransformerConfig
+from unmask.config.network import Positions, TransformerConfig
+from unmask.nets.accounting.flops import STEP, encoder_cost
+from unmask.nets.batch.packed_sequences import MaskKind, PackedSequences
+from unmask.nets.encoder import TokenInputs, TransformerEncoder, init_weights
 
 HEAD, VOCABULARY = 64, 1000
 LINEAR = 0.15

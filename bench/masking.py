@@ -25,28 +25,28 @@ from pathlib import Path
 import numpy as np
 from peer import Peer, row_features
 
-from unmask.audit.batch import AuditBatch
-from unmask.audit.cloze import MaskRate, WholeUnitsCheck
-from unmask.corrupt.delete import TokenDeletion
-from unmask.corrupt.fragment import MassFragment
-from unmask.corrupt.infill import TextInfilling
-from unmask.corrupt.mask_out import MaskTokens
-from unmask.corrupt.order import PermutationOrder
-from unmask.corrupt.part import Corruption
-from unmask.corrupt.permute import PermuteSentences
-from unmask.corrupt.replace import Replace, ReplaceBy
-from unmask.corrupt.select import RandomTokens, WholeUnits, geometric
-from unmask.corrupt.sentinels import SpanCorruption
-from unmask.examples.packed import DocumentBoundary, Packed
-from unmask.examples.plan import RowPlan, build_rows
-from unmask.examples.visits import DynamicMasking, EpochSampler
-from unmask.keys import Key
-from unmask.records import Cloze, Ints, RowBatch, UnitKind
-from unmask.shards.collect import CollectConfig, DropCounts, stream_documents
-from unmask.shards.corpus import Corpus
-from unmask.tokenize.encode import Encoder
-from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tokenize.vocab import Vocab
+from unmask.audits.rows import AuditBatch
+from unmask.audits.selection import MaskRate, WholeUnitsCheck
+from unmask.core.records import Cloze, Ints, RowBatch, UnitKind
+from unmask.core.rng import Key
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.corpus.document_stream import CollectConfig, DropCounts, stream_documents
+from unmask.data.corrupt.factorization_order import PermutationOrder
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.mass_fragment import MassFragment
+from unmask.data.corrupt.protocol import Corruption
+from unmask.data.corrupt.replacement import Replace, ReplaceBy
+from unmask.data.corrupt.selection import RandomTokens, WholeUnits, geometric
+from unmask.data.corrupt.sentence_permutation import PermuteSentences
+from unmask.data.corrupt.span_corruption import SpanCorruption
+from unmask.data.corrupt.text_infilling import TextInfilling
+from unmask.data.corrupt.token_deletion import TokenDeletion
+from unmask.data.input_formats.packed import DocumentBoundary, Packed
+from unmask.data.input_formats.row_plan import RowPlan, build_rows
+from unmask.data.input_formats.sampler import DynamicMasking, EpochSampler
+from unmask.data.tokenize.encoder import Encoder
+from unmask.data.tokenize.tokenizer import Tokenizer
+from unmask.data.tokenize.vocab import Vocab
 
 ROWS = 256
 BATCHES = 4

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFast
 
-from unmask.corrupt.part import inputs_like
-from unmask.records import Cloze, InputsAndTargets, Ints, RowBatch, Spans
-from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tokenize.vocab import Vocab
+from unmask.core.records import Cloze, InputsAndTargets, Ints, RowBatch, Spans
+from unmask.data.corrupt.protocol import inputs_like
+from unmask.data.tokenize.tokenizer import Tokenizer
+from unmask.data.tokenize.vocab import Vocab
 
 _IGNORED = -100
 

@@ -32,11 +32,11 @@ from typing import NamedTuple, TypeAlias
 import jieba
 from tokenizers import Tokenizer as Pipeline
 
-from unmask.cli.progress import duration
-from unmask.family import member
-from unmask.shards.collect import CollectConfig, DropCounts, stream_documents
-from unmask.text.embedded import peoples_daily
-from unmask.tokenize.train import train_tokenizer
+from unmask.cli.ui.progress import duration
+from unmask.data.corpus.document_stream import CollectConfig, DropCounts, stream_documents
+from unmask.data.text.sample_corpora import peoples_daily
+from unmask.data.tokenize.trainers.train import train_tokenizer
+from unmask.members import member
 
 MB = 1_000_000
 

@@ -32,10 +32,10 @@ from both_sides import How, Ours, Theirs, apart
 from rows import cloze_feed, collator_of
 from transformers import DataCollatorForLanguageModeling
 
-from unmask.examples.packed import DocumentBoundary
-from unmask.feed import TaskBatches, to_padded
-from unmask.records import InputsAndTargets
-from unmask.shards.corpus import Corpus
+from unmask.core.records import InputsAndTargets
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.input_formats.packed import DocumentBoundary
+from unmask.tasks.batches import TaskBatches, to_padded
 
 CHINESE_BERT = 21_128
 TOKENS = 4096
@@ -163,7 +163,7 @@ def _check_equal(ours: Ours, theirs: Theirs, rows: Rows) -> None:
 def _prepared(folder: Path) -> Path:
     """The embedded corpus, prepared with the command that a user would type."""
     from unmask.cli.main import app
-    from unmask.text.embedded import peoples_daily
+    from unmask.data.text.sample_corpora import peoples_daily
 
     text, data = folder / "peoples_daily.txt", folder / "data"
     text.write_text("\n\n".join(document.text for document in peoples_daily()) + "\n", encoding="utf-8")

@@ -17,7 +17,7 @@ of a corpus are packed with documents, which see each other on both sides; then 
 `unmask pretrain` has them: that is less work.
 
 MFU counts what a token needs, forward and backward, with logits and all of the last block but its keys and values at
-the chosen positions only (`unmask.nets.flops`). It is given against the rate of a product of 8192 x 8192 matrices that
+the chosen positions only (`unmask.nets.accounting.flops`). It is given against the rate of a product of 8192 x 8192 matrices that
 is measured first, or against `--peak`. Both sides are measured by the same count, so what theirs computes beyond it is
 not credited. Our rows come from the real loader; "waited" is the share of a step that the host waited for it, "lost"
 how much faster the same steps are, once more, with lessons that lie ready. Theirs gets no mask where rows
@@ -44,13 +44,13 @@ from pretrain_members import measure_members
 from rows import cloze_feed, grids
 from timing import WARM, Timed, Turns, clean, gib, learn, matmul_rate
 
-from unmask.examples.packed import DocumentBoundary
-from unmask.lab.flops import workload_of
-from unmask.nets.flops import STEP, encoder_cost, lm_head_cost, sparse_last_block_saving
-from unmask.ragged import positions_in_rows
-from unmask.records import Cloze, Inputs, InputsAndTargets, Spans
-from unmask.shards.corpus import Corpus
-from unmask.train.course import StepBatch
+from unmask.core.ragged import positions_in_rows
+from unmask.core.records import Cloze, Inputs, InputsAndTargets, Spans
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.input_formats.packed import DocumentBoundary
+from unmask.nets.accounting.flops import STEP, encoder_cost, lm_head_cost, sparse_last_block_saving
+from unmask.train.batches.protocol import StepBatch
+from unmask.train.flops_meter import workload_of
 
 PREDICTED = 0.15
 COMPILED, MASKED = "compiled", "masked"

@@ -21,19 +21,19 @@ from ceiling import least_seconds
 from kernels import tell
 from timing import Timed, clean, learn, settle
 
-from unmask.errors import UserError
-from unmask.family import member, members, sizes
-from unmask.lab.flops import FlopsMeter, workload_of
-from unmask.nets.carry import batch_to_device
-from unmask.shards.corpus import Corpus
-from unmask.tasks import Recipe
-from unmask.train.course import RankSplit, RunPosition
-from unmask.train.learner import MultiHeadModel
-from unmask.train.lessons import RecipeBatches, require_trainable
-from unmask.train.processes import DistContext
-from unmask.train.run import Precision, RunConfig, kernels_usable, pick_queue
+from unmask.core.errors import UserError
+from unmask.data.corpus.corpus import Corpus
+from unmask.members import member, members, sizes
+from unmask.nets.batch.transfer import batch_to_device
+from unmask.tasks.recipe import Recipe
+from unmask.train.batches.protocol import RankSplit, RunPosition
+from unmask.train.batches.recipe_batches import RecipeBatches, require_trainable
+from unmask.train.build_step import build_step_runner
+from unmask.train.distributed import DistContext
+from unmask.train.flops_meter import FlopsMeter, workload_of
+from unmask.train.multi_head_model import MultiHeadModel
+from unmask.train.run_config import Precision, RunConfig, kernels_usable, pick_queue
 from unmask.train.step import DeviceBatch, StepRunner
-from unmask.train.worker import build_step_runner
 
 SEED = 1
 HEAD = (

@@ -31,11 +31,11 @@ from quality_judged import Curve, judged, running_on
 from quality_theirs import Wish, learn
 from transformers import BertForMaskedLM
 
-from unmask.codec import decode
-from unmask.shards.corpus import Corpus
-from unmask.tasks import Recipe
-from unmask.train.folder import read_run
-from unmask.train.lessons import RecipeBatches
+from unmask.core.codec import decode
+from unmask.data.corpus.corpus import Corpus
+from unmask.tasks.recipe import Recipe
+from unmask.train.batches.recipe_batches import RecipeBatches
+from unmask.train.rundir.folder import read_run
 
 TASK = "--set=stages.*.tasks.0."
 WORDS = f"--short --set=renew=EveryVisit() {TASK}examples=Packed(join=never) {TASK}learns=MLM()"

@@ -14,7 +14,7 @@ from rows import Rows, collator_of, joined, unmasked
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from unmask.shards.corpus import Corpus
+from unmask.data.corpus.corpus import Corpus
 
 Curve = list[tuple[float, float]]
 """Seconds and held-out loss."""

@@ -24,8 +24,8 @@ from timing import settle
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from unmask.feed import TaskBatches
-from unmask.train.lessons import RecipeBatches
+from unmask.tasks.batches import TaskBatches
+from unmask.train.batches.recipe_batches import RecipeBatches
 
 WARM = 12
 """Steps before the clock starts: they compile, and tell how many steps the minutes have."""

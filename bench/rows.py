@@ -17,18 +17,18 @@ from torch import Tensor
 from torch.utils.data import Dataset
 from transformers import DataCollatorForLanguageModeling
 
-from unmask.corrupt.mask_out import MaskTokens
-from unmask.corrupt.select import RandomTokens
-from unmask.examples.packed import DocumentBoundary, Packed
-from unmask.examples.visits import DynamicMasking
-from unmask.feed import TaskBatches, to_padded
+from unmask.config.attention_pattern import WITHIN_DOCUMENT
+from unmask.core.records import Ids, InputsAndTargets
+from unmask.data.corpus.corpus import Corpus, Shard
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.selection import RandomTokens
+from unmask.data.input_formats.packed import DocumentBoundary, Packed
+from unmask.data.input_formats.sampler import DynamicMasking
+from unmask.data.tokenize.tokenizer import Tokenizer
+from unmask.data.tokenize.vocab import Vocab
 from unmask.objectives.mlm import MLM
-from unmask.records import Ids, InputsAndTargets
-from unmask.shards.corpus import Corpus, Shard
-from unmask.tasks import Task
-from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tokenize.vocab import Vocab
-from unmask.views import WITHIN_DOCUMENT
+from unmask.tasks.batches import TaskBatches, to_padded
+from unmask.tasks.recipe import Task
 
 
 def cloze_feed(corpus: Corpus, length: int, join: DocumentBoundary) -> TaskBatches:

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 import torch
 
-from unmask.records import InputsAndTargets
-from unmask.train.course import SINGLE_PROCESS, BatchSource, RankSplit, RunPosition, StepBatch
-from unmask.train.loading import PendingBatch, Prefetcher
-from unmask.train.numbers import AsyncScalars
-from unmask.train.optim import set_lr
-from unmask.train.repeats import CudaGraphCache
+from unmask.core.records import InputsAndTargets
+from unmask.train.batches.prefetch import PendingBatch, Prefetcher
+from unmask.train.batches.protocol import SINGLE_PROCESS, BatchSource, RankSplit, RunPosition, StepBatch
+from unmask.train.gpu.async_scalars import AsyncScalars
+from unmask.train.gpu.cuda_graphs import CudaGraphCache
+from unmask.train.optim.build import set_lr
 from unmask.train.step import DeviceBatch, StepRunner
 
 WARM = 4

@@ -18,31 +18,31 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from unmask.keys import DrawPurpose, Key, randint
+from unmask.config.network import TransformerConfig
+from unmask.config.optim import AdamW, OptimConfig
+from unmask.config.sizes import SIZES
+from unmask.core.ragged import offsets
+from unmask.core.records import Ints
+from unmask.core.rng import DrawPurpose, Key, randint
+from unmask.finetuning.data.encode import EncodedRows
+from unmask.finetuning.data.encoded_dataset import EncodedDataset, RowClasses
+from unmask.finetuning.epoch_batches import EpochBatches
+from unmask.finetuning.feature_cache import with_feature_cache
+from unmask.finetuning.init_weights import StartFrom, build_model
+from unmask.finetuning.methods.adapter import Adapter
+from unmask.finetuning.methods.frozen import FrozenEncoder
+from unmask.finetuning.methods.protocol import FullFineTuning, Method, count_trained, param_lrs
+from unmask.finetuning.methods.scalar_mix import ScalarMixing
+from unmask.finetuning.methods.top_layers import TopLayers
+from unmask.nets.encoder import init_weights
 from unmask.nets.model import EncoderWithHeads
-from unmask.nets.sizes import SIZES
-from unmask.nets.transformer import init_weights
-from unmask.nets.trunk import TransformerConfig
-from unmask.objectives.part import TrainableObjective
-from unmask.optimising import AdamW, OptimConfig
-from unmask.ragged import offsets
-from unmask.records import Ints
+from unmask.objectives.protocol import TrainableObjective
+from unmask.objectives.row_tasks import Classification
 from unmask.train.budget import StepBudget
+from unmask.train.distributed import DistContext
 from unmask.train.loop import train
-from unmask.train.processes import DistContext
-from unmask.train.run import RunConfig, pick_device, pick_microbatch, pick_precision
-from unmask.train.training import TrainingSpec
-from unmask.tune.course import EpochBatches
-from unmask.tune.encode import EncodedRows
-from unmask.tune.exercise import EncodedDataset, RowClasses
-from unmask.tune.judge import Classification
-from unmask.tune.policies.adapter import Adapter
-from unmask.tune.policies.frozen import FrozenEncoder
-from unmask.tune.policies.layers import ScalarMixing
-from unmask.tune.policies.top import TopLayers
-from unmask.tune.policy import FullFineTuning, Method, count_trained, param_lrs
-from unmask.tune.remember import with_feature_cache
-from unmask.tune.start import StartFrom, build_model
+from unmask.train.run_config import RunConfig, pick_device, pick_microbatch, pick_precision
+from unmask.train.training_spec import TrainingSpec
 
 VOCABULARY, LENGTH, BATCH, SHORTEST = 8000, 128, 32, 8
 POLICIES: tuple[Method, ...] = (

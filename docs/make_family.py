@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from unmask.codec import override_many
-from unmask.family import count_parameters, member, members, module_of, sizes
+from unmask.core.codec import override_many
+from unmask.members import count_parameters, member, members, module_of, sizes
 
 HERE = Path(__file__).parent
 HEAD = """# The family
@@ -29,7 +29,7 @@ TAKES = """## What any member can take
 A member is made of parts, and `--set` exchanges them: `unmask show MEMBER` prints the paths, a `*` stands for every
 place, and a part is written with the fields that are not as usual. `show`, `diff`, `walk`, `audit` and `pretrain` take
 the same words. A short name is looked for beside the part that stands there; any other is written in full, such as
-`unmask.examples.packed.Packed(join=never)`. What cannot work together is refused in a sentence.
+`unmask.data.input_formats.packed.Packed(join=never)`. What cannot work together is refused in a sentence.
 
 What must be said about two segments is what papers set against each other:
 """

@@ -166,8 +166,8 @@ class Watch:
 sys.meta_path.insert(0, Watch())
 for name in {names!r}:
     importlib.import_module(name)
-from unmask.family import members
-from unmask.rules import rules
+from unmask.members import members
+from unmask.tasks.presets import rules
 assert members() and rules()
 print(json.dumps(asked))
 """

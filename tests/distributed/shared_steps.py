@@ -16,10 +16,10 @@ from safetensors.torch import save_file
 sys.path.append(str(Path(__file__).parent.parent / "laws"))
 from law_nets import CPU, LENGTH, dry, fast, run_of, trained_members, training, two_tasks, worker_for
 
-from unmask.tasks import Recipe
-from unmask.train.course import RunPosition
+from unmask.tasks.recipe import Recipe
+from unmask.train.batches.protocol import RunPosition
+from unmask.train.distributed import DistContext, init_distributed
 from unmask.train.loop import train
-from unmask.train.processes import DistContext, init_distributed
 from unmask.train.step import DeviceBatch
 
 STEPS = 6

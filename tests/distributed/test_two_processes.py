@@ -15,9 +15,9 @@ import torch
 from safetensors.torch import load_file
 from shared_steps import CPU, GRADIENTS, STEPS, do_all, subjects
 
-from unmask.train.checkpoint import MODEL, list_checkpoints, read_tensors
-from unmask.train.processes import DistContext
-from unmask.train.record import RECORD, read_record
+from unmask.train.distributed import DistContext
+from unmask.train.rundir.checkpoint import MODEL, list_checkpoints, read_tensors
+from unmask.train.rundir.metrics_log import RECORD, read_record
 
 SAME = 1e-5
 """Of a loss, summed in another order: float32 keeps seven digits."""

@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent / "laws"))
 from law_nets import few, learning_by_heart, lines_of, trained_members, training  # noqa: E402
 
-from unmask.tasks import Recipe  # noqa: E402
+from unmask.tasks.recipe import Recipe  # noqa: E402
 
 CURVES = HERE / "curves.json"
 STEPS = 160

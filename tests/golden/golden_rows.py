@@ -15,13 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from unmask.codec import fingerprint
-from unmask.examples.plan import build_rows
-from unmask.examples.visits import DynamicMasking, EpochSampler, MaskingMode
-from unmask.family import members
-from unmask.keys import Key
-from unmask.ragged import offsets
-from unmask.records import (
+from unmask.core.codec import fingerprint
+from unmask.core.ragged import offsets
+from unmask.core.records import (
     Cloze,
     DecoderTarget,
     Document,
@@ -34,18 +30,22 @@ from unmask.records import (
     Target,
     UnitKind,
 )
-from unmask.rules import presets
-from unmask.shards.corpus import Corpus, Shard
-from unmask.shards.manifest import Counts, Manifest
-from unmask.tasks import Task
-from unmask.text.entities import WordsWithEntities
-from unmask.text.phrases import PhraseMatcher
-from unmask.text.sentences import Sentences
-from unmask.tokenize.encode import Encoder
-from unmask.tokenize.roles import added_token_entry, sentinel_names
-from unmask.tokenize.stand_ins import SimilarWords
-from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tokenize.wordpiece import WordPiece
+from unmask.core.rng import Key
+from unmask.data.corpus.corpus import Corpus, Shard
+from unmask.data.corpus.manifest import Counts, Manifest
+from unmask.data.input_formats.row_plan import build_rows
+from unmask.data.input_formats.sampler import DynamicMasking, EpochSampler, MaskingMode
+from unmask.data.text.units.entities import WordsWithEntities
+from unmask.data.text.units.phrases import PhraseMatcher
+from unmask.data.text.units.sentences import Sentences
+from unmask.data.tokenize.encoder import Encoder
+from unmask.data.tokenize.similar_word_table import SimilarWords
+from unmask.data.tokenize.special_tokens import added_token_entry, sentinel_names
+from unmask.data.tokenize.tokenizer import Tokenizer
+from unmask.data.tokenize.trainers.wordpiece import WordPiece
+from unmask.members import members
+from unmask.tasks.presets import presets
+from unmask.tasks.recipe import Task
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent / "laws"))

@@ -8,8 +8,8 @@ from functools import cache
 import pytest
 from golden_rows import FINGERPRINTS, HERE, Subject, fingerprints, ground, snapshot, subjects
 
-from unmask.shards.corpus import Corpus
-from unmask.tokenize.tokenizer import Tokenizer
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.tokenize.tokenizer import Tokenizer
 
 RENEW = "If this is meant, write the golden files anew with `python tests/golden/renew.py` and read the difference."
 SUBJECTS = tuple(subjects())

@@ -6,7 +6,7 @@ import pytest
 from law_corpus import invented
 from law_texts import SPECS, Ground
 
-from unmask.shards.corpus import Corpus
+from unmask.data.corpus.corpus import Corpus
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,8 @@ import numpy as np
 from law_subjects import Subject, all_rows, plan_of, subjects
 from law_texts import corpus_of
 
-from unmask.ragged import concat_ranges
-from unmask.records import (
+from unmask.core.ragged import concat_ranges
+from unmask.core.records import (
     Cloze,
     DecoderTarget,
     Ids,
@@ -26,9 +26,9 @@ from unmask.records import (
     TokenUnits,
     UnitKind,
 )
-from unmask.shards.corpus import Corpus
-from unmask.tokenize.stand_ins import SimilarWords
-from unmask.tokenize.vocab import Vocab
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.tokenize.similar_word_table import SimilarWords
+from unmask.data.tokenize.vocab import Vocab
 
 FIRST, WORDS = 1000, 3000
 """The first ordinary id, and how many words there are of each length (1, 2 and 3 tokens)."""

@@ -13,25 +13,25 @@ import torch
 from law_texts import SENTENCES, SPECS, Ground
 from torch import Tensor
 
-from unmask.examples.packed import DocumentBoundary, Packed
-from unmask.family import members
-from unmask.objectives.guess import Generator
+from unmask.config.optim import LAMB, Linear, OptimConfig, WarmupFraction
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.input_formats.packed import DocumentBoundary, Packed
+from unmask.members import members
+from unmask.objectives.generator import Generator
 from unmask.objectives.mlm import MLM
-from unmask.objectives.part import Objective, Trainable
-from unmask.optimising import LAMB, Linear, OptimConfig, WarmupFraction
-from unmask.shards.corpus import Corpus
-from unmask.tasks import Recipe, Task
+from unmask.objectives.protocol import Objective, Trainable
+from unmask.tasks.recipe import Recipe, Task
+from unmask.train.batches.protocol import BatchSource, RankSplit, RunPosition
+from unmask.train.batches.recipe_batches import RecipeBatches, require_trainable
 from unmask.train.budget import StepBudget
-from unmask.train.course import BatchSource, RankSplit, RunPosition
-from unmask.train.learner import MultiHeadModel
-from unmask.train.lessons import RecipeBatches, require_trainable
+from unmask.train.build_step import build_step_runner
+from unmask.train.distributed import DistContext
 from unmask.train.loop import train
-from unmask.train.processes import DistContext
-from unmask.train.record import RECORD, read_record
-from unmask.train.run import RunConfig
+from unmask.train.multi_head_model import MultiHeadModel
+from unmask.train.run_config import RunConfig
+from unmask.train.rundir.metrics_log import RECORD, read_record
 from unmask.train.step import StepRunner
-from unmask.train.training import TrainingSpec
-from unmask.train.worker import build_step_runner
+from unmask.train.training_spec import TrainingSpec
 
 torch.set_num_threads(1)  # these networks are tiny: threads would only wait for each other
 
@@ -119,7 +119,12 @@ def learning_by_heart(recipe: Recipe) -> Recipe:
     tasks = tuple(replace(task, objectives=tuple(map(as_wide, task.objectives))) for task in main.tasks)
     main = replace(main, tasks=tasks, task_weights=(1 / len(main.tasks),) * len(main.tasks))
     wide = replace(
-        recipe.network, width=64, heads=4, ffn_width=256, init_std=0.1, embedding_width=32 * bool(recipe.network.embedding_width)
+        recipe.network,
+        width=64,
+        heads=4,
+        ffn_width=256,
+        init_std=0.1,
+        embedding_width=32 * bool(recipe.network.embedding_width),
     )
     optimiser = replace(recipe.optim.optimizer, lr=2e-2 if isinstance(recipe.optim.optimizer, LAMB) else 3e-3)
     descent = OptimConfig(optimiser, Linear(WarmupFraction(0.2)), max_grad_norm=1.0)

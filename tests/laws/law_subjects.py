@@ -7,14 +7,14 @@ from itertools import groupby
 
 import numpy as np
 
-from unmask.examples.plan import InputFormat, RowPlan, build_rows
-from unmask.examples.visits import DynamicMasking, EpochSampler, MaskingMode
-from unmask.family import members
-from unmask.keys import Key
-from unmask.records import InputsAndTargets, Ints, RowBatch
-from unmask.rules import presets
-from unmask.shards.corpus import Corpus
-from unmask.tasks import Task
+from unmask.core.records import InputsAndTargets, Ints, RowBatch
+from unmask.core.rng import Key
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.input_formats.row_plan import InputFormat, RowPlan, build_rows
+from unmask.data.input_formats.sampler import DynamicMasking, EpochSampler, MaskingMode
+from unmask.members import members
+from unmask.tasks.presets import presets
+from unmask.tasks.recipe import Task
 
 
 @dataclass(frozen=True, slots=True)

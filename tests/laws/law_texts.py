@@ -9,24 +9,24 @@ from pathlib import Path
 import numpy as np
 from hypothesis import strategies as st
 
-from unmask.ragged import offsets
-from unmask.records import Bits, Document, TokenDoc, TokenUnits, UnitFlag, UnitKind
-from unmask.shards.corpus import Corpus, Shard
-from unmask.shards.manifest import Counts, Manifest
-from unmask.text.clean import Cleaner
-from unmask.text.entities import WordsWithEntities
-from unmask.text.phrases import PhraseMatcher
-from unmask.text.sentences import Sentences
-from unmask.tokenize.bpe import ByteBPE
-from unmask.tokenize.chars import Characters
-from unmask.tokenize.encode import Encoder
-from unmask.tokenize.spec import TokenizerTrainer
-from unmask.tokenize.stand_ins import SimilarWords
-from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tokenize.train import train_tokenizer
-from unmask.tokenize.unigram import Unigram
-from unmask.tokenize.vocab import Vocab
-from unmask.tokenize.wordpiece import WordPiece
+from unmask.core.ragged import offsets
+from unmask.core.records import Bits, Document, TokenDoc, TokenUnits, UnitFlag, UnitKind
+from unmask.data.corpus.corpus import Corpus, Shard
+from unmask.data.corpus.manifest import Counts, Manifest
+from unmask.data.text.clean import Cleaner
+from unmask.data.text.units.entities import WordsWithEntities
+from unmask.data.text.units.phrases import PhraseMatcher
+from unmask.data.text.units.sentences import Sentences
+from unmask.data.tokenize.encoder import Encoder
+from unmask.data.tokenize.similar_word_table import SimilarWords
+from unmask.data.tokenize.tokenizer import Tokenizer
+from unmask.data.tokenize.trainers.bpe import ByteBPE
+from unmask.data.tokenize.trainers.characters import Characters
+from unmask.data.tokenize.trainers.protocol import TokenizerTrainer
+from unmask.data.tokenize.trainers.train import train_tokenizer
+from unmask.data.tokenize.trainers.unigram import Unigram
+from unmask.data.tokenize.trainers.wordpiece import WordPiece
+from unmask.data.tokenize.vocab import Vocab
 
 SENTENCES = (
     "今天下午我们去图书馆看书，张伟在北京读机器学习的论文。",

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from law_corpus import digests, in_rows, invented
 from law_subjects import Subject, plan_of, subjects
 
-from unmask.corrupt.nothing import NoCorruption
-from unmask.examples.plan import RowPlan, build_rows
-from unmask.examples.visits import DynamicMasking, EpochSampler, MaskingMode, StaticMasking
-from unmask.keys import Key
-from unmask.records import Ints
-from unmask.shards.corpus import Corpus
+from unmask.core.records import Ints
+from unmask.core.rng import Key
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.corrupt.identity import NoCorruption
+from unmask.data.input_formats.row_plan import RowPlan, build_rows
+from unmask.data.input_formats.sampler import DynamicMasking, EpochSampler, MaskingMode, StaticMasking
 
 LENGTH, SEED = 64, 11
 BATCH, STEPS = 8, 6

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from law_subjects import Subject, all_rows, plan_of, subjects
 from law_texts import SPECS, Ground, texts
 
-from unmask.corrupt.mask_out import MaskTokens
-from unmask.corrupt.select import OneOfSelectors, RandomTokens, Selector, WholeUnits
-from unmask.corrupt.sentinels import SpanCorruption
-from unmask.records import Cloze, DecoderTarget, InputsAndTargets, PermutedTarget, RowBatch, UnitFlag, UnitKind
-from unmask.tokenize.vocab import Vocab
+from unmask.core.records import Cloze, DecoderTarget, InputsAndTargets, PermutedTarget, RowBatch, UnitFlag, UnitKind
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.selection import OneOfSelectors, RandomTokens, Selector, WholeUnits
+from unmask.data.corrupt.span_corruption import SpanCorruption
+from unmask.data.tokenize.vocab import Vocab
 
 SUBJECTS = subjects()
 CLOZES = [subject for subject in SUBJECTS if isinstance(subject.task.corruption, MaskTokens)]

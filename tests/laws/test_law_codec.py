@@ -7,9 +7,9 @@ import json
 import pytest
 from law_subjects import Subject, subjects
 
-from unmask.codec import decode, dumps, encode, fingerprint
-from unmask.family import members
-from unmask.tasks import Recipe, Task
+from unmask.core.codec import decode, dumps, encode, fingerprint
+from unmask.members import members
+from unmask.tasks.recipe import Recipe, Task
 
 MEMBERS = members()
 

@@ -16,21 +16,21 @@ import torch
 from law_nets import trained_members
 from law_texts import SPECS, Ground
 
-from unmask.codec import encode
-from unmask.dialect import ModelType
-from unmask.export.architecture import Architecture, HFTask
-from unmask.export.dialects import best_architecture, model_type_for
-from unmask.export.learned import generator_from_state, model_from_state
-from unmask.export.read import load_hf_model
-from unmask.export.start import load_matching_weights
-from unmask.export.write import UNSHARED, export_hf
+from unmask.config.model_type import ModelType
+from unmask.config.network import Sharing
+from unmask.core.codec import encode
+from unmask.data.tokenize.trainers.bpe import ByteBPE
+from unmask.data.tokenize.trainers.unigram import Unigram
+from unmask.interop.hf.architecture import Architecture, HFTask
+from unmask.interop.hf.load import load_hf_model
+from unmask.interop.hf.lookup import best_architecture, model_type_for
+from unmask.interop.hf.save import UNSHARED, export_hf
+from unmask.loading.from_checkpoint import generator_from_state, model_from_state
+from unmask.loading.warm_start import load_matching_weights
 from unmask.nets.model import EncoderWithHeads
-from unmask.nets.trunk import Sharing
-from unmask.tasks import Recipe
-from unmask.tokenize.bpe import ByteBPE
-from unmask.tokenize.unigram import Unigram
-from unmask.train.learner import MultiHeadModel
-from unmask.train.lessons import require_trainable
+from unmask.tasks.recipe import Recipe
+from unmask.train.batches.recipe_batches import require_trainable
+from unmask.train.multi_head_model import MultiHeadModel
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 NEAR = 1e-5

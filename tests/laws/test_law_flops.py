@@ -8,14 +8,14 @@ import pytest
 from law_nets import run_of, text, trained_members, training, two_tasks, worker_for
 from torch.utils.flop_counter import FlopCounterMode
 
-from unmask.errors import RecipeError
-from unmask.lab.flops import FlopsMeter, Workload, workload_of
-from unmask.nets.attention import AttentionBackend, SelfAttention
-from unmask.objectives.every import AllTokensMLM
+from unmask.core.errors import RecipeError
+from unmask.nets.layers.attention import AttentionBackend, SelfAttention
+from unmask.objectives.all_tokens_mlm import AllTokensMLM
 from unmask.objectives.mlm import MLM
-from unmask.objectives.replaced import RTD, JudgedTokens
-from unmask.tasks import Recipe
-from unmask.train.course import SINGLE_PROCESS, RunPosition, StepBatch
+from unmask.objectives.rtd import RTD, JudgedTokens
+from unmask.tasks.recipe import Recipe
+from unmask.train.batches.protocol import SINGLE_PROCESS, RunPosition, StepBatch
+from unmask.train.flops_meter import FlopsMeter, Workload, workload_of
 from unmask.train.step import DeviceBatch
 
 SUBJECTS = (*trained_members(), two_tasks())

@@ -26,17 +26,17 @@ from law_nets import (
 )
 from torch import Tensor
 
-from unmask.nets.adapters import add_adapters
-from unmask.nets.block import FeedForward, ResidualBranch
-from unmask.nets.fused import LinearDeferredBias, use_kernels
-from unmask.nets.layout import PackedSequences
-from unmask.nets.transformer import TokenInputs
-from unmask.nets.trunk import Norm, Positions
-from unmask.tasks import Recipe
-from unmask.train.course import RankSplit
-from unmask.train.run import Precision
+from unmask.config.network import Norm, Positions
+from unmask.finetuning.methods.lora import Lora
+from unmask.nets.batch.packed_sequences import PackedSequences
+from unmask.nets.encoder import TokenInputs
+from unmask.nets.kernels.dispatch import LinearDeferredBias, use_kernels
+from unmask.nets.layers.adapter import add_adapters
+from unmask.nets.layers.block import FeedForward, ResidualBranch
+from unmask.tasks.recipe import Recipe
+from unmask.train.batches.protocol import RankSplit
+from unmask.train.run_config import Precision
 from unmask.train.step import DeviceBatch
-from unmask.tune.policies.lora import Lora
 
 MEMBERS = [dry(recipe) for recipe in trained_members()]
 every_member = pytest.mark.parametrize("recipe", MEMBERS, ids=lambda recipe: recipe.name)

@@ -23,10 +23,10 @@ from law_nets import (
 )
 from torch import Tensor
 
-from unmask.tasks import Recipe
-from unmask.train.course import RankSplit
-from unmask.train.optim import set_lr
-from unmask.train.run import Precision
+from unmask.tasks.recipe import Recipe
+from unmask.train.batches.protocol import RankSplit
+from unmask.train.optim.build import set_lr
+from unmask.train.run_config import Precision
 from unmask.train.step import DeviceBatch, StepRunner
 
 DEVICE = torch.device(interpreted.DEVICE, 0)
@@ -73,7 +73,9 @@ def electra() -> Recipe:
     """With a generator of the trunk's size, whose heads our own attention can read, and a rate to learn at."""
     (recipe,) = (one for one in MEMBERS if one.name == "electra")
     stages = tuple(
-        replace(stage, tasks=tuple(replace(task, objectives=tuple(map(as_wide, task.objectives))) for task in stage.tasks))
+        replace(
+            stage, tasks=tuple(replace(task, objectives=tuple(map(as_wide, task.objectives))) for task in stage.tasks)
+        )
         for stage in recipe.stages
     )
     return fast(replace(recipe, stages=stages), RATE)
@@ -128,13 +130,13 @@ def test_kernels_of_attention_are_taken_where_there_is_dropout(recipe: Recipe) -
     """As a whole network takes them: behind a projection under autocast, in batches with sequences of no tokens."""
     if not ON_GPU:
         pytest.skip("a CPU computes dropout one sequence after another")
-    from unmask.nets import kernels_attention
+    from unmask.nets.kernels import attention
 
     taken = []
-    launch = kernels_attention._Work.launch
+    launch = attention._Work.launch
     kept = replace(recipe, network=replace(recipe.network, attention_dropout=0.1))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels_attention._Work, "launch", lambda self, *args: (taken.append(1), launch(self, *args)))
+        patch.setattr(attention._Work, "launch", lambda self, *args: (taken.append(1), launch(self, *args)))
         assert told(kept, graphs=False, fused=True, precision=Precision.BFLOAT16).isfinite().all()
         assert taken
         taken.clear()

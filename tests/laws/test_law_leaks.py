@@ -11,16 +11,7 @@ from hypothesis import strategies as st
 from law_corpus import invented
 from law_subjects import Subject, plan_of, subjects
 
-from unmask.corrupt.nothing import NoCorruption
-from unmask.corrupt.order import PermutationOrder
-from unmask.corrupt.part import Corruption
-from unmask.errors import RecipeError
-from unmask.examples.packed import Packed
-from unmask.objectives.language import CLM, PLM, BidirectionalLM
-from unmask.objectives.part import Objective
-from unmask.records import Cloze, InputsAndTargets, PermutedTarget
-from unmask.tasks import Task
-from unmask.views import (
+from unmask.config.attention_pattern import (
     BIDIRECTIONAL_LM,
     CAUSAL,
     FULL,
@@ -34,6 +25,15 @@ from unmask.views import (
     own_token_sites,
     single_stream,
 )
+from unmask.core.errors import RecipeError
+from unmask.core.records import Cloze, InputsAndTargets, PermutedTarget
+from unmask.data.corrupt.factorization_order import PermutationOrder
+from unmask.data.corrupt.identity import NoCorruption
+from unmask.data.corrupt.protocol import Corruption
+from unmask.data.input_formats.packed import Packed
+from unmask.objectives.language_model import CLM, PLM, BidirectionalLM
+from unmask.objectives.protocol import Objective
+from unmask.tasks.recipe import Task
 
 every_subject = pytest.mark.parametrize("subject", subjects(), ids=lambda subject: subject.name)
 

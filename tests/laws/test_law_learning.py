@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from law_nets import trained_members
 
-from unmask.tasks import Recipe
+from unmask.tasks.recipe import Recipe
 
 sys.path.append(str(Path(__file__).parent.parent / "golden"))
 from golden_curves import CURVES, TOLERANCE, lines, shown

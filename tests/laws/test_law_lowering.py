@@ -7,11 +7,11 @@ import torch
 from law_nets import CPU, LENGTH, dry, text, trained_members, training, uneven
 from torch import Tensor
 
-from unmask.nets.attention import AttentionBackend
-from unmask.nets.batch import Batch
-from unmask.nets.transformer import TransformerEncoder, init_weights
-from unmask.tasks import Recipe
-from unmask.train.course import RankSplit
+from unmask.nets.batch.batch import Batch
+from unmask.nets.encoder import TransformerEncoder, init_weights
+from unmask.nets.layers.attention import AttentionBackend
+from unmask.tasks.recipe import Recipe
+from unmask.train.batches.protocol import RankSplit
 from unmask.train.step import DeviceBatch
 
 NEAR = 1e-5

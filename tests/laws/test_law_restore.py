@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from law_subjects import all_rows, plan_of, planned, subjects
 from law_texts import SPECS, Ground, texts
 
-from unmask.corrupt.part import Corruption
-from unmask.examples.dialogues import Dialogues
-from unmask.examples.lanes import ContiguousStreams
-from unmask.examples.packed import DocumentBoundary, Packed
-from unmask.examples.pairs import Negative, SegmentGrain, SegmentPairs
-from unmask.examples.plan import InputFormat, build_rows
-from unmask.examples.sentences import SingleSentences
-from unmask.keys import Key
-from unmask.records import RowBatch
-from unmask.tokenize.vocab import Vocab
+from unmask.core.records import RowBatch
+from unmask.core.rng import Key
+from unmask.data.corrupt.protocol import Corruption
+from unmask.data.input_formats.contiguous import ContiguousStreams
+from unmask.data.input_formats.dialogues import Dialogues
+from unmask.data.input_formats.packed import DocumentBoundary, Packed
+from unmask.data.input_formats.pairs import Negative, SegmentGrain, SegmentPairs
+from unmask.data.input_formats.row_plan import InputFormat, build_rows
+from unmask.data.input_formats.single_sentences import SingleSentences
+from unmask.data.tokenize.vocab import Vocab
 
 CASES = 10_000
 """A case is one row under one rule; so many are asked of every kind of vocabulary."""

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from law_nets import ALONE, fast, run_of, trained_members, training, two_tasks
 
-from unmask.optimising import LAMB, AdamW, Muon, StableAdamW
-from unmask.tasks import Recipe
-from unmask.train.checkpoint import MODEL, OPTIMIZER, list_checkpoints, read_state
+from unmask.config.optim import LAMB, AdamW, Muon, StableAdamW
+from unmask.tasks.recipe import Recipe
 from unmask.train.loop import train
-from unmask.train.record import RECORD, LogLine, read_record
+from unmask.train.rundir.checkpoint import MODEL, OPTIMIZER, list_checkpoints, read_state
+from unmask.train.rundir.metrics_log import RECORD, LogLine, read_record
 
 STEPS = 20
 CHECKPOINTS = {"trials": 10, "keep": 3}

@@ -14,21 +14,21 @@ import pytest
 from law_corpus import word_numbers
 from law_subjects import Subject, plan_of, subjects
 
-from unmask.corrupt.delete import TokenDeletion
-from unmask.corrupt.fragment import MassFragment
-from unmask.corrupt.infill import TextInfilling
-from unmask.corrupt.mask_out import MaskTokens
-from unmask.corrupt.noise import NoiseSequence
-from unmask.corrupt.order import PermutationOrder
-from unmask.corrupt.part import Corruption
-from unmask.corrupt.replace import Replace, ReplaceBy
-from unmask.corrupt.select import OneOfSelectors, RandomTokens, Selector, WholeUnits
-from unmask.corrupt.sentinels import SpanCorruption
-from unmask.keys import Key
-from unmask.ragged import row_sums
-from unmask.records import Bools, Cloze, DecoderTarget, InputsAndTargets, Ints, PermutedTarget, RowBatch, UnitFlag
-from unmask.shards.corpus import Corpus
-from unmask.tokenize.vocab import Vocab
+from unmask.core.ragged import row_sums
+from unmask.core.records import Bools, Cloze, DecoderTarget, InputsAndTargets, Ints, PermutedTarget, RowBatch, UnitFlag
+from unmask.core.rng import Key
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.corrupt.compose import NoiseSequence
+from unmask.data.corrupt.factorization_order import PermutationOrder
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.mass_fragment import MassFragment
+from unmask.data.corrupt.protocol import Corruption
+from unmask.data.corrupt.replacement import Replace, ReplaceBy
+from unmask.data.corrupt.selection import OneOfSelectors, RandomTokens, Selector, WholeUnits
+from unmask.data.corrupt.span_corruption import SpanCorruption
+from unmask.data.corrupt.text_infilling import TextInfilling
+from unmask.data.corrupt.token_deletion import TokenDeletion
+from unmask.data.tokenize.vocab import Vocab
 
 LENGTH, VISITS, SEED = 512, 3000, 2
 SIGMAS = 5.0

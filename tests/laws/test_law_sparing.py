@@ -10,10 +10,10 @@ import torch
 from law_nets import assert_same_gradients, dry, run_of, trained_members, training, uneven, worker_for
 from torch import Tensor
 
-from unmask.nets.block import FeedForward
-from unmask.nets.trunk import Activation, Norm
-from unmask.tasks import Recipe
-from unmask.train.course import RankSplit
+from unmask.config.network import Activation, Norm
+from unmask.nets.layers.block import FeedForward
+from unmask.tasks.recipe import Recipe
+from unmask.train.batches.protocol import RankSplit
 from unmask.train.step import DeviceBatch
 
 MEMBERS = [dry(recipe) for recipe in trained_members()]

@@ -28,11 +28,11 @@ from law_nets import (
 )
 from torch import Tensor
 
-from unmask.tasks import Recipe
-from unmask.train.course import RankSplit, RunPosition
-from unmask.train.loading import Prefetcher
-from unmask.train.processes import DistContext
-from unmask.train.run import Precision, RunConfig
+from unmask.tasks.recipe import Recipe
+from unmask.train.batches.prefetch import Prefetcher
+from unmask.train.batches.protocol import RankSplit, RunPosition
+from unmask.train.distributed import DistContext
+from unmask.train.run_config import Precision, RunConfig
 from unmask.train.step import DeviceBatch
 
 MEMBERS = [fast(dry(recipe), 3e-3) for recipe in trained_members()]

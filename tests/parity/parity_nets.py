@@ -8,16 +8,16 @@ import torch
 import transformers
 from torch import Tensor
 
-from unmask.dialect import ModelType
-from unmask.export.architecture import Architecture, HFTask
-from unmask.export.dialects import architectures, model_map, parts_of
-from unmask.export.settings import write_config
-from unmask.export.write import to_hf_state_dict
-from unmask.nets.heads import PoolerClassifier
-from unmask.nets.layout import PackedSequences, pad
+from unmask.config.model_type import ModelType
+from unmask.config.network import Activation, Sharing, TransformerConfig
+from unmask.interop.hf.architecture import Architecture, HFTask
+from unmask.interop.hf.config_json import write_config
+from unmask.interop.hf.lookup import architectures, model_map, parts_of
+from unmask.interop.hf.save import to_hf_state_dict
+from unmask.nets.batch.packed_sequences import PackedSequences, pad
+from unmask.nets.encoder import TokenInputs
+from unmask.nets.layers.heads import PoolerClassifier
 from unmask.nets.model import EncoderWithHeads
-from unmask.nets.transformer import TokenInputs
-from unmask.nets.trunk import Activation, Sharing, TransformerConfig
 
 VOCABULARY, POSITIONS, IGNORED = 1000, 64, -100
 LENGTHS = (64, 5, 23, 1, 40)

@@ -4,14 +4,14 @@ import pytest
 import torch
 from parity_nets import SHAPES, asked, drawn, theirs
 
-from unmask.dialect import ModelType
-from unmask.export.architecture import Architecture, HFTask
-from unmask.export.dialects import weight_table_for
-from unmask.nets.answers import MaskedTargets, RowClassTargets
-from unmask.nets.batch import Batch
-from unmask.nets.layout import unpad
-from unmask.objectives.heads import MLMHead, RowClassHead
-from unmask.records import Spans
+from unmask.config.model_type import ModelType
+from unmask.core.records import Spans
+from unmask.interop.hf.architecture import Architecture, HFTask
+from unmask.interop.hf.lookup import weight_table_for
+from unmask.nets.batch.batch import Batch
+from unmask.nets.batch.packed_sequences import unpad
+from unmask.nets.batch.targets import MaskedTargets, RowClassTargets
+from unmask.objectives.heads.common import MLMHead, RowClassHead
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 FULL = Architecture(ModelType.BERT, HFTask.PRE_TRAINING)

@@ -5,16 +5,16 @@ import torch
 import torch.nn.functional as F
 from parity_nets import EVERY_SIZE, SHAPES, asked, drawn, drawn_for, theirs
 
-from unmask.dialect import ModelType
-from unmask.export.architecture import Architecture, HFTask
-from unmask.export.outputs import LAST_HIDDEN_STATE, max_difference, model_outputs, to_padded_inputs
-from unmask.nets.answers import MaskedTargets, ReplacementTargets, RowClassTargets
-from unmask.nets.batch import Batch
-from unmask.nets.layout import pad
-from unmask.objectives.after_guess import RTDHead
-from unmask.objectives.heads import MLMHead, RowClassHead
-from unmask.objectives.replaced import JudgedTokens
-from unmask.records import Spans
+from unmask.config.model_type import ModelType
+from unmask.core.records import Spans
+from unmask.interop.hf.architecture import Architecture, HFTask
+from unmask.interop.hf.reference_outputs import LAST_HIDDEN_STATE, max_difference, model_outputs, to_padded_inputs
+from unmask.nets.batch.batch import Batch
+from unmask.nets.batch.packed_sequences import pad
+from unmask.nets.batch.targets import MaskedTargets, ReplacementTargets, RowClassTargets
+from unmask.objectives.heads.common import MLMHead, RowClassHead
+from unmask.objectives.heads.electra import RTDHead
+from unmask.objectives.rtd import JudgedTokens
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 NEAR = 1e-5

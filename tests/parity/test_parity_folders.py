@@ -9,26 +9,26 @@ import transformers
 from parity_nets import EVERY_SIZE, POSITIONS, SHAPES, TINY, VOCABULARY, asked, drawn, drawn_for, pad_of
 from safetensors.torch import load_file, save_file
 
-from unmask.dialect import ModelType
-from unmask.errors import InputError
-from unmask.export import proof
-from unmask.export.architecture import DOWNSTREAM_TASKS, Architecture, HFTask
-from unmask.export.card import ModelInfo
-from unmask.export.grow import resize_embeddings
-from unmask.export.read import load_hf_model
-from unmask.export.settings import write_config
-from unmask.export.tokenizer_files import with_template
-from unmask.export.write import export_hf, to_hf_state_dict
+from unmask.config.model_type import ModelType
+from unmask.config.network import TransformerConfig
+from unmask.core.errors import InputError
+from unmask.data.tokenize.extend import extend_tokenizer
+from unmask.data.tokenize.tokenizer import Tokenizer
+from unmask.data.tokenize.trainers.bpe import ByteBPE
+from unmask.data.tokenize.trainers.characters import Characters
+from unmask.data.tokenize.trainers.train import train_tokenizer
+from unmask.data.tokenize.trainers.unigram import Unigram
+from unmask.data.tokenize.trainers.wordpiece import WordPiece
+from unmask.interop.hf import parity_check
+from unmask.interop.hf.architecture import DOWNSTREAM_TASKS, Architecture, HFTask
+from unmask.interop.hf.config_json import write_config
+from unmask.interop.hf.load import load_hf_model
+from unmask.interop.hf.model_card import ModelInfo
+from unmask.interop.hf.save import export_hf, to_hf_state_dict
+from unmask.interop.hf.tokenizer_files import with_template
+from unmask.loading.resize_embeddings import resize_embeddings
+from unmask.nets.encoder import init_weights
 from unmask.nets.model import EncoderWithHeads
-from unmask.nets.transformer import init_weights
-from unmask.nets.trunk import TransformerConfig
-from unmask.tokenize.bpe import ByteBPE
-from unmask.tokenize.chars import Characters
-from unmask.tokenize.extend import extend_tokenizer
-from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tokenize.train import train_tokenizer
-from unmask.tokenize.unigram import Unigram
-from unmask.tokenize.wordpiece import WordPiece
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 TEXTS = (
@@ -160,7 +160,7 @@ def test_an_extended_vocabulary_is_exported_with_its_new_rows(tokenizer, tmp_pat
 
 
 def test_a_difference_refuses_the_export_and_leaves_nothing(tokenizer, tmp_path, monkeypatch):
-    monkeypatch.setattr(proof, "TOLERANCE", 0.0)
+    monkeypatch.setattr(parity_check, "TOLERANCE", 0.0)
     with pytest.raises(InputError, match="reads other numbers"):
         export_hf(drawn(TINY), tokenizer, tmp_path / "out", PRE_TRAINING)
     assert not list(tmp_path.iterdir())
@@ -169,7 +169,7 @@ def test_a_difference_refuses_the_export_and_leaves_nothing(tokenizer, tmp_path,
 def test_other_tokens_refuse_the_export_and_leave_nothing(tokenizer, tmp_path, monkeypatch):
     cased = train_tokenizer(SPECS["cased"], TEXTS)
     broken = {"tokenizer_class": "BertTokenizerFast", "do_lower_case": True}
-    monkeypatch.setattr("unmask.export.write.tokenizer_config", lambda *_: broken)
+    monkeypatch.setattr("unmask.interop.hf.save.tokenizer_config", lambda *_: broken)
     with pytest.raises(InputError, match="other tokens"):
         export_hf(small(cased.vocab.size), cased, tmp_path / "out", MASKED_LM, lines=TEXTS[:2])
     assert not list(tmp_path.iterdir())

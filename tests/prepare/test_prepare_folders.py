@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from prepare_runs import Unmask, content
 
-from unmask.errors import CorpusError
-from unmask.shards.corpus import Corpus
+from unmask.core.errors import CorpusError
+from unmask.data.corpus.corpus import Corpus
 
 TEXT = "".join(f"第{number}天，我们去公园散步，天气很好。\n\n" for number in range(200))
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from prepare_runs import Start, Unmask, content
 
-from unmask.keys import DrawPurpose, Key, uniform
-from unmask.shards.claim import lock_corpus
+from unmask.core.rng import DrawPurpose, Key, uniform
+from unmask.data.corpus.corpus_folder import lock_corpus
 
 KILLS = int(os.environ.get("UNMASK_KILLS", "20"))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pretrain_runs import Server, end_of, prepared, words
 
-from unmask.text.embedded import peoples_daily
+from unmask.data.text.sample_corpora import peoples_daily
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 import torch._dynamo
 
-import unmask.cli.pretraining
+import unmask.api.pretrain
 from unmask.cli.main import main
 
 ENDED: dict[int, int] = {}
@@ -68,7 +68,7 @@ def answer(told: dict[str, Any]) -> int | None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    assert unmask.cli.pretraining
+    assert unmask.api.pretrain
     assert torch._dynamo  # an optimiser imports it, which takes a second
     for line in sys.stdin:
         print(json.dumps(answer(json.loads(line))), flush=True)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unmask.train.checkpoint import MODEL, OPTIMIZER, checkpoint_name, list_checkpoints
-from unmask.train.record import RECORD, read_record
+from unmask.train.rundir.checkpoint import MODEL, OPTIMIZER, checkpoint_name, list_checkpoints
+from unmask.train.rundir.metrics_log import RECORD, read_record
 
 SMALL = (
     *("--set", "trunk.depth=1", "--set", "trunk.width=32", "--set", "trunk.heads=2", "--set", "trunk.inner=64"),

@@ -174,7 +174,7 @@ def test_a_batch_smaller_than_the_number_of_processes(server: Server, data: Path
 def test_what_is_not_finite_stops_the_run_and_is_kept(server: Server, data: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file
 
-    from unmask.train.checkpoint import MODEL, read_state, read_tensors
+    from unmask.train.rundir.checkpoint import MODEL, read_state, read_tensors
 
     out = tmp_path / "run"
     line = words(data, out, "--rate", "1e30", "--trials", 1)
@@ -204,7 +204,7 @@ def test_weights_that_are_not_finite_do_not_end_as_a_finished_run(server: Server
 
 
 def test_a_start_with_broken_weights(server: Server, data: Path, finished: Path, tmp_path: Path) -> None:
-    from unmask.train.checkpoint import (
+    from unmask.train.rundir.checkpoint import (
         MODEL,
         OPTIMIZER,
         list_checkpoints,

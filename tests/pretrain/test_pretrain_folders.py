@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from pretrain_runs import Server, end_of, free_port, litter, prepared, steps_of, wait_for_lines, wait_for_step, words
 
-from unmask.train.checkpoint import MODEL, OPTIMIZER, STATE, list_checkpoints, read_state
-from unmask.train.folder import lock_run
-from unmask.train.record import RECORD, read_record
+from unmask.train.rundir.checkpoint import MODEL, OPTIMIZER, STATE, list_checkpoints, read_state
+from unmask.train.rundir.folder import lock_run
+from unmask.train.rundir.metrics_log import RECORD, read_record
 
 
 def content(folder: Path) -> dict[str, bytes]:

@@ -17,10 +17,10 @@ import pytest
 from pretrain_runs import Child as Forked
 from pretrain_runs import Server, end_of, litter, steps_of, wait_for_lines, wait_for_step, words
 
-from unmask.cli.children import Job, JobRunner
-from unmask.keys import DrawPurpose, Key, uniform
-from unmask.train.checkpoint import list_checkpoints, read_state
-from unmask.train.stopping import MESSAGE
+from unmask.api.subprocess_jobs import Job, JobRunner
+from unmask.core.rng import DrawPurpose, Key, uniform
+from unmask.train.graceful_stop import MESSAGE
+from unmask.train.rundir.checkpoint import list_checkpoints, read_state
 
 KILLS = int(os.environ.get("UNMASK_KILLS", "20"))
 STEPS = 24

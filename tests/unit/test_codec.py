@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.codec import (
+from unmask.config.attention_pattern import XLNET_STREAMS, AttentionPattern, Causal, WithinDocument, single_stream
+from unmask.core.codec import (
     Difference,
     Json,
     decode,
@@ -27,10 +28,9 @@ from unmask.codec import (
     override_many,
     to_tree,
 )
-from unmask.errors import RecipeError
-from unmask.family import member
-from unmask.records import UnitKind
-from unmask.views import XLNET_STREAMS, AttentionPattern, Causal, WithinDocument, single_stream
+from unmask.core.errors import RecipeError
+from unmask.core.records import UnitKind
+from unmask.members import member
 
 HERE = (sys.modules[__name__],)
 X = TypeVar("X")
@@ -249,12 +249,12 @@ def tagged(name: str, **fields: Json) -> Json:
         ({"part": "unmaskable:Stretch"}, Stretch, "lies outside unmask"),
         ({"part": "unmask.nowhere:Stretch"}, Stretch, "names a module that does not exist"),
         ({"part": "unmask..codec:Stretch"}, Stretch, "names a module that does not exist"),
-        ({"part": "unmask.views.Past:Stretch"}, Stretch, "names a module that does not exist"),
+        ({"part": "unmask.config.attention_pattern.Past:Stretch"}, Stretch, "names a module that does not exist"),
         ({"part": "unmask.\0:Stretch"}, Stretch, "names a module that does not exist"),
-        ({"part": "unmask.codec:json.JSONEncoder"}, Stretch, "names nothing"),
-        ({"part": "unmask.codec:Converter"}, Stretch, "names nothing"),
-        ({"part": "unmask.views:single"}, Stretch, "names nothing"),
-        ({"part": "unmask.views:Start"}, Stretch, "frozen dataclass"),
+        ({"part": "unmask.core.codec:json.JSONEncoder"}, Stretch, "names nothing"),
+        ({"part": "unmask.core.codec:Converter"}, Stretch, "names nothing"),
+        ({"part": "unmask.config.attention_pattern:single"}, Stretch, "names nothing"),
+        ({"part": "unmask.config.attention_pattern:Start"}, Stretch, "frozen dataclass"),
         (tagged("Table", value={"a": 1, "b": "2"}), Table, "Table.value.b needs int"),
     ],
 )

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from unmask.codec import override
-from unmask.corrupt.mask_out import MaskTokens
-from unmask.errors import RecipeError
-from unmask.examples.pairs import SegmentPairs
-from unmask.family import member
-from unmask.objectives.every import AllTokensMLM
-from unmask.objectives.guess import Generator
+from unmask.core.codec import override
+from unmask.core.errors import RecipeError
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.input_formats.pairs import SegmentPairs
+from unmask.members import member
+from unmask.objectives.all_tokens_mlm import AllTokensMLM
+from unmask.objectives.generator import Generator
 from unmask.objectives.mlm import MLM
-from unmask.objectives.pair import NSP
-from unmask.objectives.part import Objective
-from unmask.objectives.replaced import RTD
-from unmask.tasks import Task
+from unmask.objectives.protocol import Objective
+from unmask.objectives.rtd import RTD
+from unmask.objectives.sentence_pair import NSP
+from unmask.tasks.recipe import Task
 
 
 def task(*learns: Objective) -> Task:

@@ -1,7 +1,7 @@
 """`audit`: what a member's rules do to a prepared corpus, measured and held against the rules.
 
 What arrives: a member or a bare rule, and a prepared folder. What leaves: a table, bars and a verdict, or JSON.
-What never happens here: measuring; see `unmask.audit`.
+What never happens here: measuring; see `unmask.audits`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from unmask.audit.finding import Findings, Section
-    from unmask.shards.corpus import Corpus
-    from unmask.tasks import Recipe, Task
+    from unmask.audits.finding import Findings, Section
+    from unmask.data.corpus.corpus import Corpus
+    from unmask.tasks.recipe import Recipe, Task
 
 _EVERY = 1 << 62
 
@@ -40,8 +40,8 @@ def audit(
 
         unmask audit --rule span --data data/ --json
     """
-    from unmask.audit.run import audit as measure
-    from unmask.keys import Key
+    from unmask.audits.audit import audit as measure
+    from unmask.core.rng import Key
 
     subject = _subject(member, rule, set_ or [])
     corpus = _corpus(data, verify)
@@ -58,8 +58,8 @@ def audit(
 
 def _subject(member: str, rule: str, changes: list[str]) -> Recipe | Task:
     """What was named: a member with its changes, or a bare rule."""
-    from unmask.cli.terminal import resolve_member
-    from unmask.errors import RecipeError
+    from unmask.cli.ui.console import resolve_member
+    from unmask.core.errors import RecipeError
 
     if bool(member) == bool(rule):
         found = f"both '{member}' and --rule {rule}" if member else "neither"
@@ -72,15 +72,15 @@ def _subject(member: str, rule: str, changes: list[str]) -> Recipe | Task:
         )
     if member:
         return resolve_member(member, changes)
-    from unmask.rules import preset as bare
+    from unmask.tasks.presets import preset as bare
 
     return bare(rule)
 
 
 def _corpus(folder: Path, verify: bool) -> Corpus:
     """The corpus, its files compared with their digests if that is wished for."""
-    from unmask.errors import CorpusError
-    from unmask.shards.corpus import Corpus
+    from unmask.core.errors import CorpusError
+    from unmask.data.corpus.corpus import Corpus
 
     corpus = Corpus.open(folder)
     if verify:
@@ -93,9 +93,9 @@ def _corpus(folder: Path, verify: bool) -> Corpus:
 
 def _print_note(subject: Recipe | Task, folder: Path, beside: bool) -> None:
     """Say that the corpus has another kind of vocabulary than the member; beside the output, if that is JSON."""
-    from unmask.audit.vocabulary import vocabulary_mismatch
-    from unmask.cli.terminal import print_line
-    from unmask.tasks import Recipe
+    from unmask.audits.vocabulary import vocabulary_mismatch
+    from unmask.cli.ui.console import print_line
+    from unmask.tasks.recipe import Recipe
 
     note = vocabulary_mismatch(subject, folder) if isinstance(subject, Recipe) else ""
     if note:
@@ -106,7 +106,7 @@ def _print_json(findings: Findings) -> None:
     import json
     import sys
 
-    from unmask.audit.present import to_json_data
+    from unmask.audits.render import to_json_data
 
     sys.stdout.write(json.dumps(to_json_data(findings), indent=2, ensure_ascii=False) + "\n")
 
@@ -114,8 +114,8 @@ def _print_json(findings: Findings) -> None:
 def _print_tables(findings: Findings, folder: Path) -> None:
     from rich.text import Text
 
-    from unmask.audit.present import heading, histogram_lines, verdict_line
-    from unmask.cli.terminal import console, print_line
+    from unmask.audits.render import heading, histogram_lines, verdict_line
+    from unmask.cli.ui.console import console, print_line
 
     screen = console()
     for section in findings.sections:
@@ -134,9 +134,9 @@ def _print_tables(findings: Findings, folder: Path) -> None:
 def _print_findings(section: Section) -> None:
     from rich.table import Table
 
-    from unmask.audit.finding import Verdict
-    from unmask.audit.present import format_expected, format_number
-    from unmask.cli.terminal import console
+    from unmask.audits.finding import Verdict
+    from unmask.audits.render import format_expected, format_number
+    from unmask.cli.ui.console import console
 
     colour = {Verdict.HOLDS: "green", Verdict.BROKEN: "bold red", Verdict.REPORTED: "dim", Verdict.TOO_FEW: "yellow"}
     table = Table(box=None, pad_edge=False, header_style="dim")

@@ -101,8 +101,8 @@ def compare(
 
         unmask compare bert wwm --data data/ --suite tasks/ --flops 1e16 --set 'bert:renew=EveryVisit()' --out lab2/
     """
-    from unmask.evaluate.suite_file import read_suite
-    from unmask.tune.policies.choose import method_by_name
+    from unmask.evaluation.suite_file import read_suite
+    from unmask.finetuning.methods.by_name import method_by_name
 
     method_by_name(policy, {})
     only = [name.strip() for name in tasks.split(",") if name.strip()]
@@ -110,8 +110,8 @@ def compare(
     given = {"epochs": epochs, "rate": tune_rate, "batch": tune_batch, "length": length}
     tuning = [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
 
-    from unmask.cli.compare_parts import ComparisonSpec
-    from unmask.cli.comparing import ComparisonRun
+    from unmask.lab.compare.contest import ComparisonSpec
+    from unmask.lab.compare.run import ComparisonRun
 
     contest = ComparisonSpec(
         members=tuple(members),

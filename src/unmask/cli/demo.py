@@ -52,9 +52,9 @@ class DemoFiles:
 
         import numpy as np
 
-        from unmask.keys import Key, permuted_index
-        from unmask.shards.files import write_text
-        from unmask.text.embedded import peoples_daily, reviews
+        from unmask.core.io.atomic import write_text
+        from unmask.core.rng import Key, permuted_index
+        from unmask.data.text.sample_corpora import peoples_daily, reviews
 
         if self.dev.exists():
             return
@@ -81,8 +81,8 @@ def demo(
     import sys
     import time
 
-    from unmask.cli.progress import duration
-    from unmask.cli.terminal import print_line
+    from unmask.cli.ui.console import print_line
+    from unmask.cli.ui.progress import duration
 
     began = time.monotonic()
     files = DemoFiles(out)
@@ -112,7 +112,7 @@ def _run_command(words: list[str]) -> None:
     import shlex
 
     from unmask.cli.main import app
-    from unmask.cli.terminal import console
+    from unmask.cli.ui.console import console
 
     console().print(f"\n$ unmask {shlex.join(words)}", style="bold green", markup=False, soft_wrap=True)
     app(words, standalone_mode=False)
@@ -120,7 +120,7 @@ def _run_command(words: list[str]) -> None:
 
 def _load_back(exported: Path) -> None:
     """Load the export with `transformers` alone, as a user of the network would."""
-    from unmask.cli.terminal import console, print_line
+    from unmask.cli.ui.console import console, print_line
 
     lines = (
         "from transformers import AutoModelForMaskedLM, AutoTokenizer",
@@ -144,8 +144,8 @@ def _load_back(exported: Path) -> None:
 
 def _compare(out: Path) -> None:
     """The same network with and without pre-training, on reviews that neither has learned from."""
-    from unmask.cli.terminal import print_line
-    from unmask.tune.saved import read_task
+    from unmask.cli.ui.console import print_line
+    from unmask.finetuning.artifact import read_task
 
     tuned, scratch = (read_task(out / name)["metrics"]["accuracy"] for name in ("tuned", "scratch"))
     print_line(f"\nReviews told apart: {100 * tuned:.1f} % after pre-training, {100 * scratch:.1f} % without it.")

@@ -1,7 +1,7 @@
 """`embed`: files of texts as one `.npy` of vectors.
 
 What arrives: a network, files of texts, and how to pool. What leaves: a float32 array with one row for each text.
-What never happens here: computing; see `unmask.use.embed`.
+What never happens here: computing; see `unmask.inference.embed`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unmask.use.choices import CheckpointChoice, EmbeddingPooling
+from unmask.config.inference import CheckpointChoice, EmbeddingPooling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from unmask.core.records import Floats
     from unmask.nets.model import EncoderWithHeads
-    from unmask.records import Floats
 
 _LAST = "last"
 
@@ -46,10 +46,10 @@ def embed(
 
         zcat lines.txt.gz | unmask embed runs/bert - --layer 1 --out vectors.npy
     """
-    from unmask.export.source import open_model
-    from unmask.train.run import pick_device
-    from unmask.use.embed import LayerPooling
-    from unmask.use.embed import embed as embed_texts
+    from unmask.inference.embed import LayerPooling
+    from unmask.inference.embed import embed as embed_texts
+    from unmask.loading.open_model import open_model
+    from unmask.train.run_config import pick_device
 
     _check_out(out)
     total = _count(files, field)
@@ -65,7 +65,7 @@ def embed(
 
 def _count(files: list[str], field: str) -> int:
     """How many texts there are. Reading takes no time beside computing, and a bad row is found before the work."""
-    from unmask.use.texts import read_texts
+    from unmask.inference.text_files import read_texts
 
     return 0 if "-" in files else sum(1 for _ in read_texts(files, field))
 
@@ -74,8 +74,8 @@ def _require_texts(files: list[str], field: str) -> Iterator[str]:
     """The texts, of which there must be one. It is asked for before the network is read."""
     from itertools import chain
 
-    from unmask.errors import InputError
-    from unmask.use.texts import read_texts
+    from unmask.core.errors import InputError
+    from unmask.inference.text_files import read_texts
 
     texts = read_texts(files, field)
     for first in texts:
@@ -86,8 +86,8 @@ def _require_texts(files: list[str], field: str) -> Iterator[str]:
 
 def _write(out: Path, blocks: Iterator[Floats], width: int, total: int) -> int:
     """Write what is computed, and show how it goes on; returns the number of rows."""
-    from unmask.cli.progress import progress
-    from unmask.use.vector_file import write_vectors
+    from unmask.cli.ui.progress import progress
+    from unmask.inference.npy_writer import write_vectors
 
     out.parent.mkdir(parents=True, exist_ok=True)
     with progress("embedding", total) as tick:
@@ -104,7 +104,7 @@ def _write(out: Path, blocks: Iterator[Floats], width: int, total: int) -> int:
 
 
 def _print_result(out: Path, rows: int, model: EncoderWithHeads, cut: int) -> None:
-    from unmask.cli.terminal import print_line
+    from unmask.cli.ui.console import print_line
 
     print_line(f"{out}: {rows:,} vectors of {model.config.width} numbers, float32")
     if cut:
@@ -117,7 +117,7 @@ def _print_result(out: Path, rows: int, model: EncoderWithHeads, cut: int) -> No
 
 def _check_out(out: Path) -> None:
     """Refuse before the work what could not be written after it."""
-    from unmask.errors import InputError
+    from unmask.core.errors import InputError
 
     if out.is_dir():
         raise InputError(f"--out {out} is a folder. Name a file, such as {out / 'vectors.npy'}.")
@@ -126,7 +126,7 @@ def _check_out(out: Path) -> None:
 
 
 def _layer(written: str, model: EncoderWithHeads) -> int:
-    from unmask.errors import InputError
+    from unmask.core.errors import InputError
 
     if written == _LAST:
         return model.config.depth

@@ -37,8 +37,8 @@ def evaluate(
 
         unmask evaluate runs/bert --suite tasks/ --tasks sst2,rte --seeds 5 --epochs 3 --rate 1e-4 --out suite5/
     """
-    from unmask.evaluate.suite_file import read_suite
-    from unmask.tune.policies.choose import method_by_name
+    from unmask.evaluation.suite_file import read_suite
+    from unmask.finetuning.methods.by_name import method_by_name
 
     method_by_name(policy, {})
     only = [name.strip() for name in tasks.split(",") if name.strip()]
@@ -46,7 +46,7 @@ def evaluate(
     given = {"epochs": epochs, "rate": rate, "batch": batch, "length": length}
     shared = [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
 
-    from unmask.cli.evaluating import SuiteEvaluation
+    from unmask.api.evaluate_suite import SuiteEvaluation
 
     SuiteEvaluation(
         source, found, ("--policy", policy, "--device", device, *shared), seeds, scratch, out, at_once

@@ -2,7 +2,7 @@
 
 What arrives: a run folder, a tuned network or a Hugging Face folder, and the name of a new folder. What leaves: that
 folder.
-What never happens here: writing; see `unmask.export.write`.
+What never happens here: writing; see `unmask.interop.hf.save`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unmask.use.choices import CheckpointChoice, EmbeddingPooling
+from unmask.config.inference import CheckpointChoice, EmbeddingPooling
 
 if TYPE_CHECKING:
-    from unmask.export.architecture import Architecture, HFTask
-    from unmask.export.extra import ExtraFormat
-    from unmask.export.proof import ParityReport
-    from unmask.export.source import LoadedNetwork
+    from unmask.interop.extra_format import ExtraFormat
+    from unmask.interop.hf.architecture import Architecture, HFTask
+    from unmask.interop.hf.parity_check import ParityReport
+    from unmask.loading.open_model import LoadedNetwork
     from unmask.nets.model import EncoderWithHeads
 
 
@@ -74,8 +74,8 @@ def export(
 
         unmask export runs/electra generator/ --as generator
     """
-    from unmask.export.source import is_finetuned, open_model
-    from unmask.export.write import export_hf as write
+    from unmask.interop.hf.save import export_hf as write
+    from unmask.loading.open_model import is_finetuned, open_model
 
     extras = _extras(form, pool, normalise, onnx)
     if is_finetuned(source):
@@ -94,9 +94,9 @@ def export(
 
 def _extras(form: ExportForm, pool: EmbeddingPooling | None, normalise: bool, onnx: bool) -> list[ExtraFormat]:
     """The files beside the usual ones; refuses an option that would be of no use."""
-    from unmask.errors import InputError
-    from unmask.export.onnx_file import OnnxFormat
-    from unmask.export.sentence import SentenceTransformersFormat
+    from unmask.core.errors import InputError
+    from unmask.interop.onnx.export import OnnxFormat
+    from unmask.interop.sentence_transformers import SentenceTransformersFormat
 
     if form is ExportForm.SENTENCE:
         return [SentenceTransformersFormat(pool or EmbeddingPooling.MEAN, normalise), *([OnnxFormat()] if onnx else [])]
@@ -106,10 +106,10 @@ def _extras(form: ExportForm, pool: EmbeddingPooling | None, normalise: bool, on
 
 
 def _export_tuned(source: Path, out: Path, form: ExportForm, extras: list[ExtraFormat], network: Path | None) -> None:
-    from unmask.errors import InputError
-    from unmask.export.architecture import HFTask
-    from unmask.export.tuned import export_finetuned, open_finetuned
-    from unmask.export.tuned_class import architecture_for
+    from unmask.core.errors import InputError
+    from unmask.finetuning.export.hf import export_finetuned, open_finetuned
+    from unmask.finetuning.export.hf_architecture import architecture_for
+    from unmask.interop.hf.architecture import HFTask
 
     if (
         form is ExportForm.CLASSIFIER
@@ -131,9 +131,9 @@ def _model(form: ExportForm, opened: LoadedNetwork) -> EncoderWithHeads:
 
 def _architecture(form: ExportForm, model: EncoderWithHeads, opened: LoadedNetwork) -> Architecture:
     """The class to write for; refuses one that the dialect does not have, or that needs a head which is not there."""
-    from unmask.errors import InputError
-    from unmask.export.architecture import Architecture, HFTask
-    from unmask.export.dialects import best_architecture, model_map, model_type_for, parts_of
+    from unmask.core.errors import InputError
+    from unmask.interop.hf.architecture import Architecture, HFTask
+    from unmask.interop.hf.lookup import best_architecture, model_map, model_type_for, parts_of
 
     if form is ExportForm.CLASSIFIER:
         raise InputError("--as classifier needs a network that was tuned for a task: unmask tune makes one.")
@@ -162,7 +162,7 @@ def _architecture(form: ExportForm, model: EncoderWithHeads, opened: LoadedNetwo
 
 
 def _purpose(form: ExportForm) -> HFTask:
-    from unmask.export.architecture import HFTask
+    from unmask.interop.hf.architecture import HFTask
 
     return {
         ExportForm.PRETRAINING: HFTask.PRE_TRAINING,
@@ -175,7 +175,7 @@ def _purpose(form: ExportForm) -> HFTask:
 
 
 def _print_result(out: Path, architecture: Architecture, proof: ParityReport) -> None:
-    from unmask.cli.terminal import print_line
+    from unmask.cli.ui.console import print_line
 
     print_line(f"{out}: {architecture.article} {architecture} with its tokenizer and a card")
     for note in proof.notes:
@@ -189,13 +189,13 @@ def _print_result(out: Path, architecture: Architecture, proof: ParityReport) ->
 
 
 def _print_heads_left_out(heads: Sequence[str]) -> None:
-    from unmask.cli.terminal import print_line
+    from unmask.cli.ui.console import print_line
 
     many = "Heads that have" if len(heads) > 1 else "A head that has"
     print_line(f"note: {many} no class in transformers and stayed behind: {', '.join(heads)}.")
 
 
 def _print_generator_note() -> None:
-    from unmask.cli.terminal import print_line
+    from unmask.cli.ui.console import print_line
 
     print_line("note: this is the discriminator. Its generator, which fills masks, can be had with --as generator.")

@@ -15,7 +15,7 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from unmask.codec import Difference
+    from unmask.core.codec import Difference
 
 
 def family() -> None:
@@ -30,8 +30,8 @@ def family() -> None:
     """
     from rich.tree import Tree
 
-    from unmask.cli.terminal import console, print_line
-    from unmask.family import count_parameters, members
+    from unmask.cli.ui.console import console, print_line
+    from unmask.members import count_parameters, members
 
     known = members()
     nodes: dict[str, Tree] = {}
@@ -70,8 +70,8 @@ def show(
 
         unmask show roberta --set "renew=Copies(1)"
     """
-    from unmask.cli.terminal import console, resolve_member
-    from unmask.codec import to_tree
+    from unmask.cli.ui.console import console, resolve_member
+    from unmask.core.codec import to_tree
 
     for line in to_tree(resolve_member(member, set_ or [], size)):
         console().print(line, markup=False, highlight=False)
@@ -95,8 +95,8 @@ def diff(
 
         unmask diff bert bert --set stages.0.tasks.0.corrupt.select.rate=0.4
     """
-    from unmask.cli.terminal import console, print_line, resolve_member
-    from unmask.codec import difference
+    from unmask.cli.ui.console import console, print_line, resolve_member
+    from unmask.core.codec import difference
 
     changes = set_ or []
     left, right = resolve_member(other, []), resolve_member(member, changes)

@@ -2,7 +2,7 @@
 
 What arrives: a network, and texts with `[MASK]` in them. What leaves: for each mask the likeliest tokens with their
 probabilities, as a table with bars or as JSON, a line for each text.
-What never happens here: guessing; see `unmask.use.fill`.
+What never happens here: guessing; see `unmask.inference.fill_mask`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unmask.use.choices import CheckpointChoice
+from unmask.config.inference import CheckpointChoice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rich.table import Table
 
-    from unmask.train.guesses import TokenProbability
-    from unmask.use.fill import FilledText
+    from unmask.inference.fill_mask import FilledText
+    from unmask.nets.top_k import TokenProbability
 
 _BAR = 40
 """The columns of a bar that says: certain."""
@@ -45,10 +45,10 @@ def fill(
 
         cat lines.txt | unmask fill exported/ - --json
     """
-    from unmask.cli.terminal import print_line
-    from unmask.export.source import open_model
-    from unmask.use.fill import fill_masks as fill_masks
-    from unmask.use.fill import mask_filler
+    from unmask.cli.ui.console import print_line
+    from unmask.inference.fill_mask import fill_masks as fill_masks
+    from unmask.inference.fill_mask import mask_filler
+    from unmask.loading.open_model import open_model
 
     texts = _texts(text or ["-"])
     opened = open_model(source, checkpoint)
@@ -66,9 +66,9 @@ def _texts(given: Sequence[str]) -> list[str]:
     """The texts that were typed, with the lines of standard input where it was asked for."""
     import sys
 
-    from unmask.errors import InputError
-    from unmask.text.plain import check_surrogates
-    from unmask.use.texts import read_stdin_lines
+    from unmask.core.errors import InputError
+    from unmask.data.text.files.encoding import check_surrogates
+    from unmask.inference.text_files import read_stdin_lines
 
     if "-" in given and sys.stdin.isatty():
         sys.stderr.write("Type a text with [MASK] on each line, and Ctrl-D at the end.\n")
@@ -90,8 +90,8 @@ def _print_json(filled: Iterable[FilledText]) -> None:
 def _print_tables(filled: Iterable[FilledText]) -> None:
     from rich.text import Text
 
-    from unmask.cli.terminal import console
-    from unmask.use.fill import MASK
+    from unmask.cli.ui.console import console
+    from unmask.inference.fill_mask import MASK
 
     screen = console()
     for number, one in enumerate(filled):

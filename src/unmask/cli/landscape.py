@@ -1,7 +1,7 @@
 """`landscape`: a network and a task in, the ground that its fine-tune crosses out, beside that of a run from scratch.
 
 What arrives: the folder of a network, task files, how closely to look. What leaves: runs, heights, numbers and a page.
-What never happens here: the work; see `unmask.evaluate.landscape` and `unmask/cli/landscaping.py`.
+What never happens here: the work; see `unmask.lab.landscape.survey` and `unmask/cli/landscaping.py`.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ def landscape(
 
         unmask landscape runs/bert --task train.jsonl --out other/ --second other.jsonl --directions random
     """
-    from unmask.evaluate.landscape_view import LandscapeConfig
-    from unmask.report.landscape_record import Directions
-    from unmask.tune.fields import ColumnChoice
-    from unmask.tune.job import load_task_data
-    from unmask.tune.output import default_max_length
-    from unmask.tune.wish import TaskOptions, parse_task_type
+    from unmask.finetuning.data.columns import ColumnChoice
+    from unmask.finetuning.task_data import load_task_data
+    from unmask.finetuning.task_options import TaskOptions, parse_task_type
+    from unmask.finetuning.tasks.protocol import default_max_length
+    from unmask.lab.landscape.config import LandscapeConfig
+    from unmask.reports.landscape_results import Directions
 
     wish = TaskOptions(task_type=parse_task_type(kind), columns=ColumnChoice.parse(fields, label))
     low, high = _span(span)
@@ -88,10 +88,10 @@ def landscape(
     )
     job = load_task_data(task, dev, wish, seed)
 
-    from unmask.cli.landscaping import LandscapeStudy, read_second_axis
-    from unmask.export.source import open_model
-    from unmask.train.run import default_run_config
-    from unmask.tune.tuning import FineTune, FineTuneSettings, choose_max_length
+    from unmask.finetuning.finetune import FineTune, FineTuneSettings, choose_max_length
+    from unmask.lab.landscape.run import LandscapeStudy, read_second_axis
+    from unmask.loading.open_model import open_model
+    from unmask.train.run_config import default_run_config
 
     other = read_second_axis(second or str(seed + 1), job, wish, seed)
     opened = open_model(source)
@@ -104,7 +104,7 @@ def landscape(
 
 def _span(written: str) -> tuple[float, float]:
     """Two numbers with a comma between them."""
-    from unmask.errors import InputError
+    from unmask.core.errors import InputError
 
     try:
         low, high = map(float, written.split(","))

@@ -25,13 +25,13 @@ from unmask.cli import (
     export,
     family,
     fill,
+    finetune,
     landscape,
     multitask,
     predict,
     prepare,
     pretrain,
     report,
-    tune,
     vectors,
     walk,
 )
@@ -51,7 +51,7 @@ _COMMANDS = (
     walk.walk,
     audit.audit,
     pretrain.pretrain,
-    tune.tune,
+    finetune.tune,
     multitask.multitask,
     predict.predict,
     evaluate.evaluate,
@@ -85,7 +85,7 @@ def _options(version: Annotated[bool, _VERSION] = False) -> None:
 
 def main() -> None:
     """Run the command line."""
-    from unmask.errors import UserError
+    from unmask.core.errors import UserError
 
     # One process means one core: parallelism is ours to arrange, and a tokenizer's own threads would only compete.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -111,7 +111,7 @@ def main() -> None:
 
 def _disk_full_text(error: OSError) -> str:
     """Which disk is full. A file that could not be made has a name; what is shown has none."""
-    from unmask.shards.files import DiskFullAdvice
+    from unmask.core.io.atomic import DiskFullAdvice
 
     if error.filename is not None:
         return f"The disk under {error.filename} is full. {DiskFullAdvice.FINISHED}"

@@ -2,7 +2,7 @@
 
 What arrives: the folder of a network, a file that declares tasks, settings. What leaves: a folder with the trunk, and
 in it one folder for each task, with its head, its answers and its scores.
-What never happens here: the work; see `unmask.tune` and `unmask.train`.
+What never happens here: the work; see `unmask.finetuning` and `unmask.train`.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ def multitask(
 
         unmask multitask runs/bert tasks.toml --out turns/ --order alternating --optimiser adamax --seed 1
     """
-    from unmask.tune.many_file import read_tasks
+    from unmask.finetuning.multitask.task_file import read_tasks
 
     declared = read_tasks(tasks, seed)
 
-    from unmask.cli.multitasking import finetune_tasks
-    from unmask.export.source import open_model
-    from unmask.train.processes import init_distributed
-    from unmask.train.run import default_run_config
-    from unmask.tune.many_course import TaskOrder
-    from unmask.tune.many_tuning import MultiTaskFineTune, OptimizerName
-    from unmask.tune.start import StartFrom
-    from unmask.tune.tuning import FineTuneSettings, choose_max_length
+    from unmask.api.multitask import finetune_tasks
+    from unmask.finetuning.finetune import FineTuneSettings, choose_max_length
+    from unmask.finetuning.init_weights import StartFrom
+    from unmask.finetuning.multitask.finetune import MultiTaskFineTune, OptimizerName
+    from unmask.finetuning.multitask.schedule import TaskOrder
+    from unmask.loading.open_model import open_model
+    from unmask.train.distributed import init_distributed
+    from unmask.train.run_config import default_run_config
 
     opened = open_model(source)
     how = FineTuneSettings(
@@ -82,7 +82,9 @@ def multitask(
         seed=seed,
         start=StartFrom.SCRATCH if from_scratch else StartFrom.PRETRAINED,
     )
-    run = replace(default_run_config(device, precision, graphs, plain), keep_checkpoints=1, num_evals=max(1, round(epochs)))
+    run = replace(
+        default_run_config(device, precision, graphs, plain), keep_checkpoints=1, num_evals=max(1, round(epochs))
+    )
     together = MultiTaskFineTune(
         declared, opened.model, opened.tokenizer, how, opened.name, TaskOrder(order), OptimizerName(optimiser)
     )

@@ -2,7 +2,7 @@
 
 What arrives: the folder of a tuned network and a file like the one that it was tuned on; truths are not needed.
 What leaves: one answer a row, as lines, as a table or as the file that a benchmark wants.
-What never happens here: the work; see `unmask.tune`.
+What never happens here: the work; see `unmask.finetuning`.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def predict(
     """
     import json
 
-    from unmask.cli.terminal import print_line
-    from unmask.errors import InputError
-    from unmask.export.tuned import open_finetuned
-    from unmask.shards.files import write_text
-    from unmask.train.run import pick_device
-    from unmask.tune.job import read_examples
+    from unmask.cli.ui.console import print_line
+    from unmask.core.errors import InputError
+    from unmask.core.io.atomic import write_text
+    from unmask.finetuning.export.hf import open_finetuned
+    from unmask.finetuning.task_data import read_examples
+    from unmask.train.run_config import pick_device
 
     if out is not None and out.suffix not in (".jsonl", ".tsv", ".json"):
         raise InputError(f"--out {out}: the name should end with .jsonl, .tsv or .json, which says how to write.")

@@ -1,7 +1,7 @@
 """`prepare`: from any pile of text to shards that a member can be trained on.
 
 What arrives: files and wishes. What leaves: a prepared folder, and a summary of what went in and what was left out.
-What never happens here: the work itself; see `shards/prepare.py`.
+What never happens here: the work itself; see `data/corpus/prepare.py`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from unmask.cli.wishes import PrepareOptions
-    from unmask.shards.manifest import Manifest
-    from unmask.tokenize.tokenizer import Tokenizer
+    from unmask.api.prepare import PrepareOptions
+    from unmask.data.corpus.manifest import Manifest
+    from unmask.data.tokenize.tokenizer import Tokenizer
 
 
 def prepare(
@@ -59,13 +59,15 @@ def prepare(
     """
     import os
 
-    from unmask.shards.engine import preload_workers
+    from unmask.core.io.process_pool import preload_workers
 
     processes = processes or os.cpu_count() or 1
-    preload_workers("unmask.shards.writer", processes)  # the workers load while the rest of this command does
+    preload_workers(
+        "unmask.data.corpus.shard_worker", processes
+    )  # the workers load while the rest of this command does
 
-    from unmask.cli.inputs import dialogue_files
-    from unmask.cli.wishes import PrepareOptions
+    from unmask.api.prepare import PrepareOptions
+    from unmask.data.corpus.input_paths import dialogue_files
 
     talks = dialogue_files(dialogues or [])
     wishes = PrepareOptions(
@@ -91,12 +93,12 @@ def prepare(
 
 def run(corpus: list[str], out: Path, options: PrepareOptions, processes: int) -> Manifest:
     """Prepare, with progress and a summary."""
-    from unmask.cli.inputs import expand_inputs, store_stdin
-    from unmask.cli.summary import print_summary
-    from unmask.cli.terminal import explain_interrupt, print_line
-    from unmask.shards.claim import is_started, lock_corpus, start_or_resume
-    from unmask.shards.manifest import Manifest
-    from unmask.shards.prepare import check_not_empty
+    from unmask.cli.ui.console import explain_interrupt, print_line
+    from unmask.cli.ui.prepare_summary import print_summary
+    from unmask.data.corpus.corpus_folder import is_started, lock_corpus, start_or_resume
+    from unmask.data.corpus.input_paths import expand_inputs, store_stdin
+    from unmask.data.corpus.manifest import Manifest
+    from unmask.data.corpus.prepare import check_not_empty
 
     settings = options.describe()
     named = expand_inputs(corpus, out)
@@ -120,10 +122,10 @@ def run(corpus: list[str], out: Path, options: PrepareOptions, processes: int) -
 
 
 def _prepare(sources: list[str], out: Path, wishes: PrepareOptions, processes: int) -> Manifest:
-    from unmask.cli.progress import progress
-    from unmask.cli.summary import report_dropped
-    from unmask.shards.prepare import PrepareProgress, prepare
-    from unmask.text.sources import total_bytes
+    from unmask.cli.ui.prepare_summary import report_dropped
+    from unmask.cli.ui.progress import progress
+    from unmask.data.corpus.prepare import PrepareProgress, prepare
+    from unmask.data.text.files.paths import total_bytes
 
     trained = _tokenizer(sources, out, wishes)
     wishes.save_lists(out)
@@ -140,13 +142,13 @@ def _prepare(sources: list[str], out: Path, wishes: PrepareOptions, processes: i
 
 def _tokenizer(sources: list[str], out: Path, wishes: PrepareOptions) -> Tokenizer:
     """The given tokenizer, the one trained before an interruption, or a new one."""
-    from unmask.cli.progress import progress
-    from unmask.shards.files import write_json, write_text
-    from unmask.shards.learn import lines_of, sample_documents
-    from unmask.text.sources import total_bytes
-    from unmask.tokenize.extend import ExtendedTokenizer
-    from unmask.tokenize.tokenizer import Tokenizer
-    from unmask.tokenize.train import train_tokenizer
+    from unmask.cli.ui.progress import progress
+    from unmask.core.io.atomic import write_json, write_text
+    from unmask.data.corpus.sampling import lines_of, sample_documents
+    from unmask.data.text.files.paths import total_bytes
+    from unmask.data.tokenize.extend import ExtendedTokenizer
+    from unmask.data.tokenize.tokenizer import Tokenizer
+    from unmask.data.tokenize.trainers.train import train_tokenizer
 
     path = out / "tokenizer.json"
     if not path.exists():

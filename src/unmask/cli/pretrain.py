@@ -66,8 +66,8 @@ def pretrain(
 
         torchrun --nproc-per-node 2 -m unmask pretrain bert --size small --data data/ --out runs/two --steps 1000
     """
-    from unmask.cli.pretrain_parts import PretrainRequest
-    from unmask.cli.pretraining import RunOptions, run
+    from unmask.api.pretrain import RunOptions, run
+    from unmask.api.pretrain_setup import PretrainRequest
 
     run(
         PretrainRequest(

@@ -26,9 +26,9 @@ def report(
 
         unmask report runs/bert runs/wwm --out compared.html
     """
-    from unmask.cli.terminal import print_line
-    from unmask.report.run_page import write_report
-    from unmask.report.run_record import read_run
+    from unmask.cli.ui.console import print_line
+    from unmask.reports.pages.run.page import write_report
+    from unmask.reports.read_run import read_run
 
     records = [read_run(folder) for folder in dict.fromkeys(runs)]
     path = out or (records[0].folder if len(records) == 1 else Path()) / "report.html"

@@ -1,7 +1,7 @@
 """`vectors`: which words of a corpus are similar, learned from the corpus itself or read from a file.
 
 What arrives: a prepared folder and wishes. What leaves: `vectors/` inside it, and a look at what was found.
-What never happens here: the work itself; see `unmask.vectors`.
+What never happens here: the work itself; see `unmask.data.similar_words`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unmask.vectors.settings import NeighbourSource, TableConfig, VectorConfig
+from unmask.data.similar_words.config import NeighbourSource, TableConfig, VectorConfig
 
 if TYPE_CHECKING:
-    from unmask.shards.corpus import Corpus
-    from unmask.tokenize.stand_ins import SimilarWords
-    from unmask.vectors.train import WordVectors
-    from unmask.vectors.vocabulary import WordVocabulary
+    from unmask.data.corpus.corpus import Corpus
+    from unmask.data.similar_words.train_vectors import WordVectors
+    from unmask.data.similar_words.word_counts import WordVocabulary
+    from unmask.data.tokenize.similar_word_table import SimilarWords
 
 _NUM_PREVIEW = 10
 _MANY = 1_000_000
@@ -57,7 +57,7 @@ def vectors(
 
         unmask vectors --data data/ --method none --synonyms cilin.txt.gz
     """
-    from unmask.cli.terminal import print_line
+    from unmask.cli.ui.console import print_line
 
     training = VectorConfig(method, dim, epochs, window, seed)
     try:
@@ -71,15 +71,15 @@ def run(
     folder: Path, vector_config: VectorConfig, table_config: TableConfig, synonyms: Path | None, threads: int
 ) -> None:
     """Make the table, with progress and a look at it."""
-    from unmask.cli.terminal import console
-    from unmask.errors import InputError
-    from unmask.shards.corpus import Corpus
-    from unmask.shards.files import digest_file
-    from unmask.tokenize.tokenizer import Tokenizer
-    from unmask.vectors.store import save_table, vectors_lock
-    from unmask.vectors.synonyms import read_groups
-    from unmask.vectors.table import build_table
-    from unmask.vectors.vocabulary import count_corpus_words
+    from unmask.cli.ui.console import console
+    from unmask.core.errors import InputError
+    from unmask.core.io.atomic import digest_file
+    from unmask.data.corpus.corpus import Corpus
+    from unmask.data.similar_words.build_table import build_table
+    from unmask.data.similar_words.store import save_table, vectors_lock
+    from unmask.data.similar_words.synonyms import read_groups
+    from unmask.data.similar_words.word_counts import count_corpus_words
+    from unmask.data.tokenize.tokenizer import Tokenizer
 
     if vector_config.method is NeighbourSource.NONE and synonyms is None:
         raise InputError("--method none learns nothing, so it needs --synonyms FILE. Name one, or choose a method.")
@@ -101,9 +101,9 @@ def _train(corpus: Corpus, vocabulary: WordVocabulary, how: VectorConfig, thread
     import os
     import time
 
-    from unmask.cli.progress import progress
-    from unmask.cli.terminal import print_line
-    from unmask.vectors.train import NO_VECTORS, train_vectors
+    from unmask.cli.ui.console import print_line
+    from unmask.cli.ui.progress import progress
+    from unmask.data.similar_words.train_vectors import NO_VECTORS, train_vectors
 
     if how.method is NeighbourSource.NONE:
         return NO_VECTORS
@@ -126,8 +126,8 @@ def _train(corpus: Corpus, vocabulary: WordVocabulary, how: VectorConfig, thread
 def _report(vocabulary: WordVocabulary, table: SimilarWords, place: Path) -> None:
     from rich.table import Table
 
-    from unmask.cli.terminal import console, print_line
-    from unmask.vectors.table import measure_coverage, preview
+    from unmask.cli.ui.console import console, print_line
+    from unmask.data.similar_words.build_table import measure_coverage, preview
 
     words = Table(box=None, pad_edge=False, header_style="bold")
     words.add_column("frequent word", no_wrap=True)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from unmask.records import Document
-    from unmask.walk.ground import WalkContext
-    from unmask.walk.run import Walk, WalkTarget
+    from unmask.core.records import Document
+    from unmask.walks.context import WalkContext
+    from unmask.walks.walk import Walk, WalkTarget
 
 SAMPLE = "使用语言模型来预测下一个词的概率"
 _WIDEST = 100
@@ -55,8 +55,8 @@ def walk(
 
         unmask walk --rule token --set corrupt.select.rate=0.3 --visit 7
     """
-    from unmask.walk.ground import WalkContext, annotate, as_dialogue
-    from unmask.walk.toy import DIALOGUE, other_toy_dialogue, other_toy_document
+    from unmask.walks.context import WalkContext, annotate, as_dialogue
+    from unmask.walks.toy_vocab import DIALOGUE, other_toy_dialogue, other_toy_document
 
     subjects = _subjects(member or "", rule, set_ or [], task)
     talks = subjects[0].is_dialogue
@@ -83,9 +83,9 @@ def _walks(
     exact: bool,
 ) -> list[Walk]:
     """A walk of each subject. Of several, those that cannot work on this ground are named and left out."""
-    from unmask.cli.terminal import print_line
-    from unmask.errors import RecipeError
-    from unmask.walk.run import walk as take
+    from unmask.cli.ui.console import print_line
+    from unmask.core.errors import RecipeError
+    from unmask.walks.walk import walk as take
 
     walks = []
     for subject in subjects:
@@ -100,10 +100,10 @@ def _walks(
 
 def _subjects(member: str, rule: str, changes: list[str], task: str) -> list[WalkTarget]:
     """The member, or the rule, or all rules."""
-    from unmask.cli.terminal import apply_changes, resolve_member
-    from unmask.errors import RecipeError
-    from unmask.rules import find_preset, presets
-    from unmask.walk.run import WalkTarget
+    from unmask.cli.ui.console import apply_changes, resolve_member
+    from unmask.core.errors import RecipeError
+    from unmask.tasks.presets import find_preset, presets
+    from unmask.walks.walk import WalkTarget
 
     if member and rule:
         raise RecipeError(f"Walk either the member {member} or the bare rule {rule}, not both at once.")
@@ -118,15 +118,15 @@ def _subjects(member: str, rule: str, changes: list[str], task: str) -> list[Wal
 
 
 def _print_walks(walks: list[Walk], html: Path | None) -> None:
-    from unmask.cli.terminal import console, print_line
+    from unmask.cli.ui.console import console, print_line
 
     if html is not None:
-        from unmask.report.walk_page import write_page
+        from unmask.reports.pages.walk import write_page
 
         write_page(walks, html)
         print_line(f"{html} is written; open it in any browser.")
         return
-    from unmask.report.walk_text import summary_lines, walk_lines
+    from unmask.reports.text.walk import summary_lines, walk_lines
 
     screen = console()
     width = min(screen.width, _WIDEST)

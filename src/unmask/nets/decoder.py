@@ -16,12 +16,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.block import ResidualBranch, build_blocks
-from unmask.nets.cross import CrossAttention, EncoderOutput
-from unmask.nets.embed import Embeddings
-from unmask.nets.kept import KVCache
-from unmask.nets.layout import PackedSequences
-from unmask.nets.trunk import Norm, Sharing, TransformerConfig
+from unmask.config.network import Norm, Sharing, TransformerConfig
+from unmask.nets.attention.kv_cache import KVCache
+from unmask.nets.batch.packed_sequences import PackedSequences
+from unmask.nets.layers.block import ResidualBranch, build_blocks
+from unmask.nets.layers.cross_attention import CrossAttention, EncoderOutput
+from unmask.nets.layers.embeddings import Embeddings
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from torch import nn
 
-from unmask.nets.heads import DiscriminatorHead, LMHead, PoolerClassifier
-from unmask.nets.transformer import TransformerEncoder
-from unmask.nets.trunk import TransformerConfig
+from unmask.config.network import TransformerConfig
+from unmask.nets.encoder import TransformerEncoder
+from unmask.nets.layers.heads import DiscriminatorHead, LMHead, PoolerClassifier
 
 ROW_CLASSES = 2
 """A pair of segments belongs together or does not; it is in order or swapped."""

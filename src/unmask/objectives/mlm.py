@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from unmask.nets.flops import ForwardCost, lm_head_cost
-from unmask.objectives.part import PredictionSites, num_masked, predicted_positions
-from unmask.records import Cloze, InputsAndTargets, Target
-from unmask.views import RowCoordinates, own_token_sites
+from unmask.config.attention_pattern import RowCoordinates, own_token_sites
+from unmask.core.records import Cloze, InputsAndTargets, Target
+from unmask.nets.accounting.flops import ForwardCost, lm_head_cost
+from unmask.objectives.protocol import PredictionSites, num_masked, predicted_positions
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.nets.trunk import TransformerConfig
+    from unmask.config.network import TransformerConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class MLM:
 
     def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
         """Logits at the chosen positions only, through the token embedding itself."""
-        from unmask.objectives.heads import MLMHead
+        from unmask.objectives.heads.common import MLMHead
 
         return MLMHead(config, token)
 

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from unmask.errors import RecipeError
-from unmask.nets.flops import ForwardCost, lm_head_cost, matmul_flops
-from unmask.objectives.part import PredictionSites, predicted_positions
-from unmask.ragged import concat_ranges
-from unmask.records import Cloze, InputsAndTargets, Ints, Spans, Target
-from unmask.views import RowCoordinates, own_token_sites
+from unmask.config.attention_pattern import RowCoordinates, own_token_sites
+from unmask.core.errors import RecipeError
+from unmask.core.ragged import concat_ranges
+from unmask.core.records import Cloze, InputsAndTargets, Ints, Spans, Target
+from unmask.nets.accounting.flops import ForwardCost, lm_head_cost, matmul_flops
+from unmask.objectives.protocol import PredictionSites, predicted_positions
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.nets.batch import Batch
-    from unmask.nets.trunk import TransformerConfig
+    from unmask.config.network import TransformerConfig
+    from unmask.nets.batch.batch import Batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class SBO:
 
     def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
         """Logits for the tokens of all spans, from the states at their borders."""
-        from unmask.objectives.sbo_head import SBOHead
+        from unmask.objectives.heads.sbo import SBOHead
 
         return SBOHead(config, token, self)
 
@@ -70,9 +70,9 @@ class SBO:
 
     def prepare(self, batch: Batch) -> Batch:
         """Find the borders of all spans."""
-        from unmask.nets.answers import BoundaryTargets
-        from unmask.nets.batch import masked_targets
-        from unmask.nets.layout import ints_to_device
+        from unmask.nets.batch.batch import masked_targets
+        from unmask.nets.batch.packed_sequences import ints_to_device
+        from unmask.nets.batch.targets import BoundaryTargets
 
         cloze = masked_targets(batch)
         around = find_span_borders(cloze.spans, cloze.rows, self.max_span_tokens)

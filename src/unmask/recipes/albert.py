@@ -21,20 +21,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from unmask.corrupt.mask_out import MaskTokens
-from unmask.corrupt.select import WholeUnits, inverse
-from unmask.dialect import ModelType
-from unmask.examples.pairs import Negative, SegmentPairs
-from unmask.nets.sizes import BASE, Size
-from unmask.nets.sizes import SIZES as BERT_SIZES
-from unmask.nets.trunk import Activation, Sharing
+from unmask.config.model_type import ModelType
+from unmask.config.network import Activation, Sharing
+from unmask.config.optim import LAMB, DecayFrom, Linear, OptimConfig, WarmupFraction
+from unmask.config.sizes import BASE, Size
+from unmask.config.sizes import SIZES as BERT_SIZES
+from unmask.core.records import UnitKind
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.selection import WholeUnits, inverse
+from unmask.data.input_formats.pairs import Negative, SegmentPairs
+from unmask.data.tokenize.trainers.unigram import Unigram
 from unmask.objectives.mlm import MLM
-from unmask.objectives.pair import SOP
-from unmask.optimising import LAMB, DecayFrom, Linear, OptimConfig, WarmupFraction
+from unmask.objectives.sentence_pair import SOP
 from unmask.recipes.bert import REPLACEMENT, bert
-from unmask.records import UnitKind
-from unmask.tasks import Recipe, Stage, Task
-from unmask.tokenize.unigram import Unigram
+from unmask.tasks.recipe import Recipe, Stage, Task
 
 XLARGE = Size(depth=24, width=2048, heads=16, ffn_width=8192)
 XXLARGE = Size(depth=12, width=4096, heads=64, ffn_width=16_384)

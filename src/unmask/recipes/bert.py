@@ -12,18 +12,18 @@ order, `both` with `pair` is both tasks in one, `learns=MLM()` is none (docs/fam
 
 from __future__ import annotations
 
-from unmask.corrupt.mask_out import MaskTokens
-from unmask.corrupt.replace import Replace
-from unmask.corrupt.select import RandomTokens
-from unmask.examples.pairs import Negative, SegmentPairs
-from unmask.examples.visits import StaticMasking
-from unmask.nets.sizes import BASE, Size
-from unmask.nets.trunk import TransformerConfig
+from unmask.config.network import TransformerConfig
+from unmask.config.optim import AdamW, DecayFrom, Linear, OptimConfig, WarmupFraction
+from unmask.config.sizes import BASE, Size
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.replacement import Replace
+from unmask.data.corrupt.selection import RandomTokens
+from unmask.data.input_formats.pairs import Negative, SegmentPairs
+from unmask.data.input_formats.sampler import StaticMasking
+from unmask.data.tokenize.trainers.wordpiece import WordPiece
 from unmask.objectives.mlm import MLM
-from unmask.objectives.pair import NSP
-from unmask.optimising import AdamW, DecayFrom, Linear, OptimConfig, WarmupFraction
-from unmask.tasks import Recipe, Stage, Task
-from unmask.tokenize.wordpiece import WordPiece
+from unmask.objectives.sentence_pair import NSP
+from unmask.tasks.recipe import Recipe, Stage, Task
 
 REPLACEMENT = Replace(mask=0.8, random=0.1, keep=0.1)
 """Of the chosen tokens (section 3.1 of the paper)."""

@@ -20,20 +20,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from unmask.corrupt.mask_out import MaskTokens
-from unmask.corrupt.replace import Replace
-from unmask.corrupt.select import RandomTokens
-from unmask.dialect import ModelType
-from unmask.examples.segments import OneOrTwoSegments
-from unmask.examples.visits import DynamicMasking
-from unmask.nets.sizes import BASE, LARGE, MINI, TINY, Size
-from unmask.nets.trunk import Activation
-from unmask.objectives.guess import Generator
-from unmask.objectives.part import Objective
-from unmask.objectives.replaced import RTD
-from unmask.optimising import AdamW, DecayFrom, Linear, LossWeighting, OptimConfig, WarmupFraction
+from unmask.config.model_type import ModelType
+from unmask.config.network import Activation
+from unmask.config.optim import AdamW, DecayFrom, Linear, LossWeighting, OptimConfig, WarmupFraction
+from unmask.config.sizes import BASE, LARGE, MINI, TINY, Size
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.replacement import Replace
+from unmask.data.corrupt.selection import RandomTokens
+from unmask.data.input_formats.sampler import DynamicMasking
+from unmask.data.input_formats.segments import OneOrTwoSegments
+from unmask.objectives.generator import Generator
+from unmask.objectives.protocol import Objective
+from unmask.objectives.rtd import RTD
 from unmask.recipes.bert import bert
-from unmask.tasks import Recipe, Stage, Task
+from unmask.tasks.recipe import Recipe, Stage, Task
 
 SMALL = Size(depth=12, width=256, heads=4, ffn_width=1024)
 SIZES: Mapping[str, Size] = MappingProxyType({"tiny": TINY, "mini": MINI, "small": SMALL, "base": BASE, "large": LARGE})

@@ -17,21 +17,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from unmask.corrupt.mask_out import MaskTokens
-from unmask.corrupt.select import OneOfSelectors, RandomTokens, Selector, WholeUnits
-from unmask.dialect import ModelType
-from unmask.examples.dialogues import Dialogues
-from unmask.examples.pairs import Negative, SegmentPairs
-from unmask.examples.visits import DynamicMasking
-from unmask.nets.sizes import BASE, Size
-from unmask.nets.trunk import Activation
+from unmask.config.model_type import ModelType
+from unmask.config.network import Activation
+from unmask.config.optim import AdamW, DecayFrom, Linear, OptimConfig, WarmupFraction
+from unmask.config.sizes import BASE, Size
+from unmask.core.records import UnitKind
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.selection import OneOfSelectors, RandomTokens, Selector, WholeUnits
+from unmask.data.input_formats.dialogues import Dialogues
+from unmask.data.input_formats.pairs import Negative, SegmentPairs
+from unmask.data.input_formats.sampler import DynamicMasking
+from unmask.data.tokenize.trainers.wordpiece import WordPiece
 from unmask.objectives.mlm import MLM
-from unmask.objectives.pair import DLM, NSP
-from unmask.optimising import AdamW, DecayFrom, Linear, OptimConfig, WarmupFraction
+from unmask.objectives.sentence_pair import DLM, NSP
 from unmask.recipes.bert import REPLACEMENT, bert
-from unmask.records import UnitKind
-from unmask.tasks import Recipe, Stage, Task
-from unmask.tokenize.wordpiece import WordPiece
+from unmask.tasks.recipe import Recipe, Stage, Task
 
 LEVELS: Mapping[str, Selector] = MappingProxyType(
     {

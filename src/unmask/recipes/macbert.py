@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unmask.corrupt.mask_out import MaskTokens
-from unmask.corrupt.replace import Replace, ReplaceBy
-from unmask.corrupt.select import WholeUnits
-from unmask.examples.pairs import Negative, SegmentPairs
-from unmask.nets.sizes import BASE, Size
+from unmask.config.sizes import BASE, Size
+from unmask.core.records import UnitKind
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.replacement import Replace, ReplaceBy
+from unmask.data.corrupt.selection import WholeUnits
+from unmask.data.input_formats.pairs import Negative, SegmentPairs
 from unmask.objectives.mlm import MLM
-from unmask.objectives.pair import SOP
+from unmask.objectives.sentence_pair import SOP
 from unmask.recipes.wwm import wwm
-from unmask.records import UnitKind
-from unmask.tasks import Recipe, Stage, Task
+from unmask.tasks.recipe import Recipe, Stage, Task
 
 
 def macbert(size: Size = BASE) -> Recipe:

@@ -15,17 +15,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unmask.corrupt.mask_out import MaskTokens
-from unmask.corrupt.select import RandomTokens
-from unmask.dialect import ModelType
-from unmask.examples.packed import DocumentBoundary, Packed
-from unmask.examples.visits import DynamicMasking
-from unmask.nets.sizes import BASE, LARGE, Size
+from unmask.config.model_type import ModelType
+from unmask.config.optim import AdamW, Linear, OptimConfig, WarmupFraction
+from unmask.config.sizes import BASE, LARGE, Size
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.selection import RandomTokens
+from unmask.data.input_formats.packed import DocumentBoundary, Packed
+from unmask.data.input_formats.sampler import DynamicMasking
+from unmask.data.tokenize.trainers.bpe import ByteBPE
 from unmask.objectives.mlm import MLM
-from unmask.optimising import AdamW, Linear, OptimConfig, WarmupFraction
 from unmask.recipes.bert import REPLACEMENT, bert
-from unmask.tasks import Recipe, Stage, Task
-from unmask.tokenize.bpe import ByteBPE
+from unmask.tasks.recipe import Recipe, Stage, Task
 
 
 def roberta(size: Size = BASE) -> Recipe:

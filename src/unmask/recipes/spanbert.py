@@ -13,19 +13,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unmask.corrupt.mask_out import MaskTokens
-from unmask.corrupt.replace import Replace, ReplaceBy
-from unmask.corrupt.select import WholeUnits, geometric
-from unmask.examples.packed import DocumentBoundary, Packed
-from unmask.examples.visits import DynamicMasking
-from unmask.nets.sizes import BASE, Size
+from unmask.config.optim import AdamW, Linear, OptimConfig, WarmupFraction
+from unmask.config.sizes import BASE, Size
+from unmask.core.records import UnitKind
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.replacement import Replace, ReplaceBy
+from unmask.data.corrupt.selection import WholeUnits, geometric
+from unmask.data.input_formats.packed import DocumentBoundary, Packed
+from unmask.data.input_formats.sampler import DynamicMasking
+from unmask.data.tokenize.trainers.wordpiece import WordPiece
 from unmask.objectives.mlm import MLM
 from unmask.objectives.sbo import SBO
-from unmask.optimising import AdamW, Linear, OptimConfig, WarmupFraction
 from unmask.recipes.bert import bert
-from unmask.records import UnitKind
-from unmask.tasks import Recipe, Stage, Task
-from unmask.tokenize.wordpiece import WordPiece
+from unmask.tasks.recipe import Recipe, Stage, Task
 
 
 def spanbert(size: Size = BASE) -> Recipe:

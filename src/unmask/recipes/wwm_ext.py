@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unmask.nets.sizes import BASE, Size
+from unmask.config.sizes import BASE, Size
 from unmask.recipes.wwm import wwm
-from unmask.tasks import Recipe
+from unmask.tasks.recipe import Recipe
 
 
 def wwm_ext(size: Size = BASE) -> Recipe:

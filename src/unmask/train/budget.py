@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from unmask.errors import RecipeError
+from unmask.core.errors import RecipeError
 
 
 @dataclass(frozen=True, slots=True)

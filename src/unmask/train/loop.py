@@ -15,25 +15,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from unmask.errors import UserError
-from unmask.train.begun import InFlightStep, StepCounts
+from unmask.core.errors import UserError
+from unmask.train.batches.prefetch import PendingBatch, Prefetcher
+from unmask.train.batches.protocol import RunPosition, StepBatch
 from unmask.train.budget import RunProgress
-from unmask.train.checkpoint import BestEval, RunState
-from unmask.train.course import RunPosition, StepBatch
-from unmask.train.keeping import RunWriter
-from unmask.train.learner import MultiHeadModel
-from unmask.train.loading import PendingBatch, Prefetcher
-from unmask.train.numbers import AsyncScalars, copy_async, timestamp
-from unmask.train.optim import set_lr
-from unmask.train.processes import DistContext
-from unmask.train.record import Listener, LogLine
-from unmask.train.run import RunConfig
-from unmask.train.schedule import lr_multiplier
+from unmask.train.build_step import build_step_runner
+from unmask.train.distributed import DistContext
+from unmask.train.evaluate import evaluate
+from unmask.train.gpu.async_scalars import AsyncScalars, copy_async, timestamp
+from unmask.train.graceful_stop import GracefulStop
+from unmask.train.in_flight_step import InFlightStep, StepCounts
+from unmask.train.multi_head_model import MultiHeadModel
+from unmask.train.optim.build import set_lr
+from unmask.train.optim.lr_schedule import lr_multiplier
+from unmask.train.run_config import RunConfig
+from unmask.train.rundir.checkpoint import BestEval, RunState
+from unmask.train.rundir.metrics_log import Listener, LogLine
+from unmask.train.rundir.run_writer import RunWriter
 from unmask.train.step import DeviceBatch, NotFinite, StepRunner, isolated_rng
-from unmask.train.stopping import GracefulStop
-from unmask.train.training import TrainingSpec
-from unmask.train.trial import evaluate
-from unmask.train.worker import build_step_runner
+from unmask.train.training_spec import TrainingSpec
 
 Observer: TypeAlias = Callable[[MultiHeadModel, Sequence[StepBatch]], LogLine]
 """Looks at the learner after a trial, with the lessons of that trial; what it returns is a line of the record."""

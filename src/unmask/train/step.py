@@ -17,20 +17,20 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
-from unmask.keys import Key
-from unmask.nets.batch import Batch, collate
-from unmask.nets.carry import batch_to_device
-from unmask.nets.even import bucket_for, can_bucket, pad_to_bucket
-from unmask.nets.halves import call_with_cast_weights
-from unmask.nets.layout import to_device
-from unmask.objectives.heads import LossSum
-from unmask.objectives.part import PreparesBatch, Trainable
-from unmask.train.course import StepBatch
-from unmask.train.learner import MultiHeadModel
-from unmask.train.numbers import AsyncScalars, copy_async
-from unmask.train.optim import clip_gradients
-from unmask.train.processes import DistContext
-from unmask.train.run import RunConfig
+from unmask.core.rng import Key
+from unmask.nets.batch.batch import Batch, collate
+from unmask.nets.batch.bucketing import bucket_for, can_bucket, pad_to_bucket
+from unmask.nets.batch.packed_sequences import to_device
+from unmask.nets.batch.transfer import batch_to_device
+from unmask.nets.kernels.weight_cast import call_with_cast_weights
+from unmask.objectives.heads.common import LossSum
+from unmask.objectives.protocol import PreparesBatch, Trainable
+from unmask.train.batches.protocol import StepBatch
+from unmask.train.distributed import DistContext
+from unmask.train.gpu.async_scalars import AsyncScalars, copy_async
+from unmask.train.multi_head_model import MultiHeadModel
+from unmask.train.optim.build import clip_gradients
+from unmask.train.run_config import RunConfig
 
 
 class NotFinite(Exception):

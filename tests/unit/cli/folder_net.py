@@ -9,15 +9,15 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from unmask.dialect import ModelType
-from unmask.export.architecture import Architecture, HFTask
-from unmask.export.settings import write_config
-from unmask.export.write import to_hf_state_dict
+from unmask.config.model_type import ModelType
+from unmask.config.network import TransformerConfig
+from unmask.data.tokenize.trainers.train import train_tokenizer
+from unmask.data.tokenize.trainers.wordpiece import WordPiece
+from unmask.interop.hf.architecture import Architecture, HFTask
+from unmask.interop.hf.config_json import write_config
+from unmask.interop.hf.save import to_hf_state_dict
+from unmask.nets.encoder import init_weights
 from unmask.nets.model import EncoderWithHeads
-from unmask.nets.transformer import init_weights
-from unmask.nets.trunk import TransformerConfig
-from unmask.tokenize.train import train_tokenizer
-from unmask.tokenize.wordpiece import WordPiece
 
 WHOLE = Architecture(ModelType.BERT, HFTask.PRE_TRAINING)
 GOOD, BAD = "房间很好，很干净", "又脏又吵，再也不来了"

@@ -12,14 +12,14 @@ from typer.testing import CliRunner
 from unmask.cli.embed import embed
 from unmask.cli.export import export
 from unmask.cli.fill import fill
-from unmask.codec import encode, fingerprint
-from unmask.family import member
-from unmask.nets.trunk import Sharing, TransformerConfig
-from unmask.tokenize.train import train_tokenizer
-from unmask.tokenize.wordpiece import WordPiece
+from unmask.config.network import Sharing, TransformerConfig
+from unmask.core.codec import encode, fingerprint
+from unmask.data.tokenize.trainers.train import train_tokenizer
+from unmask.data.tokenize.trainers.wordpiece import WordPiece
+from unmask.members import member
 from unmask.train.budget import RunProgress
-from unmask.train.checkpoint import BestEval, RunState, save_checkpoint
-from unmask.train.learner import MultiHeadModel
+from unmask.train.multi_head_model import MultiHeadModel
+from unmask.train.rundir.checkpoint import BestEval, RunState, save_checkpoint
 
 TEXTS = ("今天天气真好，我们去公园散步。", "The quick brown fox jumps over the lazy dog.") * 2
 POSITIONS = 24

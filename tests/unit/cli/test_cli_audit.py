@@ -12,13 +12,13 @@ import typer
 from typer.testing import CliRunner
 
 from unmask.cli.audit import audit
-from unmask.errors import CorpusError, RecipeError
-from unmask.records import UnitFlag, UnitKind
-from unmask.shards.corpus import Corpus, Shard
-from unmask.shards.files import write_array
-from unmask.shards.manifest import Counts, Manifest, ShardInfo, shard_folder
-from unmask.tokenize.vocab import Vocab
-from unmask.tokenize.wordpiece import WordPiece
+from unmask.core.errors import CorpusError, RecipeError
+from unmask.core.io.atomic import write_array
+from unmask.core.records import UnitFlag, UnitKind
+from unmask.data.corpus.corpus import Corpus, Shard
+from unmask.data.corpus.manifest import Counts, Manifest, ShardInfo, shard_folder
+from unmask.data.tokenize.trainers.wordpiece import WordPiece
+from unmask.data.tokenize.vocab import Vocab
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(audit)

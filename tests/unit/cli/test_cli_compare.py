@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from unmask.cli.compare_parts import ComparisonSpec
 from unmask.cli.main import app
-from unmask.errors import UserError
-from unmask.text.embedded import peoples_daily
-from unmask.train.record import read_record
+from unmask.core.errors import UserError
+from unmask.data.text.sample_corpora import peoples_daily
+from unmask.lab.compare.contest import ComparisonSpec
+from unmask.train.rundir.metrics_log import read_record
 
 LINE = (
     *("compare", "bert", "wwm", "--size", "tiny", "--short", "--data", "data", "--suite", "tasks", "--out", "lab"),

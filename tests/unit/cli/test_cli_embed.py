@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from small_sources import run, write_run
 
-from unmask.errors import InputError
+from unmask.core.errors import InputError
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from folder_net import BAD, GOOD, lines, network
 
-from unmask.errors import InputError
-from unmask.evaluate.suite import plan_runs
-from unmask.evaluate.suite_file import read_suite
+from unmask.core.errors import InputError
+from unmask.evaluation.suite import plan_runs
+from unmask.evaluation.suite_file import read_suite
 
 QUICK = ("--seeds", "1", "--epochs", "1", "--batch", "8", "--device", "cpu", "--at-once", "2")
 

@@ -4,15 +4,15 @@ import pytest
 import transformers
 from small_sources import TEXTS, run, write_run
 
-from unmask.errors import InputError
-from unmask.nets.trunk import Sharing, TransformerConfig
-from unmask.tokenize.train import train_tokenizer
-from unmask.tokenize.wordpiece import WordPiece
-from unmask.train.learner import MultiHeadModel
-from unmask.tune.fields import NO_COLUMN_CHOICE
-from unmask.tune.outputs.tag import TaggingTask
-from unmask.tune.saved import BaseModelRef, FineTunedModel, save_finetuned
-from unmask.tune.tagging_scheme import TagScheme
+from unmask.config.network import Sharing, TransformerConfig
+from unmask.core.errors import InputError
+from unmask.data.tokenize.trainers.train import train_tokenizer
+from unmask.data.tokenize.trainers.wordpiece import WordPiece
+from unmask.finetuning.artifact import BaseModelRef, FineTunedModel, save_finetuned
+from unmask.finetuning.data.columns import NO_COLUMN_CHOICE
+from unmask.finetuning.data.tagging.schemes import TagScheme
+from unmask.finetuning.tasks.tagging import TaggingTask
+from unmask.train.multi_head_model import MultiHeadModel
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 

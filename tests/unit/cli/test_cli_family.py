@@ -7,9 +7,9 @@ from typer import Typer
 from typer.testing import CliRunner
 
 from unmask.cli.family import diff, family, show
-from unmask.codec import difference, override
-from unmask.errors import RecipeError
-from unmask.family import count_parameters, member, members
+from unmask.core.codec import difference, override
+from unmask.core.errors import RecipeError
+from unmask.members import count_parameters, member, members
 
 APP = Typer()
 for command in (family, show, diff):

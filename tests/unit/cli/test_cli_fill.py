@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 from small_sources import run, write_run
 
-from unmask.errors import InputError
+from unmask.core.errors import InputError
 
 
 @pytest.fixture(scope="module")

@@ -13,15 +13,15 @@ from test_cli_tune import BAD, GOOD, lines, network
 from typer.testing import CliRunner
 
 from unmask.cli.landscape import landscape
-from unmask.errors import InputError
-from unmask.evaluate.landscape_runs import TrackedFineTune
-from unmask.export.source import open_model
-from unmask.train.processes import DistContext
-from unmask.train.run import RunConfig
-from unmask.train.trial import evaluate
-from unmask.tune.job import load_task_data
-from unmask.tune.start import StartFrom, build_model
-from unmask.tune.tuning import FineTune, FineTuneSettings
+from unmask.core.errors import InputError
+from unmask.finetuning.finetune import FineTune, FineTuneSettings
+from unmask.finetuning.init_weights import StartFrom, build_model
+from unmask.finetuning.task_data import load_task_data
+from unmask.lab.landscape.trajectories import TrackedFineTune
+from unmask.loading.open_model import open_model
+from unmask.train.distributed import DistContext
+from unmask.train.evaluate import evaluate
+from unmask.train.run_config import RunConfig
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(landscape)

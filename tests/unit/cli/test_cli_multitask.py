@@ -11,13 +11,13 @@ import typer
 from folder_net import BAD, GOOD, lines, network
 from typer.testing import CliRunner
 
-from unmask.cli import multitasking
+from unmask.api import multitask as multitask_module
+from unmask.api.multitask import format_remark
 from unmask.cli.multitask import multitask
-from unmask.cli.multitasking import format_remark
-from unmask.errors import InputError
-from unmask.export.tuned import open_finetuned
-from unmask.train.folder import is_finished
-from unmask.tune.saved import read_task
+from unmask.core.errors import InputError
+from unmask.finetuning.artifact import read_task
+from unmask.finetuning.export.hf import open_finetuned
+from unmask.train.rundir.folder import is_finished
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(multitask)
@@ -97,7 +97,7 @@ def test_then_each_can_be_added_to_a_finished_run():
 
 def test_a_kill_in_the_middle_repeats_no_finished_part(monkeypatch):
     kept = []
-    whole = multitasking._save_single
+    whole = multitask_module._save_single
 
     def stop(together, learner, course, folder):
         kept.append(folder.name)
@@ -105,9 +105,9 @@ def test_a_kill_in_the_middle_repeats_no_finished_part(monkeypatch):
             raise RuntimeError("the plug")
         return whole(together, learner, course, folder)
 
-    monkeypatch.setattr(multitasking, "_keep_whole", stop)
+    monkeypatch.setattr(multitask_module, "_keep_whole", stop)
     assert isinstance(run("--then-each", "1").exception, RuntimeError)
-    monkeypatch.setattr(multitasking, "_keep_whole", lambda *words: [kept.append("again"), whole(*words)][1])
+    monkeypatch.setattr(multitask_module, "_keep_whole", lambda *words: [kept.append("again"), whole(*words)][1])
     result = run("--then-each", "1")
     assert result.exit_code == 0, result.output
     assert kept == ["mood", "same", "again"]

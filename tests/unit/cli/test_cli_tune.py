@@ -13,17 +13,17 @@ import typer
 from folder_net import BAD, GOOD, lines, network
 from typer.testing import CliRunner
 
+from unmask.api.finetune import ProgressRemark
+from unmask.cli.finetune import tune
 from unmask.cli.landscape import landscape
 from unmask.cli.multitask import multitask
 from unmask.cli.predict import predict
-from unmask.cli.tune import tune
-from unmask.cli.tuning import ProgressRemark
-from unmask.dialect import ModelType
-from unmask.errors import CorpusError, InputError, RecipeError, UserError
-from unmask.export.tuned import open_finetuned
-from unmask.shards.lock import folder_lock
-from unmask.tune.job import read_examples
-from unmask.tune.saved import read_task
+from unmask.config.model_type import ModelType
+from unmask.core.errors import CorpusError, InputError, RecipeError, UserError
+from unmask.core.io.folder_lock import folder_lock
+from unmask.finetuning.artifact import read_task
+from unmask.finetuning.export.hf import open_finetuned
+from unmask.finetuning.task_data import read_examples
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(tune)

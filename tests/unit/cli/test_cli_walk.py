@@ -5,11 +5,11 @@ import typer
 from typer.testing import CliRunner
 
 from unmask.cli.walk import SAMPLE, walk
-from unmask.errors import CorpusError, InputError, RecipeError
-from unmask.records import UnitKind
-from unmask.rules import presets
-from unmask.shards.manifest import Counts, Manifest
-from unmask.walk.toy import other_toy_document, toy_tokenizer
+from unmask.core.errors import CorpusError, InputError, RecipeError
+from unmask.core.records import UnitKind
+from unmask.data.corpus.manifest import Counts, Manifest
+from unmask.tasks.presets import presets
+from unmask.walks.toy_vocab import other_toy_document, toy_tokenizer
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(walk)

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from unmask.cli.wishes import PrepareOptions
-from unmask.errors import RecipeError
-from unmask.tokenize.bpe import ByteBPE
-from unmask.tokenize.chars import Characters
-from unmask.tokenize.train import train_tokenizer
-from unmask.tokenize.unigram import Unigram
-from unmask.tokenize.wordpiece import WordPiece
+from unmask.api.prepare import PrepareOptions
+from unmask.core.errors import RecipeError
+from unmask.data.tokenize.trainers.bpe import ByteBPE
+from unmask.data.tokenize.trainers.characters import Characters
+from unmask.data.tokenize.trainers.train import train_tokenizer
+from unmask.data.tokenize.trainers.unigram import Unigram
+from unmask.data.tokenize.trainers.wordpiece import WordPiece
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from unmask.cli.summary import print_summary
-from unmask.records import UnitKind
-from unmask.shards.manifest import Counts, Manifest
-from unmask.tokenize.chars import Characters
-from unmask.tokenize.train import train_tokenizer
-from unmask.tokenize.wordpiece import WordPiece
+from unmask.cli.ui.prepare_summary import print_summary
+from unmask.core.records import UnitKind
+from unmask.data.corpus.manifest import Counts, Manifest
+from unmask.data.tokenize.trainers.characters import Characters
+from unmask.data.tokenize.trainers.train import train_tokenizer
+from unmask.data.tokenize.trainers.wordpiece import WordPiece
 
 MORE_TEXT = "Prepare more text: a character gets an entry only if it comes at least twice."
 

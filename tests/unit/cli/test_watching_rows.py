@@ -1,6 +1,6 @@
 """Rows of another length: said when they begin, and told at the end beside what the run is judged by."""
 
-from unmask.cli.watching import _ProgressListener, _RowLengths
+from unmask.cli.ui.training_display import _ProgressListener, _RowLengths
 
 
 class Heard:

@@ -14,16 +14,16 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from unmask.api.short_run import short_recipe
 from unmask.cli.main import app
-from unmask.cli.short import short_recipe
-from unmask.cli.terminal import apply_changes
-from unmask.codec import fingerprint
-from unmask.examples.packed import DocumentBoundary, Packed
-from unmask.family import member
+from unmask.cli.ui.console import apply_changes
+from unmask.core.codec import fingerprint
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.corpus.holdout import split_heldout
+from unmask.data.input_formats.packed import DocumentBoundary, Packed
+from unmask.data.text.sample_corpora import peoples_daily
+from unmask.members import member
 from unmask.nets.model import EncoderWithHeads
-from unmask.shards.corpus import Corpus
-from unmask.shards.split import split_heldout
-from unmask.text.embedded import peoples_daily
 
 BENCH = Path(__file__).parents[3] / "bench"
 sys.path.insert(0, str(BENCH))

@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import nn
 
-from unmask.nets.attention import AttentionBackend
-from unmask.nets.cross import CrossAttention, EncoderOutput
+from unmask.config.network import Activation, Norm, Positions, Sharing, TransformerConfig
+from unmask.nets.batch.packed_sequences import MaskKind, PackedSequences
 from unmask.nets.decoder import Decoder
-from unmask.nets.layout import MaskKind, PackedSequences
-from unmask.nets.transformer import init_weights, num_parameters
-from unmask.nets.trunk import Activation, Norm, Positions, Sharing, TransformerConfig
+from unmask.nets.encoder import init_weights, num_parameters
+from unmask.nets.layers.attention import AttentionBackend
+from unmask.nets.layers.cross_attention import CrossAttention, EncoderOutput
 
 SMALL = TransformerConfig(depth=2, width=32, heads=4, ffn_width=64, dropout=0.0, attention_dropout=0.0)
 TRUNKS = {

@@ -7,16 +7,16 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from unmask.nets.block import FeedForward, ResidualBranch
-from unmask.nets.draws import PER_CALL_SEEDS
-from unmask.nets.embed import Embeddings
-from unmask.nets.fused import bias_dropout_residual_norm, bias_gelu, use_kernels
-from unmask.nets.fused_norm import BiasDropoutResidualNorm
-from unmask.nets.fused_tokens import linear_cross_entropy, padded_table, sample_tokens
-from unmask.nets.kernels_random import keep_mask
-from unmask.nets.kernels_sums import reduce_all
-from unmask.nets.trunk import Activation, TransformerConfig
-from unmask.objectives.guessing import sample_from_logits
+from unmask.config.network import Activation, TransformerConfig
+from unmask.nets.kernels.dispatch import bias_dropout_residual_norm, bias_gelu, use_kernels
+from unmask.nets.kernels.dropout_seeds import PER_CALL_SEEDS
+from unmask.nets.kernels.norm import BiasDropoutResidualNorm
+from unmask.nets.kernels.triton.dropout import keep_mask
+from unmask.nets.kernels.triton.reduce import reduce_all
+from unmask.nets.kernels.vocab_loss import linear_cross_entropy, padded_table, sample_tokens
+from unmask.nets.layers.block import FeedForward, ResidualBranch
+from unmask.nets.layers.embeddings import Embeddings
+from unmask.objectives.heads.generator import sample_from_logits
 
 triton, tl = interpreted.triton, interpreted.triton.language
 DEVICE = interpreted.DEVICE

@@ -4,11 +4,11 @@ import pytest
 import torch
 from transformers import AlbertConfig, AlbertModel
 
-from unmask.errors import RecipeError
-from unmask.nets.layout import PackedSequences
-from unmask.nets.parameters import encoder_parameters
-from unmask.nets.transformer import TokenInputs, TransformerEncoder, init_weights, num_parameters
-from unmask.nets.trunk import Activation, Norm, Positions, Sharing, TransformerConfig
+from unmask.config.network import Activation, Norm, Positions, Sharing, TransformerConfig
+from unmask.core.errors import RecipeError
+from unmask.nets.accounting.parameters import encoder_parameters
+from unmask.nets.batch.packed_sequences import PackedSequences
+from unmask.nets.encoder import TokenInputs, TransformerEncoder, init_weights, num_parameters
 
 PLAIN = {"width": 16, "heads": 2, "inner": 32, "dropout": 0.0, "attention_dropout": 0.0}
 

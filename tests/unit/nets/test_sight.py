@@ -6,12 +6,12 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from unmask.nets.attention import AttentionBackend, select_backend
-from unmask.nets.layout import MaskKind, PackedSequences
-from unmask.nets.near import QUERY_BLOCK
-from unmask.nets.transformer import TokenInputs, TransformerEncoder, init_weights
-from unmask.nets.trunk import TransformerConfig
-from unmask.views import Causal, Full, PrefixLM, RowCoordinates, SlidingWindow
+from unmask.config.attention_pattern import Causal, Full, PrefixLM, RowCoordinates, SlidingWindow
+from unmask.config.network import TransformerConfig
+from unmask.nets.attention.sliding_window import QUERY_BLOCK
+from unmask.nets.batch.packed_sequences import MaskKind, PackedSequences
+from unmask.nets.encoder import TokenInputs, TransformerEncoder, init_weights
+from unmask.nets.layers.attention import AttentionBackend, select_backend
 
 SMALL = TransformerConfig(depth=2, width=32, heads=4, ffn_width=64, dropout=0.0, attention_dropout=0.0)
 OTHERS = [(MaskKind.FULL, 0), (MaskKind.CAUSAL, 0), (MaskKind.PREFIX_LM, 0)]

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from unmask.nets.batch import Batch, collate
-from unmask.nets.trunk import TransformerConfig
-from unmask.objectives.guess import Generator
-from unmask.objectives.part import Trainable
-from unmask.objectives.replaced import RTD
-from unmask.ragged import offsets, positions_in_rows
-from unmask.records import Cloze, Inputs, InputsAndTargets, Spans
-from unmask.train.learner import MultiHeadModel
+from unmask.config.network import TransformerConfig
+from unmask.core.ragged import offsets, positions_in_rows
+from unmask.core.records import Cloze, Inputs, InputsAndTargets, Spans
+from unmask.nets.batch.batch import Batch, collate
+from unmask.objectives.generator import Generator
+from unmask.objectives.protocol import Trainable
+from unmask.objectives.rtd import RTD
+from unmask.train.multi_head_model import MultiHeadModel
 
 torch.set_num_threads(1)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from unmask.corrupt.mask_out import MaskTokens
-from unmask.errors import RecipeError
-from unmask.examples.dialogues import Dialogues
-from unmask.examples.pairs import SegmentPairs
-from unmask.nets.trunk import TransformerConfig
+from unmask.config.network import TransformerConfig
+from unmask.core.errors import RecipeError
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.input_formats.dialogues import Dialogues
+from unmask.data.input_formats.pairs import SegmentPairs
 from unmask.objectives.mlm import MLM
-from unmask.objectives.pair import DLM, NSP
-from unmask.tasks import Task
+from unmask.objectives.sentence_pair import DLM, NSP
+from unmask.tasks.recipe import Task
 
 
 def test_the_head_has_two_classes() -> None:

@@ -7,15 +7,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from unmask.errors import UserError
-from unmask.nets.batch import collate
-from unmask.nets.reading import Pooling
-from unmask.nets.transformer import HiddenStates
-from unmask.nets.trunk import TransformerConfig
-from unmask.objectives.heads import pooler_of
-from unmask.ragged import offsets, positions_in_rows
-from unmask.records import CandidateGroups, Inputs, InputsAndTargets, RowMultiLabel, Target
-from unmask.tune.judge import Classification, MultiLabel, Ranking, Regression
+from unmask.config.network import TransformerConfig
+from unmask.config.pooling import Pooling
+from unmask.core.errors import UserError
+from unmask.core.ragged import offsets, positions_in_rows
+from unmask.core.records import CandidateGroups, Inputs, InputsAndTargets, RowMultiLabel, Target
+from unmask.nets.batch.batch import collate
+from unmask.nets.encoder import HiddenStates
+from unmask.objectives.heads.common import pooler_of
+from unmask.objectives.row_tasks import Classification, MultiLabel, Ranking, Regression
 
 TRUNK = TransformerConfig(depth=1, width=8, heads=2, ffn_width=16, dropout=0.0)
 ROWS = offsets(np.array([3, 1, 5, 2, 4, 2, 1]))

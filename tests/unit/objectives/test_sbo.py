@@ -11,16 +11,16 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.corrupt.mask_out import MaskTokens
-from unmask.errors import RecipeError
-from unmask.family import member
-from unmask.keys import Key
-from unmask.nets.batch import collate
-from unmask.nets.transformer import HiddenStates
-from unmask.nets.trunk import TransformerConfig
+from unmask.config.network import TransformerConfig
+from unmask.core.errors import RecipeError
+from unmask.core.records import Cloze, Inputs, InputsAndTargets, RowBatch, Spans, TokenUnits, UnitFlag
+from unmask.core.rng import Key
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.tokenize.vocab import Vocab
+from unmask.members import member
+from unmask.nets.batch.batch import collate
+from unmask.nets.encoder import HiddenStates
 from unmask.objectives.sbo import SBO, find_span_borders
-from unmask.records import Cloze, Inputs, InputsAndTargets, RowBatch, Spans, TokenUnits, UnitFlag
-from unmask.tokenize.vocab import Vocab
 
 SIZE = 50
 TRUNK = TransformerConfig(depth=1, width=16, heads=2, ffn_width=32)

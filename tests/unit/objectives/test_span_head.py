@@ -9,11 +9,11 @@ import torch.nn.functional as F
 from transformers import BertConfig, BertForQuestionAnswering
 from transformers.modeling_outputs import BaseModelOutput
 
-from unmask.nets.batch import collate
-from unmask.nets.transformer import HiddenStates
-from unmask.nets.trunk import TransformerConfig
-from unmask.objectives.span import SpanHead
-from unmask.records import AnswerSpan, Inputs, InputsAndTargets
+from unmask.config.network import TransformerConfig
+from unmask.core.records import AnswerSpan, Inputs, InputsAndTargets
+from unmask.nets.batch.batch import collate
+from unmask.nets.encoder import HiddenStates
+from unmask.objectives.heads.span import SpanHead
 
 TRUNK = TransformerConfig(depth=1, width=16, heads=2, ffn_width=32)
 LENGTHS = (5, 9, 3)

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from unmask.nets.batch import collate
-from unmask.nets.transformer import HiddenStates, init_weights
-from unmask.nets.trunk import TransformerConfig
-from unmask.objectives.tagging import TRANSITION_LR_SCALE, CRFHead, TokenClassificationHead
-from unmask.ragged import positions_in_rows
-from unmask.records import Inputs, InputsAndTargets, TokenLabels
-from unmask.tune.tagging import Tagging
-from unmask.tune.tagging_scheme import TagScheme, allowed_transitions
+from unmask.config.network import TransformerConfig
+from unmask.core.ragged import positions_in_rows
+from unmask.core.records import Inputs, InputsAndTargets, TokenLabels
+from unmask.finetuning.data.tagging.schemes import TagScheme, allowed_transitions
+from unmask.finetuning.data.tagging.sentences import Tagging
+from unmask.nets.batch.batch import collate
+from unmask.nets.encoder import HiddenStates, init_weights
+from unmask.objectives.heads.tagging import TRANSITION_LR_SCALE, CRFHead, TokenClassificationHead
 
 TRUNK = TransformerConfig(depth=1, width=8, heads=2, ffn_width=16)
 LABELS = ("O", "B-X", "I-X")

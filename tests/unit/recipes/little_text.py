@@ -12,12 +12,12 @@ import numpy as np
 sys.path.append(str(Path(__file__).parent.parent / "examples"))
 from small_corpus import make_corpus
 
-from unmask.records import RowBatch, TokenUnits, UnitFlag
-from unmask.shards.corpus import Corpus
-from unmask.tokenize.encode import Encoder
-from unmask.tokenize.tokenizer import Tokenizer
-from unmask.tokenize.vocab import Vocab
-from unmask.walk.ground import annotate
+from unmask.core.records import RowBatch, TokenUnits, UnitFlag
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.tokenize.encoder import Encoder
+from unmask.data.tokenize.tokenizer import Tokenizer
+from unmask.data.tokenize.vocab import Vocab
+from unmask.walks.context import annotate
 
 SIZE = 64
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from unmask.dialect import ModelType
-from unmask.family import count_parameters, member, members, sizes
-from unmask.nets.heads import PoolerClassifier
-from unmask.nets.transformer import TransformerEncoder, num_parameters
-from unmask.nets.trunk import Sharing
+from unmask.config.model_type import ModelType
+from unmask.config.network import Sharing
+from unmask.members import count_parameters, member, members, sizes
+from unmask.nets.encoder import TransformerEncoder, num_parameters
+from unmask.nets.layers.heads import PoolerClassifier
 
 EVERY = [(recipe.name, size) for recipe in members() for size in sizes(recipe.name)]
 ALBERT = {"base": 11_683_584, "large": 17_683_968, "xlarge": 58_724_864, "xxlarge": 222_595_584}
@@ -56,7 +56,8 @@ def test_albert_in_its_four_ways_of_sharing(sharing):
     recipe = member("albert")
     assert count_parameters(replace(recipe, network=replace(recipe.network, sharing=sharing))) == narrow
     assert (
-        count_parameters(replace(recipe, network=replace(recipe.network, sharing=sharing, embedding_width=0))) == wide - SQUARE
+        count_parameters(replace(recipe, network=replace(recipe.network, sharing=sharing, embedding_width=0)))
+        == wide - SQUARE
     )
 
 
@@ -76,9 +77,9 @@ def test_members_of_berts_shape_differ_by_their_vocabulary_alone(name, published
 
 def test_the_depth_of_a_network_that_shares_everything_is_free():
     recipe = member("albert")
-    assert {count_parameters(replace(recipe, network=replace(recipe.network, depth=depth))) for depth in (1, 12, 48)} == {
-        11_683_584
-    }
+    assert {
+        count_parameters(replace(recipe, network=replace(recipe.network, depth=depth))) for depth in (1, 12, 48)
+    } == {11_683_584}
 
 
 def test_every_further_set_of_layers_costs_one_layer_of_bert():

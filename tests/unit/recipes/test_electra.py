@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 import torch
 
-from unmask.cli.terminal import resolve_member
-from unmask.codec import decode, encode
-from unmask.corrupt.mask_out import MaskTokens
-from unmask.family import member
-from unmask.nets.transformer import TransformerEncoder, num_parameters
-from unmask.objectives.every import AllTokensMLM
-from unmask.objectives.guess import Generator, Tie
+from unmask.cli.ui.console import resolve_member
+from unmask.config.optim import LossWeighting
+from unmask.core.codec import decode, encode
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.members import member
+from unmask.nets.encoder import TransformerEncoder, num_parameters
+from unmask.objectives.all_tokens_mlm import AllTokensMLM
+from unmask.objectives.generator import Generator, Tie
 from unmask.objectives.mlm import MLM
-from unmask.objectives.part import Objective
-from unmask.objectives.replaced import RTD, JudgedTokens
-from unmask.optimising import LossWeighting
+from unmask.objectives.protocol import Objective
+from unmask.objectives.rtd import RTD, JudgedTokens
 from unmask.recipes.electra import SIZES, electra
-from unmask.tasks import Recipe
+from unmask.tasks.recipe import Recipe
 
 TASK = "stages.0.tasks.0."
 

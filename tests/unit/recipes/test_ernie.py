@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from unmask.codec import decode, encode
-from unmask.corrupt.mask_out import MaskTokens
-from unmask.corrupt.select import OneOfSelectors, RandomTokens, WholeUnits
-from unmask.errors import RecipeError
-from unmask.examples.dialogues import Dialogues
-from unmask.family import member
-from unmask.nets.trunk import Activation
-from unmask.records import UnitKind
-from unmask.tasks import Recipe, Task
+from unmask.config.network import Activation
+from unmask.core.codec import decode, encode
+from unmask.core.errors import RecipeError
+from unmask.core.records import UnitKind
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.selection import OneOfSelectors, RandomTokens, WholeUnits
+from unmask.data.input_formats.dialogues import Dialogues
+from unmask.members import member
+from unmask.tasks.recipe import Recipe, Task
 
 
 def select(task: Task) -> object:

@@ -9,22 +9,22 @@ import pytest
 from little_text import rows_of
 
 import unmask.recipes
-from unmask.corrupt.mask_out import MaskTokens
-from unmask.corrupt.replace import Replace, ReplaceBy, SelectedTokens
-from unmask.dialect import ModelType
-from unmask.examples.pairs import Negative, SegmentPairs
-from unmask.family import member, members, module_of, sizes
-from unmask.keys import Key
-from unmask.nets.sizes import SIZES
-from unmask.nets.trunk import Sharing
+from unmask.config.model_type import ModelType
+from unmask.config.network import Sharing
+from unmask.config.optim import LAMB, AdamW
+from unmask.config.sizes import SIZES
+from unmask.core.records import UnitKind
+from unmask.core.rng import Key
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.replacement import Replace, ReplaceBy, SelectedTokens
+from unmask.data.input_formats.pairs import Negative, SegmentPairs
+from unmask.data.tokenize.similar_word_table import SimilarWords
+from unmask.data.tokenize.trainers.train import train_tokenizer
+from unmask.data.tokenize.trainers.wordpiece import WordPiece
+from unmask.data.tokenize.vocab import Vocab
+from unmask.members import member, members, module_of, sizes
 from unmask.objectives.mlm import MLM
-from unmask.objectives.pair import SOP
-from unmask.optimising import LAMB, AdamW
-from unmask.records import UnitKind
-from unmask.tokenize.stand_ins import SimilarWords
-from unmask.tokenize.train import train_tokenizer
-from unmask.tokenize.vocab import Vocab
-from unmask.tokenize.wordpiece import WordPiece
+from unmask.objectives.sentence_pair import SOP
 
 TEXTS = (
     "The unhappiest readers kept misunderstanding the rewritten sentences, unfortunately.",

@@ -9,16 +9,16 @@ import pytest
 import torch
 from little_text import SIZE, corpus
 
-from unmask.codec import override_many
-from unmask.examples.packed import DocumentBoundary, Packed
-from unmask.examples.visits import StaticMasking
-from unmask.family import member
-from unmask.feed import TaskBatches
-from unmask.nets.trunk import Sharing
-from unmask.objectives.part import TrainableObjective
-from unmask.train.course import StepBatch
-from unmask.train.learner import MultiHeadModel
-from unmask.train.lessons import require_trainable
+from unmask.config.network import Sharing
+from unmask.core.codec import override_many
+from unmask.data.input_formats.packed import DocumentBoundary, Packed
+from unmask.data.input_formats.sampler import StaticMasking
+from unmask.members import member
+from unmask.objectives.protocol import TrainableObjective
+from unmask.tasks.batches import TaskBatches
+from unmask.train.batches.protocol import StepBatch
+from unmask.train.batches.recipe_batches import require_trainable
+from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.step import DeviceBatch
 
 torch.set_num_threads(1)

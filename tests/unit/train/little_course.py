@@ -12,18 +12,18 @@ import torch
 sys.path.append(str(Path(__file__).parent.parent / "examples"))
 from small_corpus import make_corpus
 
-from unmask.family import member
-from unmask.nets.trunk import TransformerConfig
-from unmask.optimising import AdamW, Linear, OptimConfig
-from unmask.shards.corpus import Corpus
-from unmask.tasks import Recipe
-from unmask.tokenize.vocab import Vocab
+from unmask.config.network import TransformerConfig
+from unmask.config.optim import AdamW, Linear, OptimConfig
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.tokenize.vocab import Vocab
+from unmask.members import member
+from unmask.tasks.recipe import Recipe
+from unmask.train.batches.recipe_batches import RecipeBatches, require_trainable
 from unmask.train.budget import Budget
-from unmask.train.learner import MultiHeadModel
-from unmask.train.lessons import RecipeBatches, require_trainable
-from unmask.train.processes import DistContext
-from unmask.train.run import RunConfig
-from unmask.train.training import TrainingSpec
+from unmask.train.distributed import DistContext
+from unmask.train.multi_head_model import MultiHeadModel
+from unmask.train.run_config import RunConfig
+from unmask.train.training_spec import TrainingSpec
 
 torch.set_num_threads(1)  # these networks are tiny: threads would only wait for each other
 
@@ -44,7 +44,9 @@ def corpus(documents: int = 40) -> Corpus:
 def recipe(shares: tuple[float, ...] = (1.0,), batch: int = 4) -> Recipe:
     """BERT's task on short rows, one stage for each share; rows grow by 8 tokens from stage to stage."""
     bert = member("bert")
-    stages = (replace(bert.stages[0], max_length=16 + 8 * n, batch_size=batch, fraction=s) for n, s in enumerate(shares))
+    stages = (
+        replace(bert.stages[0], max_length=16 + 8 * n, batch_size=batch, fraction=s) for n, s in enumerate(shares)
+    )
     return replace(bert, network=_TRUNK, stages=tuple(stages), optim=OptimConfig(AdamW(1e-3), Linear()))
 
 

@@ -3,9 +3,9 @@
 import torch
 from torch import nn
 
-from unmask.optimising import LAMB, AdamW, Muon, StableAdamW
-from unmask.train.optim import set_lr
-from unmask.train.optim_groups import ParamGroup, group_parameters
+from unmask.config.optim import LAMB, AdamW, Muon, StableAdamW
+from unmask.train.optim.build import set_lr
+from unmask.train.optim.param_groups import ParamGroup, group_parameters
 
 STEPS = 5
 MUON = Muon(0.02, AdamW(1e-2))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from unmask.errors import RecipeError
+from unmask.core.errors import RecipeError
 from unmask.train.budget import RunProgress, StepBudget, TimeBudget, TokenBudget
 
 

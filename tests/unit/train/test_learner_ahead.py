@@ -9,24 +9,24 @@ import pytest
 import torch
 from little_course import ALONE, CPU, corpus, run_of
 
-from unmask.nets.batch import collate
-from unmask.objectives.every import AllTokensMLM
-from unmask.objectives.guess import Generator, Tie
-from unmask.objectives.guessing import masked_targets
+from unmask.nets.batch.batch import collate
+from unmask.objectives.all_tokens_mlm import AllTokensMLM
+from unmask.objectives.generator import Generator, Tie
+from unmask.objectives.heads.generator import masked_targets
 from unmask.objectives.mlm import MLM
-from unmask.objectives.part import Objective
-from unmask.objectives.replaced import RTD, JudgedTokens
+from unmask.objectives.protocol import Objective
+from unmask.objectives.rtd import RTD, JudgedTokens
 from unmask.recipes.electra import SIZES, electra
-from unmask.tasks import Recipe
+from unmask.tasks.recipe import Recipe
+from unmask.train.batches.protocol import RankSplit, RunPosition
+from unmask.train.batches.recipe_batches import RecipeBatches, require_trainable
 from unmask.train.budget import StepBudget
-from unmask.train.course import RankSplit, RunPosition
-from unmask.train.learner import MultiHeadModel
-from unmask.train.lessons import RecipeBatches, require_trainable
-from unmask.train.samples import MaskFiller
+from unmask.train.build_step import build_step_runner
+from unmask.train.evaluate import evaluate
+from unmask.train.mask_samples import MaskFiller
+from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.step import DeviceBatch
-from unmask.train.training import TrainingSpec
-from unmask.train.trial import evaluate
-from unmask.train.worker import build_step_runner
+from unmask.train.training_spec import TrainingSpec
 
 LENGTH, BATCH = 24, 6
 WIRINGS: dict[str, tuple[Objective, ...]] = {

@@ -7,18 +7,18 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from unmask.nets.batch import Batch, collate
-from unmask.nets.mix import ScalarMix
-from unmask.nets.trunk import TransformerConfig
-from unmask.objectives.every import AllTokensMLM
-from unmask.objectives.guess import Generator
+from unmask.config.network import TransformerConfig
+from unmask.core.ragged import positions_in_rows
+from unmask.core.records import Cloze, Inputs, InputsAndTargets, RowClass, Spans
+from unmask.nets.batch.batch import Batch, collate
+from unmask.nets.layers.scalar_mix import ScalarMix
+from unmask.objectives.all_tokens_mlm import AllTokensMLM
+from unmask.objectives.generator import Generator
 from unmask.objectives.mlm import MLM
-from unmask.objectives.pair import NSP, SOP
-from unmask.objectives.part import Trainable
-from unmask.objectives.replaced import RTD, JudgedTokens
-from unmask.ragged import positions_in_rows
-from unmask.records import Cloze, Inputs, InputsAndTargets, RowClass, Spans
-from unmask.train.learner import MultiHeadModel
+from unmask.objectives.protocol import Trainable
+from unmask.objectives.rtd import RTD, JudgedTokens
+from unmask.objectives.sentence_pair import NSP, SOP
+from unmask.train.multi_head_model import MultiHeadModel
 
 TRUNK = TransformerConfig(depth=2, width=16, heads=2, ffn_width=32)
 ROWS = np.array([0, 9, 16])

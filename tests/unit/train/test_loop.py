@@ -13,17 +13,17 @@ import pytest
 import torch
 from little_course import ALONE, recipe, run_of, training
 
-import unmask.train.keeping
 import unmask.train.loop
-from unmask.errors import UserError
-from unmask.optimising import AdamW, Linear, Muon, OptimConfig, WarmupFraction, WarmupSteps
+import unmask.train.rundir.run_writer
+from unmask.config.optim import AdamW, Linear, Muon, OptimConfig, WarmupFraction, WarmupSteps
+from unmask.core.errors import UserError
+from unmask.train.batches.protocol import StepBatch
 from unmask.train.budget import Budget, StepBudget, TimeBudget, TokenBudget
-from unmask.train.checkpoint import MODEL, OPTIMIZER, list_checkpoints, read_state, read_tensors
-from unmask.train.course import StepBatch
-from unmask.train.learner import MultiHeadModel
+from unmask.train.gpu.async_scalars import AsyncScalars
 from unmask.train.loop import train
-from unmask.train.numbers import AsyncScalars
-from unmask.train.record import RECORD, LogLine, read_record
+from unmask.train.multi_head_model import MultiHeadModel
+from unmask.train.rundir.checkpoint import MODEL, OPTIMIZER, list_checkpoints, read_state, read_tensors
+from unmask.train.rundir.metrics_log import RECORD, LogLine, read_record
 from unmask.train.step import DeviceBatch, StepRunner
 
 FALL = Linear()
@@ -44,7 +44,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(unmask.train.loop, "time", made)
-    monkeypatch.setattr(unmask.train.keeping, "time", made)
+    monkeypatch.setattr(unmask.train.rundir.run_writer, "time", made)
     take = StepRunner.run
 
     def slow(worker: StepRunner, loaded: DeviceBatch, counts: Sequence[float], step: int) -> AsyncScalars:

@@ -5,11 +5,11 @@ import pytest
 import torch
 from little_net import STEPS, gradients, groups_of, little, run
 
-from unmask import codec
-from unmask.errors import RecipeError
-from unmask.optimising import Adamax, Linear, OptimConfig, WarmupFraction
-from unmask.train.optim import build_optimizer
-from unmask.train.optim_state import load_state_tensors, state_tensors
+from unmask.config.optim import Adamax, Linear, OptimConfig, WarmupFraction
+from unmask.core import codec
+from unmask.core.errors import RecipeError
+from unmask.train.optim.build import build_optimizer
+from unmask.train.optim.state import load_state_tensors, state_tensors
 
 SPEC = Adamax(1e-2)
 

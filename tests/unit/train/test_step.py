@@ -7,13 +7,13 @@ import pytest
 import torch
 from little_course import ALONE, CPU, recipe, run_of, training
 
-from unmask.optimising import LAMB, Adamax, AdamW, Muon, StableAdamW
+from unmask.config.optim import LAMB, Adamax, AdamW, Muon, StableAdamW
+from unmask.train.batches.protocol import RankSplit, RunPosition
 from unmask.train.budget import StepBudget
-from unmask.train.course import RankSplit, RunPosition
-from unmask.train.optim_state import state_tensors
+from unmask.train.build_step import build_step_runner
+from unmask.train.evaluate import eval_mode, evaluate
+from unmask.train.optim.state import state_tensors
 from unmask.train.step import DeviceBatch, NotFinite, compute_metrics, isolated_rng, seed_dropout
-from unmask.train.trial import eval_mode, evaluate
-from unmask.train.worker import build_step_runner
 
 
 def drawn(seed, *address):

@@ -1,0 +1,1 @@
+"""The verbs of the library: prepare, pretrain, finetune, evaluate. The commands call these functions."""

@@ -1,0 +1,284 @@
+"""What a user wished for when pre-training, turned into parts.
+
+What arrives: the plain values of the command line. What leaves: budget, recipe, course and learner, and a description
+by which a folder knows its run again.
+What never happens here: training, or a word to the user but a refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from unmask import __version__
+from unmask.api.short_run import short_recipe
+from unmask.cli.ui.console import apply_changes
+from unmask.config.network import TransformerConfig
+from unmask.config.sizes import Size
+from unmask.core.codec import encode, fingerprint
+from unmask.core.errors import RecipeError
+from unmask.core.io.atomic import digest_bytes, digest_file
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.tokenize.tokenizer import Tokenizer
+from unmask.loading.open_model import LoadedNetwork, open_model
+from unmask.loading.warm_start import adapt_to_tokenizer, load_matching_weights
+from unmask.members import member, sizes
+from unmask.nets.encoder import num_parameters
+from unmask.nets.model import EncoderWithHeads
+from unmask.tasks.recipe import Recipe
+from unmask.train.batches.protocol import RunPosition, StepBatch
+from unmask.train.batches.recipe_batches import RecipeBatches, require_trainable, uses_similar_words
+from unmask.train.budget import Budget, StepBudget, TimeBudget, TokenBudget
+from unmask.train.cost_estimate import CostProbe
+from unmask.train.flops_meter import FlopsMeter
+from unmask.train.mask_samples import MaskFiller, sample_fills
+from unmask.train.multi_head_model import MultiHeadModel
+from unmask.train.rundir.metrics_log import LogLine
+from unmask.train.training_spec import TrainingSpec
+
+_EXAMPLE = "stages.0.length=256"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PretrainRequest:
+    """What is to be learned. What is empty or nothing was not wished for."""
+
+    member: str
+    size: str
+    changes: tuple[str, ...]
+    batch_size: int | None
+    lr: float | None
+    short: bool
+    data: Path
+    init_from: Path | None
+    seed: int
+    heldout_fraction: float
+    steps: int | None
+    tokens: int | None
+    hours: float | None
+    flops: float | None = None
+
+
+@dataclass(frozen=True)
+class PretrainSetup:
+    """The parts of a wish, each made when it is first asked for."""
+
+    request: PretrainRequest
+
+    @cached_property
+    def budget(self) -> Budget:
+        """The one budget that was given."""
+        given: list[Budget] = []
+        if self.request.steps is not None:
+            given.append(StepBudget(self.request.steps))
+        if self.request.tokens is not None:
+            given.append(TokenBudget(self.request.tokens))
+        if self.request.hours is not None:
+            given.append(TimeBudget(self.request.hours))
+        flops = () if self.request.flops is None else (self.request.flops,)
+        if len(given) + len(flops) != 1:
+            found = " and ".join([*(budget.text() for budget in given), *(f"{one:g} FLOPs" for one in flops)])
+            raise RecipeError(
+                f"A run needs one budget: --steps, --tokens, --hours or --flops; found {found or 'none of them'}."
+            )
+        # A run is planned in steps, so operations are turned into steps before it begins.
+        return given[0] if given else StepBudget(self.meter.steps(*flops))
+
+    @property
+    def meter(self) -> FlopsMeter:
+        """What its steps cost in floating point operations."""
+        return FlopsMeter.of(self.batch_source, self.vocab_size)
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The prepared corpus."""
+        return Corpus.open(self.request.data)
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the corpus."""
+        return Tokenizer.load(self.request.data / "tokenizer.json")
+
+    @cached_property
+    def initial_model(self) -> tuple[EncoderWithHeads, ...]:
+        """The network to begin with, with rows for all ids of the corpus; empty if weights are drawn."""
+        return tuple(self._fit_to_tokenizer(source.model, source.tokenizer) for source in self._sources)
+
+    @cached_property
+    def _sources(self) -> tuple[LoadedNetwork, ...]:
+        """What `--from` names, as it lies there."""
+        return (open_model(self.request.init_from),) if self.request.init_from else ()
+
+    def _fit_to_tokenizer(self, model: EncoderWithHeads, tokenizer: Tokenizer) -> EncoderWithHeads:
+        return adapt_to_tokenizer(model, tokenizer, self.tokenizer, str(self.request.init_from))
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """The member with all changes, in the shape of the network that it begins with."""
+        wish = self.request
+        recipe = self._member
+        changes = [
+            f"stages.{number}.batch={wish.batch_size}" for number in range(len(recipe.stages)) if wish.batch_size
+        ]
+        changes += [f"descent.optimiser.rate={wish.lr}"] if wish.lr is not None else []
+        recipe = apply_changes(recipe, [*changes, *(one for one in wish.changes if not _about_tasks(one))], _EXAMPLE)
+        for model in self.initial_model:
+            if wish.size and not _same_size(recipe.network, model.config):
+                raise RecipeError(f"--from {wish.init_from} brings a network of its own size. Leave --size out.")
+            if recipe.network.num_segments > model.config.num_segments:
+                raise RecipeError(
+                    f"{recipe.name} has rows of {recipe.network.num_segments} segments, but the network in {wish.init_from} "
+                    f"knows {model.config.num_segments}. Take a member whose rows have no more, or another network."
+                )
+            recipe = replace(recipe, network=_with_dropout(model.config, recipe.network))
+        return recipe
+
+    @property
+    def _member(self) -> Recipe:
+        """The member as published, or for a short run.
+
+        What its tasks are is changed before a short run parts its stages, so that a path of the published recipe
+        holds for every part. All other changes come later, because they are about what a short run has set.
+        """
+        tasks = [one for one in self.request.changes if _about_tasks(one)]
+        published = apply_changes(member(self.request.member, self._size), tasks, _EXAMPLE)
+        return short_recipe(published) if self.request.short else published
+
+    @property
+    def _size(self) -> str:
+        """The size that was wished for; else that of the network to begin with, where the member has such a size."""
+        name, _, _ = self.request.member.partition(":")
+        if self.request.size or not self.initial_model or name.endswith(".py"):
+            return self.request.size
+        return next(
+            (size for size, known in sizes(name).items() if _same_size(known, self.initial_model[0].config)), ""
+        )
+
+    @cached_property
+    def batch_source(self) -> RecipeBatches:
+        """What is learned at every moment."""
+        return RecipeBatches.of(self.recipe, self.corpus, self.request.seed, self.request.heldout_fraction)
+
+    @property
+    def model(self) -> MultiHeadModel:
+        """The network with its first weights: drawn, or those that it begins with."""
+        return self._initialized[0]
+
+    @property
+    def heads_from_scratch(self) -> tuple[str, ...]:
+        """The heads for which the network to begin with has no weights."""
+        return self._initialized[1]
+
+    @cached_property
+    def _initialized(self) -> tuple[MultiHeadModel, tuple[str, ...]]:
+        objectives = require_trainable(self.recipe.objectives)
+        learner = MultiHeadModel(
+            self.recipe.network, objectives, self.vocab_size, self.num_positions, self.recipe.loss_weighting
+        )
+        learner.init_weights(self.request.seed)
+        found = [
+            self._fit_to_tokenizer(one.generator, one.tokenizer) for one in self._sources if one.generator is not None
+        ]
+        generator = next(iter(found), None)
+        return learner, tuple(
+            name for model in self.initial_model for name in load_matching_weights(learner, model, generator)
+        )
+
+    @property
+    def training_spec(self) -> TrainingSpec:
+        """Learner, course, descent, budget and seed."""
+        return TrainingSpec(
+            model=self.model,
+            source=self.batch_source,
+            optim=self.recipe.optim,
+            budget=self.budget,
+            seed=self.request.seed,
+        )
+
+    @property
+    def vocab_size(self) -> int:
+        """Rows of the token embedding: one for each id, or as many as the first network has."""
+        return max([self.corpus.vocab.size, *(model.vocab_size for model in self.initial_model)])
+
+    @property
+    def num_positions(self) -> int:
+        """Positions: as many as the longest row, or as the first network has."""
+        known = [model.max_positions for model in self.initial_model]
+        if known and known[0] and known[0] < self.recipe.max_length:
+            raise RecipeError(
+                f"{self.recipe.name} has rows of {self.recipe.max_length} tokens, but the network in {self.request.init_from} has "
+                f"{known[0]} positions. Shorten the rows, e.g. with --set stages.0.length={known[0]} for every stage."
+            )
+        return max([self.recipe.max_length, *known])
+
+    @property
+    def predicts_tokens(self) -> bool:
+        """Whether a head says tokens, so that one can look on while masks are filled."""
+        return bool(MaskFiller.find(self.model, self.model.heads))
+
+    def sample_fills(self, learner: MultiHeadModel, trial: Sequence[StepBatch]) -> LogLine:
+        """Some masks of the trial and how the learner fills them now."""
+        return {"kind": "sample", "lines": sample_fills(learner, trial[0], self.tokenizer)}
+
+    def cost_probes(self) -> list[CostProbe]:
+        """One moment for each stage, in the middle of it."""
+        stages = self.recipe.stages
+        ends = accumulate(stage.fraction for stage in stages)
+        return [
+            CostProbe(RunPosition(0, end - stage.fraction / 2), stage.fraction)
+            for end, stage in zip(ends, stages, strict=True)
+        ]
+
+    def description(self) -> dict[str, Any]:
+        """What is learned: what a folder that was begun must have been begun with."""
+        wish, manifest = self.request, self.corpus.manifest
+        return {
+            "unmask": __version__,
+            "kind": "pretrain",
+            "recipe": encode(self.recipe),
+            "fingerprint": fingerprint(self.recipe),
+            "budget": {type(self.budget).__name__.lower(): self.budget.count},
+            "seed": wish.seed,
+            "held_out": wish.heldout_fraction,
+            "corpus": {
+                "folder": str(wish.data.resolve()),  # a report is made from anywhere
+                "manifest": digest_file(wish.data / "manifest.json"),
+                "documents": manifest.counts.documents,
+                "tokens": manifest.counts.tokens,
+                **self._similar_words(),
+            },
+            "tokenizer": manifest.tokenizer,
+            "from": str(wish.init_from.resolve()) if wish.init_from else "",
+            "parameters": num_parameters(self.model),
+            "vocabulary": self.vocab_size,
+            "positions": self.num_positions,
+        }
+
+    def _similar_words(self) -> dict[str, str]:
+        """The table of similar words, where some task shows them."""
+        if not any(map(uses_similar_words, self.recipe.tasks)):
+            return {}
+        arrays = self.corpus.vocab.similar_words.arrays().values()
+        return {"similar": digest_bytes(b"".join(array.tobytes() for array in arrays))}
+
+
+def _with_dropout(shape: TransformerConfig, like: TransformerConfig) -> TransformerConfig:
+    """A given shape; what is dropped in training and how rows are pooled is no part of it: the recipe says it."""
+    return replace(
+        shape, dropout=like.dropout, attention_dropout=like.attention_dropout, pooler_activation=like.pooler_activation
+    )
+
+
+def _about_tasks(change: str) -> bool:
+    """Whether a change is about what the tasks of a stage are, not about how long or how wide."""
+    path = change.partition("=")[0].split(".")
+    return path[0] == "stages" and "tasks" in path[1:3]
+
+
+def _same_size(one: TransformerConfig | Size, other: TransformerConfig) -> bool:
+    """Whether two networks are equally deep and wide; dropout and the like may differ."""
+    return (one.depth, one.width, one.heads, one.ffn_width) == (other.depth, other.width, other.heads, other.ffn_width)

@@ -1,0 +1,53 @@
+"""What `pretrain --short` stands for: a member for a run of minutes.
+
+What arrives: a recipe whose numbers were made for a million steps. What leaves: the same recipe with numbers for a
+thousand or two.
+What never happens here: another task, another objective or another network. What is learned stays the member's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from unmask.config.optim import AdamW, Linear, Muon, OptimConfig, WarmupFraction
+from unmask.tasks.recipe import Recipe, Stage
+
+OPTIM = OptimConfig(
+    Muon(lr=2e-3, adamw=AdamW(lr=5e-4, betas=(0.9, 0.98), bias_correction=True)),
+    Linear(WarmupFraction(0.05)),
+    max_grad_norm=1.0,
+)
+"""Found by trying: docs/long-runs.md."""
+
+_EARLY, _LAST = 32, 128
+"""Tokens in a row: in all stages but the last, and in the last."""
+_TOKENS = 2048
+"""In a step of any stage."""
+
+
+def short_recipe(recipe: Recipe) -> Recipe:
+    """The recipe with short rows, few of them in a step, a descent for few steps, and no dropout.
+
+    With rows of 32 tokens and Muon, a network begins to use the words around a mask after hundreds of steps instead of
+    thousands; the last stage shows it the positions up to 128. Dropout guards against learning by heart, for which rows
+    that are seen once or twice give no occasion.
+    """
+    *early, last = (
+        _split_stage(recipe.stages[0]) if len({stage.tasks for stage in recipe.stages}) == 1 else recipe.stages
+    )
+    return replace(
+        recipe,
+        stages=(*(_with_rows(stage, _EARLY) for stage in early), _with_rows(last, _LAST)),
+        network=replace(recipe.network, dropout=0.0, attention_dropout=0.0),
+        optim=OPTIM,
+    )
+
+
+def _split_stage(stage: Stage) -> tuple[Stage, Stage]:
+    """What is learned all along, in two stages as BERT shares them: nine tenths of the budget, and the rest."""
+    return replace(stage, fraction=0.9), replace(stage, fraction=0.1)
+
+
+def _with_rows(stage: Stage, length: int) -> Stage:
+    """Rows of this length, and as many in a step as there are tokens for."""
+    return replace(stage, max_length=length, batch_size=_TOKENS // length)

@@ -1,0 +1,240 @@
+"""Measures of rules that rewrite a text or order it: how much goes, in how many pieces, and what moves.
+
+What arrives: batches, and the rule that made them. What leaves: findings.
+What never happens here: guessing where a shown token came from. No such rule looks at ids, so the same draw is made
+once more on rows in which every free token bears its own number, and the numbers tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unmask.audits.expected_lengths import expected_covering_lengths, expected_cut_lengths
+from unmask.audits.finding import (
+    SIGMAS,
+    Expected,
+    Finding,
+    FindingUnit,
+    Numbers,
+    informational,
+    plural,
+    ratio,
+    violation,
+)
+from unmask.audits.protocol import MeasureOutput
+from unmask.audits.rows import AuditBatch, to_mask, unit_starts
+from unmask.audits.selection import MEAN_TOLERANCE, RATE_TOLERANCE, compare_lengths
+from unmask.core.ragged import row_sums
+from unmask.core.records import Bools, Ints, RowBatch, UnitFlag, UnitKind
+from unmask.data.corrupt.protocol import Corruption
+from unmask.data.corrupt.span_corruption import SpanCorruption
+from unmask.data.corrupt.text_infilling import TextInfilling
+from unmask.data.corrupt.token_deletion import TokenDeletion
+
+MAX_SPAN_LENGTH = 12
+"""Longer spans share the last line of a histogram."""
+_ADDED = -1
+
+
+def source_positions(batch: AuditBatch, corrupt: Corruption) -> Ints:
+    """For every shown token, the position where it stood; -1 for one that was added or is special."""
+    example = batch.example
+    number = np.arange(len(example.ids), dtype=np.int32) + batch.vocab.size
+    twin = replace(example, ids=np.where(example.protected, example.ids, number))
+    shown = corrupt(twin, batch.vocab, batch.key).inputs.ids.astype(np.int64) - batch.vocab.size
+    return np.where(shown >= 0, shown, _ADDED)
+
+
+@dataclass(frozen=True, slots=True)
+class InputLength:
+    """How long the inputs are against the text, and whether the special tokens are all still there."""
+
+    def count(self, batch: AuditBatch) -> Numbers:
+        """Tokens shown, tokens of the text, special tokens missing or too many."""
+        inputs, example, vocab = batch.instance.inputs, batch.example, batch.vocab
+        framing = [
+            row_sums(np.isin(ids, (vocab.cls, vocab.sep)), rows)
+            for ids, rows in ((inputs.ids, inputs.rows), (example.ids, example.rows))
+        ]
+        return np.array([len(inputs.ids), len(example.ids), np.abs(framing[0] - framing[1]).sum()], dtype=np.float64)
+
+    def to_findings(self, total: Numbers) -> MeasureOutput:
+        """The length is told; a special token may neither go nor come."""
+        yield informational("inputs against text, in tokens", ratio(total[0], total[1]), FindingUnit.SHARE)
+        yield violation("special tokens touched", total[2])
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedSpans:
+    """T5: tokens removed in spans."""
+
+    rule: SpanCorruption
+
+    def count(self, batch: AuditBatch) -> Numbers:
+        """Rows, free tokens, removed, expected removed, then span lengths as found and as expected."""
+        example = batch.example
+        free, rows = (
+            np.flatnonzero(~example.protected),
+            np.append(0, np.cumsum(row_sums(~example.protected, example.rows))),
+        )
+        gone = ~to_mask(len(example.ids), _shown_positions(batch, self.rule))[free]
+        lengths = _run_lengths(gone, rows)
+        size = np.diff(rows)
+        noise = np.minimum(np.clip(np.rint(size * self.rule.rate), 1, np.maximum(size - 1, 1)), size).astype(np.int64)
+        parts = np.minimum(np.rint(noise / self.rule.mean_span_length), np.minimum(noise, size - noise))
+        parts = np.clip(parts, 1, np.maximum(len(batch.vocab.sentinels) - _num_free_segments(example), 1)).astype(
+            np.int64
+        )
+        counted = np.bincount(np.minimum(lengths, MAX_SPAN_LENGTH), minlength=MAX_SPAN_LENGTH + 1)
+        sums = [len(example), len(free), gone.sum(), noise.sum(), parts.sum(), len(lengths)]
+        return np.concatenate([sums, counted, expected_cut_lengths(noise, parts, MAX_SPAN_LENGTH)]).astype(np.float64)
+
+    def to_findings(self, total: Numbers) -> MeasureOutput:
+        """The share that goes, the mean length of a span, and all lengths."""
+        rows, free, gone, noise, parts, found = total[:6]
+        counted, expected = total[6 : 7 + MAX_SPAN_LENGTH], total[7 + MAX_SPAN_LENGTH :]
+        yield Finding(
+            "text removed", ratio(gone, free), Expected(ratio(noise, free), RATE_TOLERANCE), FindingUnit.SHARE
+        )
+        yield informational("spans in a row", ratio(found, rows), FindingUnit.MEAN)
+        yield Finding(
+            "span length, mean", ratio(gone, found), Expected(ratio(noise, parts), MEAN_TOLERANCE), FindingUnit.MEAN
+        )
+        yield from list(
+            compare_lengths("span length in tokens", 1, counted[1:], expected[1:] / max(expected.sum(), 1))
+        )[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class InfillMasks:
+    """BART: spans of units, each of which became one mask."""
+
+    rule: TextInfilling
+
+    def count(self, batch: AuditBatch) -> Numbers:
+        """Rows, units, hidden, expected hidden, masks, masks cut at a special token, lengths found and expected."""
+        example = batch.example
+        starts = (
+            unit_starts(example, self.rule.layer) if self.rule.layer is not UnitKind.TOKEN else True
+        ) & ~example.protected
+        source = source_positions(batch, self.rule)
+        hidden = starts & ~to_mask(len(example.ids), source[source >= 0])
+        units = row_sums(starts, example.rows)
+        budget = np.ceil(units * self.rule.rate - 1e-9).astype(np.int64)
+        lengths, masks, cut = _isolated_masks(batch, source, hidden)
+        counted = np.bincount(np.minimum(lengths, MAX_SPAN_LENGTH), minlength=MAX_SPAN_LENGTH + 1)
+        sums = [len(example), units.sum(), hidden.sum(), budget.sum(), masks, cut]
+        return np.concatenate(
+            [sums, counted, expected_covering_lengths(budget, self.rule.mean_span_length, MAX_SPAN_LENGTH)]
+        ).astype(np.float64)
+
+    def to_findings(self, total: Numbers) -> MeasureOutput:
+        """The share of units hidden, the mean number of units behind a mask, and all lengths."""
+        rows, units, hidden, budget, masks, cut = total[:6]
+        counted, expected = total[6 : 7 + MAX_SPAN_LENGTH], total[7 + MAX_SPAN_LENGTH :]
+        name, spans = plural(self.rule.layer), expected.sum()
+        slack = max(MEAN_TOLERANCE, SIGMAS * ratio(self.rule.mean_span_length, spans) ** 0.5) + ratio(
+            hidden, spans
+        ) * ratio(cut, spans)
+        yield Finding(
+            f"{name} hidden", ratio(hidden, units), Expected(ratio(budget, units), RATE_TOLERANCE), FindingUnit.SHARE
+        )
+        yield informational("masks in a row", ratio(masks, rows), FindingUnit.MEAN)
+        yield Finding(
+            f"{name} behind a mask, mean", ratio(hidden, masks), Expected(ratio(budget, spans), slack), FindingUnit.MEAN
+        )
+        yield from list(compare_lengths(f"{name} behind a mask", 0, counted, expected / max(spans, 1e-9)))[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """BART: tokens that vanish."""
+
+    rule: TokenDeletion
+
+    def count(self, batch: AuditBatch) -> Numbers:
+        """Free tokens, gone, expected gone."""
+        size = row_sums(~batch.example.protected, batch.example.rows)
+        wanted = np.clip(np.maximum(np.rint(size * self.rule.rate), 1), 0, np.maximum(size - 1, 0))
+        return np.array(
+            [size.sum(), size.sum() - len(_shown_positions(batch, self.rule)), wanted.sum()], dtype=np.float64
+        )
+
+    def to_findings(self, total: Numbers) -> MeasureOutput:
+        """The share that goes."""
+        yield Finding(
+            "text deleted",
+            ratio(total[1], total[0]),
+            Expected(ratio(total[2], total[0]), RATE_TOLERANCE),
+            FindingUnit.SHARE,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reordered:
+    """Text that changes its place without a loss. `apart` says what may be torn apart: sentences, or anything."""
+
+    rule: Corruption
+    may_split: UnitKind
+
+    def count(self, batch: AuditBatch) -> Numbers:
+        """Rows, rows that changed, free tokens, tokens lost or doubled, places torn inside a unit."""
+        example, source = batch.example, source_positions(batch, self.rule)
+        free = int((~example.protected).sum())
+        lost = free - len(np.unique(source[source >= 0]))
+        changed = row_sums(batch.instance.inputs.ids != example.ids, example.rows) > 0
+        torn = (np.diff(source) != 1) & (source[1:] >= 0)
+        inner = (example.units.bits[source[1:]] & UnitFlag.SENTENCE) == 0
+        return np.array([len(example), changed.sum(), free, lost, (torn & inner).sum()], dtype=np.float64)
+
+    def to_findings(self, total: Numbers) -> MeasureOutput:
+        """Nothing is lost; how many rows look different depends on the text."""
+        rows, changed, _, lost, torn = total
+        yield informational("rows that changed", ratio(changed, rows), FindingUnit.SHARE)
+        yield violation("tokens lost or doubled", lost)
+        if self.may_split is UnitKind.SENTENCE:
+            yield violation("sentences torn apart", torn)
+
+
+def _shown_positions(batch: AuditBatch, corrupt: Corruption) -> Ints:
+    """The positions of the text that are still shown."""
+    source = source_positions(batch, corrupt)
+    return source[source >= 0]
+
+
+def _run_lengths(flags: Bools, rows: Ints) -> Ints:
+    """The lengths of the runs of flags inside rows."""
+    edge = flags.copy()
+    edge[1:] &= ~flags[:-1]
+    heads = rows[:-1][np.diff(rows) > 0]
+    edge[heads] = flags[heads]
+    number = np.cumsum(edge)[flags]
+    return np.bincount(number)[1:].astype(np.int64)
+
+
+def _num_free_segments(example: RowBatch) -> Ints:
+    """How many stretches of free text each row has."""
+    free = ~example.protected
+    opens = free.copy()
+    opens[1:] &= ~(free[:-1] & (example.document[1:] == example.document[:-1]))
+    opens[1:] |= free[1:] & (example.segment[1:] != example.segment[:-1])
+    heads = example.rows[:-1][example.lengths > 0]
+    opens[heads] = free[heads]
+    return row_sums(opens, example.rows)
+
+
+def _isolated_masks(batch: AuditBatch, source: Ints, hidden: Bools) -> tuple[Ints, int, int]:
+    """The units behind each mask that stands between two tokens of text; all masks; masks cut at a special token.
+
+    Two masks side by side cannot be told apart, but lengths do not decide who stands where, so the lone ones are a
+    fair sample of all.
+    """
+    ids = batch.instance.inputs.ids
+    masked = (ids == batch.vocab.mask) & (source < 0)
+    at = np.flatnonzero(masked[1:-1] & (source[:-2] >= 0) & (source[2:] >= 0)) + 1
+    before = np.append(0, np.cumsum(hidden))
+    lengths = before[source[at + 1]] - before[source[at - 1] + 1]
+    cut = masked[:-2] & ~masked[1:-1] & (source[1:-1] < 0) & masked[2:]
+    return lengths.astype(np.int64), int(masked.sum()), int(cut.sum())

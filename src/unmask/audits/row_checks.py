@@ -1,0 +1,138 @@
+"""Measures that any task can be asked: how full its rows are, what they state, and whether they can be restored.
+
+What arrives: batches. What leaves: findings about rows. What never happens here: looking at what is hidden.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unmask.audits.finding import (
+    AtLeast,
+    Expected,
+    Finding,
+    FindingUnit,
+    Numbers,
+    informational,
+    ratio,
+    sampling_tolerance,
+    share_finding,
+    violation,
+)
+from unmask.audits.protocol import MeasureOutput
+from unmask.audits.rows import AuditBatch, AuditSource
+from unmask.core.ragged import row_sums
+from unmask.core.records import Bools, DecoderTarget, InputsAndTargets, Ints, PermutedTarget
+from unmask.data.corrupt.protocol import Corruption
+from unmask.data.input_formats.pairs import Negative, SegmentPairs
+from unmask.data.input_formats.sampler import MaskingMode, StaticMasking
+
+_VISITS = 40
+_WATCHED, _AMONG = 8, 64
+"""Renewal is watched on the longest rows of so many, taken together: they do not draw the same twice by chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowFill:
+    """How much of a row is text, if rows are padded to the length of the stage."""
+
+    length: int
+
+    def count(self, batch: AuditBatch) -> Numbers:
+        """Rows, tokens, documents, rows that are too long."""
+        lengths = batch.example.lengths
+        long = (lengths > self.length).sum()
+        return np.array([len(lengths), lengths.sum(), batch.num_documents.sum(), long], dtype=np.float64)
+
+    def to_findings(self, total: Numbers) -> MeasureOutput:
+        """Padding and documents are only told; a row that is too long would be cut."""
+        rows, tokens, documents, long = total
+        yield informational("padding, if rows are padded", 1 - ratio(tokens, rows * self.length), FindingUnit.SHARE)
+        yield informational("documents in a row", ratio(documents, rows), FindingUnit.MEAN)
+        yield violation(f"rows above {self.length} tokens", long)
+
+
+@dataclass(frozen=True, slots=True)
+class Restorable:
+    """Law 1: from the inputs and the targets, the original comes back."""
+
+    corrupt: Corruption
+
+    def count(self, batch: AuditBatch) -> Numbers:
+        """Rows that come back otherwise than they were."""
+        ids, rows = self.corrupt.restore(batch.instance, batch.vocab)
+        if len(rows) != len(batch.example.rows) or (rows != batch.example.rows).any():
+            return np.array([len(batch.example)], dtype=np.float64)
+        wrong = row_sums(ids != batch.example.ids, rows) > 0
+        return np.array([wrong.sum()], dtype=np.float64)
+
+    def to_findings(self, total: Numbers) -> MeasureOutput:
+        """None may differ."""
+        yield violation("rows not restored exactly", total[0])
+
+
+@dataclass(frozen=True, slots=True)
+class PairFactsCheck:
+    """What is said of the two segments of a pair, and whether the segments bear it out."""
+
+    pairs: SegmentPairs
+
+    def count(self, batch: AuditBatch) -> Numbers:
+        """How often each value is stated, and how often the documents of the row contradict it."""
+        value = batch.example.facts[next(iter(self.pairs.row_facts))]
+        wrong = (batch.num_documents > 1) != self._from_other_document(value)
+        return np.append(np.bincount(value, minlength=3), wrong.sum()).astype(np.float64)
+
+    def to_findings(self, total: Numbers) -> MeasureOutput:
+        """Half of the true pairs are swapped. Random ones may be more: a lone sentence has no continuation."""
+        *values, wrong = total
+        fact, rows = next(iter(self.pairs.row_facts)), sum(values)
+        negative, true = self.pairs.negative, values[0] + values[1]
+        if negative is not Negative.RANDOM:
+            yield share_finding(f"{fact}: true pairs that are swapped", values[1], true, 0.5, true)
+        if negative is not Negative.SWAPPED:
+            number, drawn = (values[1], 1 / 2) if negative is Negative.RANDOM else (values[2], 1 / 3)
+            limit = AtLeast(drawn, sampling_tolerance(drawn, rows))
+            yield Finding(f"{fact}: random pairs", ratio(number, rows), limit, FindingUnit.SHARE)
+        yield violation(f"{fact}: pairs their documents contradict", wrong)
+
+    def _from_other_document(self, value: Ints) -> Bools:
+        """Which rows claim that their second segment comes from another document."""
+        stated = {Negative.RANDOM: 1, Negative.BOTH: 2, Negative.SWAPPED: 3}[self.pairs.negative]
+        return np.asarray(value == stated)
+
+
+def distinct_draws(source: AuditSource, corrupt: Corruption, masking: MaskingMode, strict: bool) -> Finding:
+    """How many different draws some rows show over their visits: as many as there are copies, or a new one each time.
+
+    A rule that has few outcomes for a row (three sentences have six orders) repeats itself; it is not strict.
+    """
+    visits = 4 * masking.num_copies if isinstance(masking, StaticMasking) else _VISITS
+    expected = masking.num_copies if isinstance(masking, StaticMasking) else visits
+    some = min(_AMONG, len(source.plan))
+    size = np.add.reduceat(source.plan.length[: source.plan.rows[some]], source.plan.rows[:some])
+    watched = np.argsort(-size, kind="stable")[:_WATCHED]
+    row, visit = np.tile(watched, visits), np.repeat(np.arange(visits), len(watched))
+    instance = source.batch(corrupt, row, source.visits.key_of(row, visit)).instance
+    each = [_draw_bytes(instance, number) for number in range(len(row))]
+    found = len({tuple(each[first : first + len(watched)]) for first in range(0, len(row), len(watched))})
+    name = f"different draws in {visits} visits"
+    return (
+        Finding(name, found, Expected(expected), FindingUnit.COUNT)
+        if strict
+        else informational(name, found, FindingUnit.COUNT)
+    )
+
+
+def _draw_bytes(instance: InputsAndTargets, row: int) -> tuple[bytes, ...]:
+    """Everything that a draw decided for a row, as bytes that can be compared."""
+    inputs, target = instance.inputs, instance.targets[0]
+    low, high = inputs.rows[row], inputs.rows[row + 1]
+    parts = [inputs.ids[low:high].tobytes()]
+    if isinstance(target, PermutedTarget):
+        parts.append(target.rank[low:high].tobytes())
+    if isinstance(target, DecoderTarget):
+        parts.append(target.ids[target.rows[row] : target.rows[row + 1]].tobytes())
+    return tuple(parts)

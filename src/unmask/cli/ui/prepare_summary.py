@@ -1,0 +1,85 @@
+"""What a person reads when a corpus is prepared: what was left out and where, and what there is now.
+
+What arrives: the tally of preparing, and the manifest. What leaves: lines on the screen.
+What never happens here: a number that is not in the manifest or the tally.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+
+from unmask.cli.ui.console import print_facts, print_line, print_path
+from unmask.data.corpus.document_stream import DropCounts
+from unmask.data.corpus.manifest import Manifest
+from unmask.data.text.drop_reasons import DropReason, format_drop_count
+from unmask.data.tokenize.tokenizer import Tokenizer
+
+_SHOWN = 3
+_MANY_UNKNOWN = 2.0
+"""Per cent of the tokens."""
+_ORDINARY = {DropReason.DUPLICATE, DropReason.NEAR_DUPLICATE, DropReason.NEAR_EMPTY}
+"""Reasons that need no look at the file; they are counted in the summary."""
+
+
+def report_dropped(tally: DropCounts, out: Path) -> None:
+    """Name the first pieces that were left out for each reason that a person may want to mend."""
+    by_reason = attrgetter("reason")
+    for reason, pieces in groupby(sorted(tally.listed, key=by_reason), by_reason):
+        if reason in _ORDINARY:
+            continue
+        for piece in list(pieces)[:_SHOWN]:
+            print_line(f"left out, {reason}: {piece.where}: {piece.detail}", stderr=True)
+        if tally.dropped[reason] > _SHOWN:
+            rest = f"and {tally.dropped[reason] - _SHOWN:,} more; see {out / 'dropped.jsonl'}"
+            print_line(f"left out, {reason}: {rest}", stderr=True)
+
+
+def print_summary(manifest: Manifest, out: Path, requested_size: int) -> None:
+    """Print what the corpus holds. `asked` is the size that the vocabulary should have had; 0 if it was given."""
+    size = Tokenizer.load(out / "tokenizer.json").vocab.size
+    print_facts(_facts(manifest, size, requested_size))
+    print_path("corpus", out)
+    unknown = _unknown(manifest)
+    if unknown > _MANY_UNKNOWN:
+        print_line(
+            f"note: {unknown:.1f} % of the tokens are unknown to this vocabulary. {_advice(size, requested_size)}",
+            stderr=True,
+        )
+
+
+def _advice(size: int, asked: int) -> str:
+    """What would leave fewer tokens unknown. What comes once gets no entry: see `min_count` of `WordPiece`."""
+    if not asked:
+        return "Take one that was made for such text, or leave --tokenizer out to learn one."
+    if size < asked:
+        return "Prepare more text: a character gets an entry only if it comes at least twice."
+    return "Take a larger one (--vocab-size), or one that was made for such text."
+
+
+def _facts(manifest: Manifest, size: int, asked: int) -> Iterator[tuple[str, str]]:
+    counts = manifest.counts
+    yield "documents", f"{counts.documents:,}"
+    if counts.dialogues:
+        yield "dialogues", f"{counts.dialogues:,} of them, with {counts.turns:,} turns"
+    yield "sentences", f"{counts.sentences:,}"
+    yield "words", f"{counts.words:,} (words that share a token count as one)"
+    if counts.phrases:
+        yield "phrases", f"{counts.phrases:,}"
+    if counts.entities:
+        yield "entities", f"{counts.entities:,}"
+    less = f" ({asked:,} were asked for; the text holds no more)" if size < asked else ""
+    yield "vocabulary", f"{size:,} entries{less}"
+    yield "tokens", f"{counts.tokens:,} ({counts.characters:,} characters; {_unknown(manifest):.2f} % unknown)"
+    for reason, number in manifest.dropped.items():
+        yield "left out", format_drop_count(number, reason)
+    for reason, number in manifest.changed.items():
+        yield "taken out", f"{number:,} {reason}"
+    yield "layers", ", ".join(manifest.layers)
+
+
+def _unknown(manifest: Manifest) -> float:
+    """Per cent of the tokens that the vocabulary has no entry for."""
+    return 100 * manifest.counts.unknown / max(manifest.counts.tokens, 1)

@@ -1,0 +1,1 @@
+"""Settings as frozen values: networks, attention patterns, optimizers, pooling, generation. No torch."""

@@ -1,0 +1,1 @@
+"""Atomic files, folder locks and a process pool."""

@@ -1,0 +1,78 @@
+"""One process at a time in a folder, and only in one of ours.
+
+What arrives: a folder. What leaves: the right to be the only one there, for the time of a block.
+What never happens here: a lock that outlives its process. The system gives it back, however the process ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Container, Iterator
+from pathlib import Path
+
+from unmask.core.errors import CorpusError, InputError
+from unmask.core.io.atomic import disk_errors, is_temp_path
+
+LOCK = ".lock"
+
+
+@contextlib.contextmanager
+def folder_lock(folder: Path, action: str) -> Iterator[None]:
+    """Keep every other process out of a folder, which is made if it is not there and removed if it stays empty."""
+    with disk_errors(folder):
+        _make_folder(folder)
+        lock = (folder / LOCK).open("w")
+    with lock:
+        if not _try_lock(lock.fileno(), folder):
+            raise CorpusError(f"Another process is {action} {folder} right now. Wait for it, or stop it.")
+        try:
+            yield
+        finally:
+            (folder / LOCK).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                folder.rmdir()  # succeeds only when the folder is empty
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileNotFoundError as error:  # not even a parent can be made, as under /proc
+        raise InputError(f"There can be no folder {folder}. Choose another one for --out.") from error
+
+
+def wait_until_free(folder: Path, seconds: float = 0.2) -> None:
+    """Wait until no process holds a folder: what was started by a process that was killed may still be at work."""
+    while (folder / LOCK).exists():
+        with contextlib.suppress(FileNotFoundError), (folder / LOCK).open("r") as lock:
+            if _try_lock(lock.fileno(), folder):
+                return
+        time.sleep(seconds)
+
+
+def check_usable(folder: Path, what: str, allowed: Container[str] = ()) -> None:
+    """Refuse a file, and a folder that holds anything but a lock, what a kill left unfinished, and `besides`.
+
+    `what` the folder is for: "run".
+    """
+    with disk_errors(folder):
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is a file, and a {what} needs a folder. Choose a new folder for --out.")
+        there = list(folder.iterdir()) if folder.exists() else []
+    for path in there:
+        if path.name != LOCK and path.name not in allowed and not is_temp_path(path):
+            raise InputError(
+                f"{folder} is not empty and holds no {what} of unmask (it holds {path.name}). Choose a new folder for "
+                "--out."
+            )
+
+
+def _try_lock(lock: int, folder: Path) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Whoever held it before may have removed the file in between; then this lock is worth nothing.
+        return os.fstat(lock).st_ino == (folder / LOCK).stat().st_ino
+    except OSError:
+        return False

@@ -1,0 +1,1 @@
+"""From text files to rows of inputs and targets, with numpy alone. No torch."""

@@ -1,0 +1,90 @@
+"""A folder for one corpus, and for one process at a time.
+
+What arrives: the folder that a user named, and what is to be prepared. What leaves: the right to write there.
+What never happens here: touching what is not ours. A folder that holds something else, or another corpus, is refused.
+
+`work.json` says what was begun: the settings, and the names and sizes of the input files. Times and absolute paths are
+not in it, so a corpus may be moved between an interruption and its end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from unmask.core.errors import CorpusError
+from unmask.core.io.atomic import disk_errors, read_json, remove_temp, write_json
+from unmask.core.io.folder_lock import check_usable, folder_lock
+from unmask.data.text.files.paths import expand_paths
+
+STDIN_FILES = ("stdin.txt", "stdin.jsonl")
+"""What standard input is stored as: the only files that are there before `work.json` is."""
+
+
+@contextlib.contextmanager
+def lock_corpus(folder: Path) -> Iterator[None]:
+    """Keep every other process out of a folder, which is made if it is not there; it vanishes if nothing is begun."""
+    if not is_started(folder):
+        check_usable(folder, "corpus", allowed=STDIN_FILES)
+    with folder_lock(folder, "preparing"):
+        try:
+            yield
+        finally:
+            if not is_started(folder):
+                for name in STDIN_FILES:
+                    (folder / name).unlink(missing_ok=True)
+
+
+def is_started(folder: Path) -> bool:
+    """Whether preparing was begun in this folder."""
+    with disk_errors(folder):
+        return (folder / "work.json").exists()
+
+
+def start_or_resume(folder: Path, sources: Sequence[str], settings: dict[str, Any]) -> bool:
+    """Begin a corpus in a held folder, or go on with it; true when it is finished already.
+
+    A folder that was begun with other settings or other input is refused.
+    """
+    mine = {
+        "sources": [[source.name, source.size] for source in expand_paths(sources)],
+        "settings": json.loads(json.dumps(settings)),
+    }
+    if is_started(folder):
+        _check_same(folder, read_json(folder / "work.json"), mine)
+    else:
+        write_json(folder / "work.json", mine)
+    with disk_errors(folder):
+        (folder / "shards").mkdir(exist_ok=True)
+    if (folder / "manifest.json").exists():
+        return True
+    remove_temp(folder)
+    return False
+
+
+def _check_same(folder: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> None:
+    if theirs == mine:
+        return
+    if theirs.get("sources") != mine["sources"]:
+        detail = _other_sources(theirs.get("sources", []), mine["sources"])
+    else:
+        was, now = theirs.get("settings", {}), mine["settings"]
+        name = next(key for key in {**was, **now} if was.get(key) != now.get(key))
+        detail = f"'{name}' was {was.get(name)!r} and is now {now.get(name)!r}"
+    raise CorpusError(
+        f"{folder} already holds another corpus, or one prepared in another way: {detail}. "
+        "Choose a new folder for --out, or remove this one."
+    )
+
+
+def _other_sources(was: list[list[Any]], now: list[list[Any]]) -> str:
+    """The first difference between two lists of files."""
+    for (old, size), (new, found) in zip(was, now, strict=False):
+        if old != new:
+            return f"it was begun with the file {old}, and now there is {new} in its place"
+        if size != found:
+            return f"the file {old} had {size:,} bytes and now has {found:,}"
+    return f"it was begun with {len(was)} input files, and now there are {len(now)}"

@@ -1,0 +1,116 @@
+"""The stream of documents that a corpus is made of: read, cleaned, without duplicates, cut into the text of shards.
+
+What arrives: sources and the first half of the settings. What leaves: batches of documents, always cut at the same
+places, each with the digest of its text; and a tally of everything that was left out.
+What never happens here: finding units or tokenising. This part runs in one process and must stay cheap.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from unmask.core.records import Document, DroppedInput, UnitKind
+from unmask.data.corpus.shard_input import ShardInput, text_digest
+from unmask.data.text.clean import Cleaner
+from unmask.data.text.dedup import ExactDeduplicator, MinHashConfig, NearDeduplicator
+from unmask.data.text.drop_reasons import DropReason
+from unmask.data.text.files.read import ReadConfig, read_documents
+
+MAX_LISTED = 1000
+"""So many left-out pieces are listed for each reason; all are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectConfig:
+    """How documents are read and which are kept."""
+
+    read_config: ReadConfig = ReadConfig()
+    cleaner: Cleaner = Cleaner()
+    near_duplicates: tuple[MinHashConfig, ...] = ()
+    """Also leave out near duplicates, if a measure of resemblance is given."""
+
+    def describe(self) -> dict[str, str]:
+        """Lines for the manifest."""
+        lines = {"read": repr(self.read_config), "clean": self.cleaner.describe(), "duplicates": "exact"}
+        if self.near_duplicates:
+            lines["near duplicates"] = repr(self.near_duplicates[0])
+        if self.read_config.dialogue_files:
+            lines["dialogues"] = ", ".join(sorted(path.name for path in self.read_config.dialogue_files))
+        return lines
+
+
+@dataclass
+class DropCounts:
+    """What was left out or changed on the way."""
+
+    dropped: Counter[str] = field(default_factory=Counter)
+    listed: list[DroppedInput] = field(default_factory=list)
+    num_removed_chars: int = 0
+
+    def drop(self, piece: DroppedInput) -> None:
+        """Count a piece that was left out, and list it unless the list is long already."""
+        self.dropped[piece.reason] += 1
+        if self.dropped[piece.reason] <= MAX_LISTED:
+            self.listed.append(piece)
+
+
+def stream_documents(
+    sources: Sequence[str],
+    config: CollectConfig,
+    drop_counts: DropCounts,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Iterator[Document]:
+    """Every document that is to be kept, in the order of the input."""
+    filters = [(DropReason.DUPLICATE, ExactDeduplicator())] + [
+        (DropReason.NEAR_DUPLICATE, NearDeduplicator(near)) for near in config.near_duplicates
+    ]
+    for piece in read_documents(sources, config.read_config, progress):
+        if isinstance(piece, DroppedInput):
+            drop_counts.drop(piece)
+            continue
+        cleaned = config.cleaner(piece)
+        drop_counts.num_removed_chars += cleaned.removed
+        document = cleaned.result
+        if isinstance(document, DroppedInput):
+            drop_counts.drop(document)
+            continue
+        again = next((reason for reason, seen in filters if seen.check_and_add(document)), None)
+        if again is None:
+            yield document
+        else:
+            drop_counts.drop(DroppedInput(again, document.id))
+
+
+def shard_inputs(
+    sources: Sequence[str], config: CollectConfig, shard_characters: int, drop_counts: DropCounts
+) -> Iterator[ShardInput]:
+    """Documents in batches of at least so many characters (the last one may be smaller).
+
+    Text and conversations are never in one batch: the last documents of every shard are held out, and both must be.
+    """
+    place = _InputPosition()
+    held: list[Document] = []
+    size = number = 0
+    for document in stream_documents(sources, config, drop_counts, place.set):
+        if held and (UnitKind.TURN in document.char_spans) != (UnitKind.TURN in held[-1].char_spans):
+            yield ShardInput(number, tuple(held), text_digest(held), place.bytes)
+            held, size, number = [], 0, number + 1
+        held.append(document)
+        size += len(document.text)
+        if size >= shard_characters:
+            yield ShardInput(number, tuple(held), text_digest(held), place.bytes)
+            held, size, number = [], 0, number + 1
+    if held:
+        yield ShardInput(number, tuple(held), text_digest(held), place.bytes)
+
+
+class _InputPosition:
+    """How far the reader has come."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def set(self, position: int) -> None:
+        self.bytes = position

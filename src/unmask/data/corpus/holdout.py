@@ -1,0 +1,98 @@
+"""Text to learn from and text to be judged by: a corpus cut between documents.
+
+What arrives: an opened corpus and a share. What leaves: two corpora over the same files.
+What never happens here: a document that is in both, or a copy of anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from unmask.core.errors import CorpusError
+from unmask.core.records import Ints, UnitKind
+from unmask.data.corpus.corpus import Corpus, Shard
+
+_MIN_DOCUMENTS = 2
+"""Documents in each part, and conversations where there are enough: both are paired with another of their kind."""
+
+
+def split_heldout(corpus: Corpus, heldout_fraction: float) -> tuple[Corpus, Corpus]:
+    """Text to learn from, and about `share` of all tokens to be judged by: the last documents of every shard.
+
+    Files are often sorted by subject, so the end of the whole corpus would be a poor judge. Each part has at least two
+    documents, and two conversations if there are four. Addresses are counted anew in each.
+    """
+    documents = corpus.manifest.counts.documents
+    if documents < 2 * _MIN_DOCUMENTS:
+        raise CorpusError(
+            f"{corpus.folder} holds {documents} document{'s' * (documents != 1)}, but two to learn from and two to be "
+            "judged by are needed. Add documents, or separate those that are there by blank lines."
+        )
+    talks = (
+        UnitKind.TURN in corpus.layers
+        and sum(len(shard.conversations) for shard in corpus.shards) >= 2 * _MIN_DOCUMENTS
+    )
+    spread = _cuts_per_shard(corpus, heldout_fraction)
+    for cuts in (spread, _cuts_with_dialogues(corpus, spread), _cut_near_end(corpus, heldout_fraction)):
+        learn = _part(corpus, [(0, cut) for cut in cuts])
+        judge = _part(corpus, [(cut, len(shard.ids)) for cut, shard in zip(cuts, corpus.shards, strict=True)])
+        if all(_has_enough(part, talks) for part in (learn, judge)):
+            break
+    return learn, judge
+
+
+def _has_enough(part: Corpus, talks: bool) -> bool:
+    if part.manifest.counts.documents < _MIN_DOCUMENTS:
+        return False
+    return not talks or sum(len(shard.conversations) for shard in part.shards) >= _MIN_DOCUMENTS
+
+
+def _cuts_per_shard(corpus: Corpus, share: float) -> list[int]:
+    """Where to cut each shard. What one shard cannot give, because its documents are long, the next ones owe."""
+    cuts, seen, held = [], 0, 0
+    for shard in corpus.shards:
+        size = len(shard.ids)
+        seen += size
+        cuts.append(_nearest(shard.documents, size - (share * seen - held)))
+        held += size - cuts[-1]
+    return cuts
+
+
+def _cuts_with_dialogues(corpus: Corpus, cuts: Sequence[int]) -> list[int]:
+    """The same cuts, but one of them is moved so that conversations lie on either side: for a corpus with few."""
+    moved = list(cuts)
+    for number, shard in reversed(list(enumerate(corpus.shards))):
+        if len(shard.conversations) >= 2 * _MIN_DOCUMENTS:
+            first, last = shard.conversations[_MIN_DOCUMENTS], shard.conversations[-_MIN_DOCUMENTS]
+            moved[number] = int(np.clip(cuts[number], shard.documents[first], shard.documents[last]))
+            break
+    return moved
+
+
+def _cut_near_end(corpus: Corpus, share: float) -> list[int]:
+    """One cut near the end of all, with enough documents on either side: for a corpus with few of them."""
+    starts = np.concatenate([shard.documents[:-1] + shard.base for shard in corpus.shards])[
+        _MIN_DOCUMENTS : 1 - _MIN_DOCUMENTS
+    ]
+    at = _nearest(starts, corpus.shards[0].base + corpus.manifest.counts.tokens * (1 - share))
+    return [int(np.clip(at - shard.base, 0, len(shard.ids))) for shard in corpus.shards]
+
+
+def _nearest(borders: Ints, wanted: float) -> int:
+    return int(borders[np.abs(borders - wanted).argmin()])
+
+
+def _part(corpus: Corpus, stretches: Sequence[tuple[int, int]]) -> Corpus:
+    """The given stretch of each shard, over the same files."""
+    kept: list[Shard] = []
+    base = 0
+    for shard, (start, end) in zip(corpus.shards, stretches, strict=True):
+        if start < end:
+            documents = shard.documents[(shard.documents >= start) & (shard.documents <= end)] - start
+            kept.append(Shard(shard.ids[start:end], shard.units[start:end], documents, base))
+            base += end - start
+    counts = replace(corpus.manifest.counts, documents=sum(len(shard.documents) - 1 for shard in kept), tokens=base)
+    return Corpus(corpus.folder, replace(corpus.manifest, counts=counts), tuple(kept), corpus.vocab)

@@ -1,0 +1,117 @@
+"""The input of `prepare` as files that can be read more than once and stay the same files.
+
+What arrives: what the user wrote: files, folders, patterns, `-`. What leaves: paths.
+What never happens here: reading what we write. Text is read twice (a vocabulary is learned before it is used), and the
+second time our own files may lie beside it.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from unmask.cli.ui.progress import progress
+from unmask.core.errors import CorpusError, InputError
+from unmask.core.io.atomic import atomic_file, temp_path
+from unmask.data.corpus.corpus_folder import STDIN_FILES, is_started
+from unmask.data.text.drop_reasons import UnreadableFile
+from unmask.data.text.files.decompress import read_blocks
+from unmask.data.text.files.paths import STANDARD_INPUT, FileFormat, expand_paths
+
+_UTF8_MARK = b"\xef\xbb\xbf"
+
+
+def expand_inputs(corpus: Sequence[str], out: Path) -> list[str]:
+    """Patterns become files, once; input that lies in the output folder, or around it, is refused."""
+    paths: list[str] = []
+    for written in corpus:
+        is_pattern = written != STANDARD_INPUT and not Path(written).exists()
+        paths += [str(source.path) for source in expand_paths([written])] if is_pattern else [written]
+    for folder in filter(Path.is_dir, map(Path, paths)):
+        if out.resolve().is_relative_to(folder.resolve()):
+            raise InputError(
+                f"--out {out} lies in the input folder {folder}, so what is written there would be read as text. "
+                "Choose a folder outside."
+            )
+    for source in expand_paths(paths):
+        if source.is_standard_input:
+            continue
+        if source.path.resolve().is_relative_to(out.resolve()):
+            raise InputError(f"{source.path} lies in the output folder {out}. Choose another folder for --out.")
+        if source.path.exists() and not source.path.is_file():
+            raise InputError(
+                f"{source.path} is no regular file (a pipe or a device?), and input is read twice. "
+                f"Send it to standard input instead: unmask prepare - --out {out} < {source.path}"
+            )
+    return paths
+
+
+def dialogue_files(given: Sequence[str]) -> list[Path]:
+    """The files with conversations: JSON lines or plain text, which must be there when the command is typed."""
+    if STANDARD_INPUT in given:
+        raise InputError("--dialogues takes files, folders or patterns, not standard input. Store it in a file first.")
+    sources = expand_paths(given) if given else ()
+    for source in sources:
+        if source.format not in (FileFormat.TEXT, FileFormat.JSON_LINES):
+            raise InputError(
+                f"--dialogues {source.path}: conversations are read from .jsonl and .txt files, also packed, not from "
+                f'.{source.format} files. Write one conversation a line: {{"turns": ["…", "…"]}}'
+            )
+    return [source.path for source in sources]
+
+
+def store_stdin(paths: Sequence[str], out: Path) -> list[str]:
+    """The same paths with standard input stored in the output folder, which must be held."""
+    if STANDARD_INPUT not in paths:
+        return list(paths)
+    known = [out / name for name in STDIN_FILES if (out / name).exists()]
+    if not is_started(out):
+        kept = _store(out)
+    elif known:
+        kept = known[0]
+        _check_same(kept)
+    else:
+        raise CorpusError(f"{out} was begun with files, not with standard input. Choose a new folder for --out.")
+    return [str(kept) if path == STANDARD_INPUT else path for path in paths]
+
+
+def _store(out: Path) -> Path:
+    """Copy standard input to a file that is named for what it holds."""
+    for name in STDIN_FILES:
+        (out / name).unlink(missing_ok=True)  # from a run that was killed before it began
+    part = temp_path(out / "stdin")
+    with progress("reading standard input", 0):
+        kind = _copy(part)
+    return part.rename(out / f"stdin.{kind}")
+
+
+def _check_same(kept: Path) -> None:
+    """When going on, standard input must be what it was, or empty: then what is stored is used."""
+    if sys.stdin.isatty():
+        return
+    part = temp_path(kept)
+    with progress("comparing standard input with what is stored", 0):
+        _copy(part)
+    same = part.stat().st_size == 0 or filecmp.cmp(part, kept, shallow=False)
+    part.unlink()
+    if not same:
+        raise CorpusError(
+            f"{kept.parent} already holds another corpus: standard input is not what it was when preparing began. "
+            "Choose a new folder for --out, or remove this one."
+        )
+
+
+def _copy(path: Path) -> str:
+    """Copy standard input, unpacked; returns the kind of file it is, by its first visible character."""
+    first = b""
+    (source,) = expand_paths([STANDARD_INPUT])
+    try:
+        with atomic_file(path) as file:
+            for block in read_blocks(source, lambda _: None):
+                first = first or block.removeprefix(_UTF8_MARK).lstrip()[:1]
+                file.write(block)
+    except UnreadableFile as trouble:
+        raise InputError(f"Standard input cannot be used: {trouble.detail}.") from trouble
+    return "jsonl" if first == b"{" else "txt"

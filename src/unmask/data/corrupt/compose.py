@@ -1,0 +1,93 @@
+"""Denoising, as in BART (Lewis et al., 2019): spoil the text in any way, then ask for the whole of it.
+
+What arrives: an `Example` and steps that each know how to spoil one.
+What leaves: the spoilt rows as inputs and the rows as they were as a `Rewrite`.
+What never happens here: a way of spoiling. Those stand in `infill`, `delete`, `permute` and `rotate`.
+
+**The target** is the original row, its special tokens included, and always ends with the separator, because a decoder
+must learn to stop. A row that ends with one is asked for as it is; any other row gets one added. No step moves the last
+special token of a row, so the inputs still say which of the two it was, and the original comes back exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from unmask.core.errors import RecipeError
+from unmask.core.ragged import offsets, positions_in_rows
+from unmask.core.records import Bools, DecoderTarget, Ids, Inputs, InputsAndTargets, Ints, RowBatch, Target, UnitKind
+from unmask.core.rng import Key
+from unmask.data.corrupt.protocol import Corruption, inputs_like, row_class_targets
+from unmask.data.tokenize.vocab import Vocab
+
+
+@runtime_checkable
+class NoiseStep(Corruption, Protocol):
+    """A corruption that leaves an example behind, so that another one can follow it."""
+
+    def apply(self, example: RowBatch, vocab: Vocab, key: Key) -> RowBatch:
+        """The rows after spoiling, with their units carried along."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseSequence:
+    """Several ways of spoiling a text, one after another. BART permutes the sentences and then infills."""
+
+    steps: tuple[NoiseStep, ...]
+    target_types: ClassVar[tuple[type[Target], ...]] = (DecoderTarget,)
+
+    def __post_init__(self) -> None:
+        if not self.steps:
+            raise RecipeError("Noise needs at least one step, found none; give it Infill() or PermuteSentences().")
+        for step in self.steps:
+            if not isinstance(step, NoiseStep):
+                raise RecipeError(
+                    f"Noise needs steps that leave a text for the next one, found {type(step).__name__}, which asks for"
+                    " parts of it; use Infill, Delete, PermuteSentences or Rotate, or use that part alone."
+                )
+
+    @property
+    def required_units(self) -> frozenset[UnitKind]:
+        """The layers that any of the steps reads."""
+        return frozenset().union(*(step.required_units for step in self.steps))
+
+    def apply(self, example: RowBatch, vocab: Vocab, key: Key) -> RowBatch:
+        """The rows after all steps. Each step draws from an address of its own."""
+        for number, step in enumerate(self.steps):
+            example = step.apply(example, vocab, key.fold_in("step", number))
+        return example
+
+    def __call__(self, example: RowBatch, vocab: Vocab, key: Key) -> InputsAndTargets:
+        """Spoil every row and ask for it."""
+        return denoising_target(example, self.apply(example, vocab, key), vocab)
+
+    def restore(self, instance: InputsAndTargets, vocab: Vocab) -> tuple[Ids, Ints]:
+        """The original rows, which are the target."""
+        return original_rows(instance, vocab)
+
+
+def denoising_target(before: RowBatch, after: RowBatch, vocab: Vocab) -> InputsAndTargets:
+    """Show the spoilt rows and ask for the original ones."""
+    inputs = inputs_like(after, after.ids)
+    ends = before.rows[1:][_is_unterminated(inputs, vocab)]
+    rows = before.rows + np.searchsorted(ends, before.rows, side="right")
+    target = DecoderTarget(np.insert(before.ids, ends, vocab.sep), rows, positions_in_rows(rows))
+    return InputsAndTargets(inputs, (target, *row_class_targets(before)))
+
+
+def original_rows(instance: InputsAndTargets, vocab: Vocab) -> tuple[Ids, Ints]:
+    """The original rows: the target without the separators that were added."""
+    target = instance.targets[0]
+    assert isinstance(target, DecoderTarget)
+    added = _is_unterminated(instance.inputs, vocab)
+    ids = np.delete(target.ids, target.rows[1:][added] - 1)
+    return ids, offsets(np.diff(target.rows) - added)
+
+
+def _is_unterminated(inputs: Inputs, vocab: Vocab) -> Bools:
+    """Which rows do not end with the separator."""
+    unclosed: Bools = inputs.ids[inputs.rows[1:] - 1] != vocab.sep
+    return unclosed

@@ -1,0 +1,35 @@
+"""Nothing is hidden: the next token is asked for everywhere (GPT, and every left-to-right model).
+
+What arrives: an example. What leaves: the same rows, and a `NextToken` target. What never happens here: a draw.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from unmask.core.records import Ids, InputsAndTargets, Ints, NextToken, RowBatch, Target, UnitKind
+from unmask.core.rng import Key
+from unmask.data.corrupt.protocol import inputs_like, row_class_targets
+from unmask.data.tokenize.vocab import Vocab
+
+
+@dataclass(frozen=True, slots=True)
+class NoCorruption:
+    """Show the text as it is; every position says what follows, but for the last of a row and of a document in it."""
+
+    target_types: ClassVar[tuple[type[Target], ...]] = (NextToken,)
+    required_units: ClassVar[frozenset[UnitKind]] = frozenset()
+
+    def __call__(self, example: RowBatch, vocab: Vocab, key: Key) -> InputsAndTargets:
+        """The rows as they are."""
+        weights = np.ones(len(example.ids), dtype=np.float32)
+        weights[example.rows[1:] - 1] = 0
+        weights[:-1][np.diff(example.document) != 0] = 0
+        return InputsAndTargets(inputs_like(example, example.ids), (NextToken(weights), *row_class_targets(example)))
+
+    def restore(self, instance: InputsAndTargets, vocab: Vocab) -> tuple[Ids, Ints]:
+        """Nothing was lost."""
+        return instance.inputs.ids, instance.inputs.rows

@@ -1,0 +1,80 @@
+"""Continuous lanes: the corpus as parallel streams that are read in order (Transformer-XL, XLNet, recurrent models).
+
+What arrives: a corpus, a row length. What leaves: a plan in which row `t * lanes + b` is the t-th stretch of lane b.
+What never happens here: shuffling. A memory model carries its state from each row to the next of the same lane.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from unmask.core.errors import RecipeError
+from unmask.core.rng import Key
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.input_formats.row_plan import RowPlan, SpecialTokenTemplate
+
+
+@dataclass(frozen=True, slots=True)
+class ContiguousStreams:
+    """The corpus cut into `lanes` equal streams, each read from its beginning to its end."""
+
+    num_streams: int = 32
+
+    def __post_init__(self) -> None:
+        if self.num_streams < 1:
+            raise RecipeError(f"Lanes needs at least 1 lane, found {self.num_streams}.")
+
+    isolate_documents: ClassVar[bool] = False
+    num_segments: ClassVar[int] = 1
+
+    @property
+    def row_facts(self) -> frozenset[str]:
+        """No facts."""
+        return frozenset()
+
+    @property
+    def template(self) -> SpecialTokenTemplate:
+        """No special tokens: a lane is one long text."""
+        return SpecialTokenTemplate(cls=False, sep=False)
+
+    def plan(self, corpus: Corpus, length: int, key: Key) -> RowPlan:
+        """Equal lanes; what does not fill a last row is left out (fewer than `lanes * length` tokens)."""
+        steps = corpus.manifest.counts.tokens // self.num_streams // length
+        if steps < 1:
+            raise RecipeError(
+                f"{self.num_streams} lanes of {length} tokens need {self.num_streams * length:,} tokens, but the corpus has "
+                f"{corpus.manifest.counts.tokens:,}. Use fewer lanes, shorter rows or more text."
+            )
+        step, lane = np.divmod(np.arange(steps * self.num_streams), self.num_streams)
+        start = corpus.bases[0] + (lane * steps + step) * length
+        inner = corpus.bases[1:-1]
+        first = np.searchsorted(inner, start, side="right")
+        last = np.searchsorted(inner, start + length - 1, side="right")
+        return _split(start, length, corpus.bases, first, last, step > 0)
+
+
+def _split(
+    start: np.ndarray, length: int, bases: np.ndarray, first: np.ndarray, last: np.ndarray, continues: np.ndarray
+) -> RowPlan:
+    """Pieces of rows; a row that reaches into the next shard has one piece in each."""
+    count = last - first + 1
+    row = np.repeat(np.arange(len(start)), count)
+    offset = np.append(0, np.cumsum(count))
+    shard = first[row] + np.arange(len(row)) - offset[row]
+    begin = np.maximum(start[row], bases[shard])
+    end = np.minimum(start[row] + length, bases[shard + 1])
+    keep = begin < end
+    rows = np.append(0, np.cumsum(np.add.reduceat(keep, offset[:-1], dtype=np.int64)))
+    begin, end = begin[keep], end[keep]
+    zeros = np.zeros(len(begin))
+    return RowPlan(
+        begin,
+        (end - begin).astype(np.int32),
+        zeros.astype(np.uint8),
+        zeros.astype(np.uint16),
+        rows,
+        continues_previous=continues,
+    )

@@ -1,0 +1,138 @@
+"""The plan: which pieces of the corpus make up each row, as one compact table of numbers.
+
+What arrives: what an example builder decided. What leaves: `Plan`, and rows built from it at random, many at once.
+What never happens here: looking at text, or hiding anything.
+
+A row is a list of pieces; a piece is a stretch of neighbouring tokens. Every format of the family is of this kind, so
+planning differs from builder to builder but building is one function: fetch the pieces and place the special tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from unmask.core.ragged import concat_ranges, offsets
+from unmask.core.records import Bits, Bools, Ids, Ints, RowBatch, TokenUnits, UnitFlag
+from unmask.core.rng import Key
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.tokenize.vocab import Vocab
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialTokenTemplate:
+    """Where the special tokens of a row stand."""
+
+    cls: bool = True
+    """[CLS] before the first piece of every document part that attention is kept inside."""
+    sep: bool = True
+    """[SEP] after every piece."""
+
+    def text_budget(self, length: int, num_pieces: int) -> int:
+        """How many text tokens fit into a row of `length` with that many pieces."""
+        return length - int(self.cls) - (num_pieces if self.sep else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlan:
+    """Rows as pieces. `rows[i]:rows[i + 1]` are the pieces of row i."""
+
+    start: Ints
+    """The address of each piece's first token."""
+    length: npt.NDArray[np.int32]
+    segment: Bits
+    document: npt.NDArray[np.uint16]
+    """Which part of its row a piece belongs to: parts do not see each other where borders are kept."""
+    rows: Ints
+    facts: Mapping[str, npt.NDArray[np.int8]] = field(default_factory=lambda: MappingProxyType({}))
+    continues_previous: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+
+    def __len__(self) -> int:
+        return len(self.rows) - 1
+
+    @property
+    def num_bytes(self) -> int:
+        """The bytes this plan takes in memory."""
+        return sum(array.nbytes for array in (self.start, self.length, self.segment, self.document, self.rows))
+
+
+class InputFormat(Protocol):
+    """Decides which pieces make a row. A frozen dataclass that is its own configuration."""
+
+    @property
+    def row_facts(self) -> frozenset[str]:
+        """The facts it can state about a row."""
+
+    @property
+    def template(self) -> SpecialTokenTemplate:
+        """Where its special tokens stand."""
+
+    @property
+    def num_segments(self) -> int:
+        """How many kinds of segment it numbers tokens by."""
+
+    @property
+    def isolate_documents(self) -> bool:
+        """Whether the documents of a row must not see each other."""
+
+    def plan(self, corpus: Corpus, length: int, key: Key) -> RowPlan:
+        """Plan every row of at most `length` tokens: global, cheap, and a pure function of its arguments."""
+
+
+def build_rows(corpus: Corpus, plan: RowPlan, rows: Ints, template: SpecialTokenTemplate, vocab: Vocab) -> RowBatch:
+    """Build some rows of a plan: fetch their pieces and place the special tokens."""
+    count = plan.rows[rows + 1] - plan.rows[rows]
+    piece = concat_ranges(plan.rows[rows], count)
+    first = offsets(count)[:-1]
+    length = plan.length[piece].astype(np.int64)
+    part = plan.document[piece]
+    opens = np.zeros(len(piece), dtype=np.int64)
+    if template.cls:
+        opens[1:] = part[1:] != part[:-1]
+        opens[first] = 1
+    taken = opens + length + int(template.sep)
+    begin = offsets(taken)
+    out = _RowArrays(int(begin[-1]), vocab)
+    text = begin[:-1] + opens
+    corpus.gather(plan.start[piece], length, out.ids, out.bits, text)
+    out.mark_piece_starts(text)
+    out.place_special_tokens(begin[:-1][opens > 0], vocab.cls)
+    if template.sep:
+        out.place_special_tokens(text + length, vocab.sep)
+    return RowBatch(
+        ids=out.ids,
+        segment=np.repeat(plan.segment[piece], taken),
+        document=np.repeat(part.astype(np.int32), taken),
+        protected=out.protected,
+        units=TokenUnits(out.bits),
+        rows=np.append(begin[first], begin[-1]),
+        facts=MappingProxyType({name: value[rows].astype(np.int64) for name, value in plan.facts.items()}),
+        continues_previous=plan.continues_previous[rows] if len(plan.continues_previous) else plan.continues_previous,
+    )
+
+
+class _RowArrays:
+    """The arrays of the rows being built."""
+
+    def __init__(self, size: int, vocab: Vocab) -> None:
+        self.ids: Ids = np.empty(size, dtype=np.int32)
+        self.bits: Bits = np.empty(size, dtype=np.uint8)
+        self.protected: Bools = np.zeros(size, dtype=np.bool_)
+
+    def mark_piece_starts(self, at: Ints) -> None:
+        """A piece begins here: so do its first word and sentence, and what is left of a cut phrase or entity."""
+        bits = self.bits[at]
+        whole = (((bits & UnitFlag.IN_PHRASE) != 0) * UnitFlag.PHRASE) | (
+            ((bits & UnitFlag.IN_ENTITY) != 0) * UnitFlag.ENTITY
+        )
+        self.bits[at] = bits | whole.astype(np.uint8) | UnitFlag.BORDER
+
+    def place_special_tokens(self, at: Ints, token: int) -> None:
+        self.ids[at] = token
+        self.bits[at] = UnitFlag.BORDER
+        self.protected[at] = True

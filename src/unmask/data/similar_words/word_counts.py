@@ -1,0 +1,138 @@
+"""The words of a corpus: how often each comes, how it is written, which of them may be exchanged.
+
+What arrives: running text. What leaves: the words that come often enough, with counts and spellings.
+What never happens here: memory that grows with the corpus. Rare words are forgotten when there are too many of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from unmask.core.errors import CorpusError
+from unmask.core.ragged import offsets as offsets_of
+from unmask.core.records import Bools, Ids, Ints
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.similar_words.corpus_sentences import SentenceBlock, sentence_blocks
+from unmask.data.text.units.characters import CharClass, char_classes, code_points
+from unmask.data.text.units.function_words import FUNCTION_WORDS
+from unmask.data.tokenize.tokenizer import Tokenizer
+from unmask.data.tokenize.word_table import WordTable, word_lengths
+
+MAX_WORD_TOKENS = 64
+"""Words of more tokens are no words that anything could stand in for: addresses, rows of dashes."""
+MAX_WORDS = 4_000_000
+"""Different words that are counted at the same time."""
+_OPENINGS = (" ", "▁", "#")
+"""How the first piece of a word may begin: after a space (BPE, Unigram), or joined to the text before (WordPiece)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WordVocabulary:
+    """The words that are kept, numbered as in `words`. The same spelling can belong to several words: " cat", "cat"."""
+
+    words: WordTable
+    counts: Ints
+    spellings: tuple[str, ...]
+    kinds: Ints
+    """Only words of one kind can stand in for one another: as many tokens, and written alike at the front."""
+    num_running_words: int
+    """Words in the corpus, the rare ones too."""
+    num_sentences: int
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def is_exchangeable(self) -> Bools:
+        """Which words hold a letter. Punctuation and numbers have no similar words: 3 is no stand-in for 4."""
+        return np.array([_has_letter(spelling) for spelling in self.spellings], dtype=np.bool_)
+
+    @property
+    def is_function_word(self) -> Bools:
+        """Which words hold sentences together. No vector can tell who may stand in for them: `not` is near `also`."""
+        return np.array([spelling.casefold() in FUNCTION_WORDS for spelling in self.spellings], dtype=np.bool_)
+
+    @property
+    def is_chinese(self) -> Bools:
+        """Which words are written with Chinese characters."""
+        return np.array([_has_han(spelling) for spelling in self.spellings], dtype=np.bool_)
+
+    @property
+    def spelling_numbers(self) -> Ints:
+        """One number for each spelling, upper and lower case alike: who shares it is the same word."""
+        number: dict[str, int] = {}
+        return np.array([number.setdefault(text.casefold(), len(number)) for text in self.spellings], dtype=np.int64)
+
+    def frequencies(self) -> dict[str, int]:
+        """How often each spelling comes, the most frequent first."""
+        total: Counter[str] = Counter()
+        for spelling, count in zip(self.spellings, self.counts.tolist(), strict=True):
+            total[spelling] += count
+        return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
+
+
+def count_corpus_words(
+    corpus: Corpus, tokenizer: Tokenizer, min_count: int, max_words: int = MAX_WORDS
+) -> WordVocabulary:
+    """Read the corpus once and keep the words that come at least `min_count` times and hold no unknown token."""
+    counts: Counter[bytes] = Counter()
+    running = sentences = 0
+    rare = 1
+    for stretch in sentence_blocks(corpus):
+        running += len(stretch.word_starts)
+        sentences += len(stretch.sentence_starts) - 1
+        _add(stretch, counts)
+        while len(counts) > max_words:
+            counts = Counter({word: count for word, count in counts.items() if count > rare})
+            rare += 1
+    unknown = corpus.vocab.unk
+    often = ((np.frombuffer(word, np.int32), count) for word, count in counts.items() if count >= min_count)
+    kept = [(word, count) for word, count in often if unknown not in word]
+    if not kept:
+        raise CorpusError(
+            f"No word of {corpus.folder} comes {min_count} times or more. Lower --min-count, or prepare more text."
+        )
+    return _vocabulary(kept, tokenizer, running, sentences)
+
+
+def _add(stretch: SentenceBlock, counts: Counter[bytes]) -> None:
+    """Count the words of a stretch, one length after another: words of one length are rows of a matrix."""
+    lengths = word_lengths(stretch.ids, stretch.word_starts)
+    for length in np.unique(lengths[lengths <= MAX_WORD_TOKENS]).tolist():
+        rows = stretch.ids[stretch.word_starts[lengths == length][:, None] + np.arange(length)]
+        counts.update(rows.view(f"V{rows.itemsize * length}").ravel().tolist())
+
+
+def _vocabulary(kept: list[tuple[Ids, int]], tokenizer: Tokenizer, running: int, sentences: int) -> WordVocabulary:
+    tokens = np.concatenate([word for word, _ in kept])
+    offsets = offsets_of(np.array([len(word) for word, _ in kept]))
+    words = WordTable.of(tokens, offsets)
+    counts = np.zeros(len(words), dtype=np.int64)
+    counts[words.find(tokens, offsets[:-1])] = [count for _, count in kept]
+    every = [words.word(number) for number in range(len(words))]
+    spellings = tuple(spell_word(tokenizer, word) for word in every)
+    openings = np.array([_opening(tokenizer, word) for word in every])
+    kinds = words.lengths * (len(_OPENINGS) + 1) + openings
+    return WordVocabulary(words, counts, spellings, kinds, running, sentences)
+
+
+def spell_word(tokenizer: Tokenizer, word: Ids | list[int]) -> str:
+    """How a word is written. Decoders put spaces between Chinese characters; a word has none inside."""
+    return "".join(tokenizer.decode(word).split())
+
+
+def _opening(tokenizer: Tokenizer, word: Ids) -> int:
+    first = tokenizer.ids_to_tokens(word[:1])[0][:1]
+    return _OPENINGS.index(first) + 1 if first in _OPENINGS else 0
+
+
+def _has_letter(text: str) -> bool:
+    """Chinese numerals are letters to Unicode, and numbers to a reader. A broken character spoils a word."""
+    return "\ufffd" not in text and any(sign.isalpha() and not sign.isnumeric() for sign in text)
+
+
+def _has_han(text: str) -> bool:
+    return bool((char_classes(code_points(text)) == CharClass.HAN).any())

@@ -1,0 +1,62 @@
+"""Small files that people write, line by line; and what to say when bytes or characters are no text.
+
+What arrives: a path, and what the file is called in a sentence. What leaves: its lines with their numbers.
+What never happens here: guessing an encoding. It is only named, so that a person can convert the file.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from unmask.core.errors import InputError
+
+_COMMON = range(0xB0, 0xD8)
+"""The first bytes of the 3,755 common characters in GB 2312 and all its successors."""
+_CHINESE = 0.6
+
+
+def numbered_lines(path: Path, what: str) -> Iterator[tuple[int, str]]:
+    """The lines of a UTF-8 file, packed if it ends with .gz, without their ends. `what` it is: "phrase list"."""
+    try:
+        data = path.read_bytes()
+        data = gzip.decompress(data) if path.suffix == ".gz" else data
+    except FileNotFoundError as error:
+        raise InputError(f"the {what} cannot be read; there is no such file: {path}.") from error
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", "") or error
+        raise InputError(f"{path}: the {what} cannot be read ({why}).") from error
+    for number, raw in enumerate(data.removeprefix(codecs.BOM_UTF8).split(b"\n"), start=1):
+        try:
+            yield number, raw.decode().removesuffix("\r")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{path}:{number}: the {what} must be UTF-8, but {explain_decode_error(error)}."
+            ) from error
+
+
+def check_surrogates(text: str, where: str) -> str:
+    """The same text, unless it is none: JSON and shells can hold half of a character that takes two code units."""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise InputError(f"{where}: the text holds half of a surrogate pair, which is no character. Correct the line.")
+    return text
+
+
+def explain_decode_error(error: UnicodeDecodeError) -> str:
+    """What is wrong with the bytes, and how to mend them where that can be told."""
+    said = f"byte 0x{error.object[error.start]:02x} does not belong there"
+    if not looks_like_gbk(error.object):
+        return f"{said}; a file in another encoding is converted with: iconv -f ENCODING -t UTF-8 FILE"
+    return f"{said}; it looks like GBK; convert with: iconv -f GB18030 -t UTF-8 FILE"
+
+
+def looks_like_gbk(data: bytes) -> bool:
+    """Whether the bytes, read as GB 18030, are mostly common Chinese characters beside plain ASCII."""
+    try:
+        wide = [sign.encode("gb18030") for sign in data.decode("gb18030") if not sign.isascii()]
+    except UnicodeError:
+        return False
+    return sum(code[0] in _COMMON for code in wide) > _CHINESE * len(wide)

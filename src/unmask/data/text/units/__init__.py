@@ -1,0 +1,1 @@
+"""Annotators: sentences, words, phrases and entities of a text."""

@@ -1,0 +1,71 @@
+"""Entities from a dictionary: every term of a list, found in one pass over the text.
+
+What arrives: a document. What leaves: marks where a term stands, the longest one where several begin.
+What never happens here: finding a term inside a longer spelled word. `art` is not in `cart`.
+
+The search is Aho and Corasick's (1975): the cost does not grow with the number of terms.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from ahocorasick_rs import AhoCorasick, MatchKind
+
+from unmask.core.errors import InputError
+from unmask.core.records import CharSpans, Document, Ints
+from unmask.data.text.files.word_lists import TermEntry
+from unmask.data.text.units.characters import char_classes, code_points, joins_previous
+from unmask.data.text.units.given_entities import Entity, to_spans
+
+
+@dataclass(frozen=True, slots=True)
+class TermMatcher:
+    """Finds the terms of a dictionary. A case that is not listed is not found."""
+
+    terms: tuple[TermEntry, ...]
+    _automaton: Any = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.terms or not all(term.text for term in self.terms):
+            raise InputError("Terms: a dictionary needs at least one term, and none may be empty.")
+        automaton = AhoCorasick([term.text for term in self.terms], matchkind=MatchKind.Standard)
+        object.__setattr__(self, "_automaton", automaton)
+
+    def __reduce__(self) -> tuple[type[TermMatcher], tuple[tuple[TermEntry, ...]]]:
+        return TermMatcher, (self.terms,)  # another process builds its own automaton
+
+    def find(self, document: Document) -> CharSpans:
+        """The terms in this text."""
+        # All matches, overlapping ones too: a term inside a word must not hide a good one that begins in it.
+        found = self._automaton.find_matches_as_indexes(document.text, overlapping=True)
+        if not found:
+            return to_spans(())
+        matches = np.asarray(found, dtype=np.int64)
+        return to_spans(tuple(self._longest(_at_word_boundaries(document.text, matches))))
+
+    def describe(self) -> str:
+        """One line for the manifest."""
+        digest = hashlib.blake2b(repr(self.terms).encode(), digest_size=8).hexdigest()
+        return f"{len(self.terms)} terms {digest}"
+
+    def _longest(self, matches: Ints) -> Iterator[Entity]:
+        """From left to right, the longest term at each place, and on from its end."""
+        behind = 0
+        order = np.lexsort((-matches[:, 2], matches[:, 1]))
+        for which, start, end in matches[order].tolist():
+            if start >= behind:
+                yield start, end, self.terms[which].label
+                behind = end
+
+
+def _at_word_boundaries(text: str, matches: Ints) -> Ints:
+    """The matches that do not begin or end inside a spelled word."""
+    codes = code_points(text)
+    inside = np.append(joins_previous(codes, char_classes(codes)), False)
+    kept: Ints = matches[~(inside[matches[:, 1]] | inside[matches[:, 2]])]
+    return kept

@@ -1,0 +1,139 @@
+"""Chinese segmenters: text in, words out.
+
+What arrives: a text. What leaves: its words in order, which joined together are the text again.
+What never happens here: deciding about other scripts. `words.py` uses a segmenter's cuts only where Chinese stands.
+
+A segmenter is anything with `name`, `version` and `cut`, so another one is a class of a few lines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+from unmask.core.errors import InputError
+from unmask.data.text.files.word_lists import UserWord
+
+
+class Segmenter(Protocol):
+    """Cuts text into words. The words, joined, must be the text again, white space included."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in the manifest."""
+
+    @property
+    def version(self) -> str:
+        """Which version of it, with anything else that changes its cuts."""
+
+    def cut(self, text: str) -> list[str]:
+        """The words of a text."""
+
+
+class PosTagger(Segmenter, Protocol):
+    """A segmenter that also says what each word is."""
+
+    def tag(self, text: str) -> list[tuple[str, str]]:
+        """The words of a text with their tags: nr for people, ns for places, nt for organisations, ..."""
+
+
+@dataclass(frozen=True, slots=True)
+class RustJieba:
+    """jieba in Rust (rjieba): the same dictionary and the same cuts as jieba, many times faster."""
+
+    words: tuple[UserWord, ...] = ()
+    """Words of the user, beside the dictionary that comes with it."""
+    _jieba: Any = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        import rjieba
+
+        jieba = rjieba.Jieba() if self.words else rjieba
+        for entry in self.words:
+            jieba.add_word(entry.word, entry.frequency, entry.tag)
+        object.__setattr__(self, "_jieba", jieba)
+
+    def __reduce__(self) -> tuple[type[RustJieba], tuple[tuple[UserWord, ...]]]:
+        return RustJieba, (self.words,)  # another process builds its own dictionary
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return "rjieba"
+
+    @property
+    def version(self) -> str:
+        """Its version and a digest of the user's words."""
+        return _version("rjieba", self.words)
+
+    def cut(self, text: str) -> list[str]:
+        """The words of a text."""
+        words: list[str] = self._jieba.cut(text)
+        return words
+
+    def tag(self, text: str) -> list[tuple[str, str]]:
+        """The words of a text with their tags."""
+        tagged: list[tuple[str, str]] = self._jieba.tag(text)
+        return tagged
+
+
+@dataclass(frozen=True, slots=True)
+class PythonJieba:
+    """jieba itself, for machines without a build of rjieba."""
+
+    words: tuple[UserWord, ...] = ()
+    _cut: Callable[[str], list[str]] = field(init=False, repr=False, compare=False)
+    _tag: Callable[[str], list[Any]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        import jieba
+        import jieba.posseg
+
+        jieba.setLogLevel(logging.WARNING)
+        tokenizer = jieba.Tokenizer()
+        for entry in self.words:
+            tokenizer.add_word(entry.word, entry.frequency, entry.tag)
+        object.__setattr__(self, "_cut", tokenizer.lcut)
+        object.__setattr__(self, "_tag", jieba.posseg.POSTokenizer(tokenizer).lcut)
+
+    def __reduce__(self) -> tuple[type[PythonJieba], tuple[tuple[UserWord, ...]]]:
+        return PythonJieba, (self.words,)
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return "jieba"
+
+    @property
+    def version(self) -> str:
+        """Its version and a digest of the user's words."""
+        return _version("jieba", self.words)
+
+    def cut(self, text: str) -> list[str]:
+        """The words of a text."""
+        return self._cut(text)
+
+    def tag(self, text: str) -> list[tuple[str, str]]:
+        """The words of a text with their tags."""
+        return [(pair.word, pair.flag) for pair in self._tag(text)]
+
+
+def default_segmenter(words: tuple[UserWord, ...] = ()) -> PosTagger:
+    """The best segmenter that is installed."""
+    if find_spec("rjieba"):
+        return RustJieba(words)
+    if find_spec("jieba"):
+        return PythonJieba(words)
+    raise InputError("Chinese text needs a segmenter and none is installed. Run: pip install rjieba (or jieba).")
+
+
+def _version(package: str, words: tuple[UserWord, ...]) -> str:
+    if not words:
+        return version(package)
+    digest = hashlib.blake2b(repr(words).encode(), digest_size=8).hexdigest()
+    return f"{version(package)} with {len(words)} user words {digest}"

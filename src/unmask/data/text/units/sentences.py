@@ -1,0 +1,141 @@
+"""Sentences of Chinese, English and mixed text.
+
+What arrives: a document. What leaves: the same with SENTENCE marks, which cover everything but the white space between.
+What never happens here: looking at single characters in Python. One pattern finds every place where a sentence might
+end, and only those places are judged.
+
+A line end always ends a sentence. Chinese marks (。！？) always do, with the closing quotes after them, unless the
+sentence visibly goes on (“好！”，他说). A full stop must be followed by a space and something other than a small
+letter, and must not belong to an abbreviation, an initial, a numbered heading or a number. A stretch with no mark at
+all is cut at `longest`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from unmask.core.errors import RecipeError
+from unmask.core.records import CharSpans, Document, Ints, Spans, UnitKind
+from unmask.data.text.units import abbreviations
+from unmask.data.text.units.characters import CharClass, char_classes, code_points
+from unmask.data.text.units.split_long import CLAUSE_ENDS, split_long
+
+_FULL = frozenset("。！？｡؟۔।॥")
+_CLOSING = "”’」』）】》〉〗〕"
+_candidate = re.compile(rf"\n|([{''.join(sorted(_FULL))}!?.…]+)([{_CLOSING}\"')\]}}]*)")
+_CONTINUES = frozenset(f",，、;；:：{_CLOSING}")
+_OPENING = "“‘「『（【《〈"
+_next_visible = re.compile(r"\s*+(\S\w*\.?)")
+_first_unspaced = "\u2e80"
+_QUOTE_LOOKBACK = 1000  # how far back an open quote is looked for; both limits keep the work linear
+_LONGEST_WORD = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences:
+    """Marks sentences of at most `longest` characters: a longer stretch is cut at a comma, a space, or anywhere."""
+
+    max_chars: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.max_chars < 1:
+            raise RecipeError(f"Sentences: the longest sentence must have at least 1 character, not {self.max_chars}.")
+
+    def __call__(self, document: Document) -> Document:
+        """Add SENTENCE marks."""
+        if UnitKind.WORD in document.char_spans:
+            raise RecipeError(f"{document.id}: words stop at sentence borders, so put Sentences before Words.")
+        return document.with_char_spans(UnitKind.SENTENCE, CharSpans(self._spans(document.text)))
+
+    def describe(self) -> str:
+        """One line for the manifest."""
+        return f"sentences, at most {self.max_chars} characters"
+
+    def _spans(self, text: str) -> Spans:
+        borders = np.fromiter(_sentence_boundaries(text), dtype=np.int64)
+        spans = _strip_spans(text, borders)
+        if not (spans.lengths > self.max_chars).any():
+            return spans
+        pieces = (
+            stop
+            for start, end in zip(spans.start.tolist(), spans.end.tolist(), strict=True)
+            for _, stop in split_long(text, start, end, self.max_chars, CLAUSE_ENDS)
+        )
+        return _strip_spans(text, np.fromiter(pieces, dtype=np.int64))
+
+
+def _strip_spans(text: str, borders: Ints) -> Spans:
+    """The stretches between borders without the white space around them; blank ones disappear."""
+    visible = np.flatnonzero(char_classes(code_points(text)) != CharClass.SPACE)
+    edges = np.concatenate(([0], np.searchsorted(visible, borders), [len(visible)]))
+    first, last = edges[:-1], edges[1:]
+    full = first < last
+    return Spans(visible[first[full]], visible[last[full] - 1] + 1)
+
+
+def _sentence_boundaries(text: str) -> Iterator[int]:
+    """Where a new sentence begins, in order."""
+    start = 0
+    for match in _candidate.finditer(text):
+        end = match.end()
+        if match[1]:
+            end -= _opening_quotes(text, start, match)
+            if not _is_sentence_end(text, start, match[1], match.end(1), end):
+                continue
+        yield end
+        start = end
+
+
+def _opening_quotes(text: str, start: int, match: re.Match[str]) -> int:
+    """1 if the straight quote right after the marks opens the next sentence instead of closing this one.
+
+    With a space or nothing behind it, it closes. Otherwise it closes if one stands open in this sentence.
+    """
+    end = match.end()
+    if match[2] != '"' or not text[end : end + 1].strip():
+        return 0
+    return 1 - text.count('"', max(start, end - _QUOTE_LOOKBACK), match.end(1)) % 2
+
+
+def _is_sentence_end(text: str, start: int, marks: str, after_marks: int, end: int) -> bool:
+    """Whether a sentence ends with these marks; `end` is behind the closing quotes."""
+    following = text[end : end + 1]
+    if following in _CONTINUES:
+        return False
+    if not _FULL.isdisjoint(marks):
+        return True
+    if not following.isspace():
+        return _is_unspaced_end(text, marks, after_marks, following)
+    match = _next_visible.match(text, end)
+    if match is None:
+        return True
+    if match[1][0].islower():
+        return False
+    return marks != "." or _is_full_stop(text, start, after_marks - 1, match[1])
+
+
+def _is_unspaced_end(text: str, marks: str, after_marks: int, following: str) -> bool:
+    """With no space behind the marks, only a script without spaces, or an opening quote, can begin a sentence."""
+    if following < _first_unspaced and following not in _OPENING:
+        return False
+    before = text[after_marks - len(marks) - 1 : after_marks - len(marks)]
+    return marks != "." or before >= _first_unspaced
+
+
+def _is_full_stop(text: str, start: int, stop: int, following: str) -> bool:
+    """Whether the point at `stop` ends a sentence rather than an abbreviation, an initial or a heading's number."""
+    words = text[max(start, stop - _LONGEST_WORD) : stop].rsplit(None, 1)
+    if not words:
+        return True
+    word = words[-1].lstrip("(\"'[“‘（")
+    if word.isdecimal() and len(words) == 1 and stop - start < _LONGEST_WORD:
+        return False
+    if word.lower() in abbreviations.NEVER_LAST:
+        return False
+    if word.lower() in abbreviations.SOMETIMES_LAST or abbreviations.is_initialism(word):
+        return following in abbreviations.SENTENCE_STARTERS
+    return word.lower() not in abbreviations.BEFORE_NUMBER or not following[0].isdecimal()

@@ -1,0 +1,162 @@
+"""Documents in, token documents out, fast.
+
+What arrives: a `Document` with marks in characters. What leaves: a `TokenDoc` with the ids that the tokenizer gives for
+the whole text, and the marks as units of tokens.
+What never happens here: special ids. A text that contains "[MASK]" or "<mask>" is text like any other.
+
+Encoding with offsets is slow (2 MB/s), and the same chunks come again and again. So the text is cut where cutting is
+proven to change nothing (`safe_splits.py`), every chunk is looked up in a bounded table, and only unknown ones are encoded.
+What comes out never depends on what is in the table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer as Pipeline
+
+from unmask.core.errors import InputError
+from unmask.core.records import Document, Ids, Ints, TokenDoc
+from unmask.data.tokenize.align import align_units
+from unmask.data.tokenize.chunk_cache import ChunkCache, EncodedText
+from unmask.data.tokenize.safe_splits import (
+    CodePoints,
+    SafeSplit,
+    code_points,
+    isolates_char,
+    safe_split_for,
+    splits_before_spaces,
+)
+from unmask.data.tokenize.tokenizer import Tokenizer
+
+_UNSEEN, _JOINS = -2, -1
+_MAX_CACHED_CHARS = 64
+_BATCH = 4096
+
+
+class Encoder:
+    """Encodes with one tokenizer and remembers up to `capacity` chunks. Each process makes its own."""
+
+    def __init__(self, tokenizer: Tokenizer, capacity: int = 1 << 18) -> None:
+        content = tokenizer.content()
+        self._safe_split = safe_split_for(content)
+        self._pipeline = _without_specials(content)
+        self._capacity = capacity
+        self._clear_cache()
+
+    def __call__(self, document: Document) -> TokenDoc:
+        """Tokens and units of a document."""
+        try:
+            tokens = self.encode_text(document.text)
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"document {document.id}: character {error.start} is half of a surrogate pair, which is no text; "
+                "clean the text before it is tokenised"
+            ) from error
+        units, labels = align_units(tokens.starts, tokens.ends, document.char_spans)
+        return TokenDoc(tokens.ids, units, labels)
+
+    def encode_text(self, text: str) -> EncodedText:
+        """The ids of a text, and the characters that each token covers."""
+        if len(self._chunks) > self._capacity:
+            self._clear_cache()
+        points = code_points(text)
+        if self._safe_split in (SafeSplit.AROUND_SEPARATORS, SafeSplit.AROUND_DROPPED):
+            at, rows = self._around_separators(text, points)
+        else:
+            at = (
+                splits_before_spaces(points)
+                if self._safe_split is SafeSplit.BEFORE_SPACES
+                else np.arange(min(len(points), 1))
+            )
+            rows = self._look_up(_slices(text, at, np.append(at, len(points))[1:]))
+        tokens = self._chunks.gather(rows, at)
+        self._chunks.truncate(self._num_cached)
+        return tokens
+
+    def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of many short texts at once, for those who need no more than ids."""
+        return [encoding.ids for encoding in self._pipeline.encode_batch_fast(texts, add_special_tokens=False)]
+
+    def _around_separators(self, text: str, points: CodePoints) -> tuple[Ints, Ints]:
+        """A separator is a chunk, found by its code point; what lies between two of them is one, found as a string."""
+        known = self._row_of_point[points]
+        if (known == _UNSEEN).any():
+            self._classify_points(np.unique(points[known == _UNSEEN]))
+            known = self._row_of_point[points]
+        joins = known == _JOINS
+        begins = ~joins
+        begins[1:] |= ~joins[:-1]
+        begins[:1] = True
+        at = np.flatnonzero(begins)
+        rows = known[at].astype(np.int64)
+        words = np.flatnonzero(joins[at])
+        rows[words] = self._look_up(_slices(text, at[words], np.append(at, len(points))[words + 1]))
+        return at, rows
+
+    def _classify_points(self, points: CodePoints) -> None:
+        """Ask the pipeline about characters that were never seen before."""
+        alone = [point for point in points.tolist() if isolates_char(self._pipeline, chr(point), self._safe_split)]
+        self._row_of_point[points] = _JOINS
+        self._row_of_point[alone] = len(self._chunks) + np.arange(len(alone))
+        self._add([chr(point) for point in alone])
+        self._num_cached = len(self._chunks)
+
+    def _look_up(self, chunks: Sequence[str]) -> Ints:
+        """The row of each chunk. Unknown ones are encoded now; long ones are forgotten after this text."""
+        known = self._row_of_chunk
+        rows = np.fromiter(map(known.get, chunks, repeat(_UNSEEN)), np.int64, len(chunks))
+        unknown = np.flatnonzero(rows == _UNSEEN).tolist()
+        if not unknown:
+            return rows
+        # Long chunks last, so that they can be taken off the end of the table again.
+        new = sorted(
+            dict.fromkeys(chunks[place] for place in unknown), key=lambda chunk: len(chunk) > _MAX_CACHED_CHARS
+        )
+        fresh = {chunk: row for row, chunk in enumerate(new, start=len(self._chunks))}
+        self._add(new)
+        known.update((chunk, row) for chunk, row in fresh.items() if len(chunk) <= _MAX_CACHED_CHARS)
+        self._num_cached = len(self._chunks) - sum(len(chunk) > _MAX_CACHED_CHARS for chunk in new)
+        rows[unknown] = [fresh[chunks[place]] for place in unknown]
+        return rows
+
+    def _add(self, chunks: Sequence[str]) -> None:
+        for first in range(0, len(chunks), _BATCH):
+            some = chunks[first : first + _BATCH]
+            self._chunks.add(some, self._pipeline.encode_batch(some, add_special_tokens=False))
+
+    def _clear_cache(self) -> None:
+        self._chunks = ChunkCache()
+        self._num_cached = 0
+        self._row_of_chunk: dict[str, int] = {}
+        self._row_of_point: Ids = np.full(0x110000, _UNSEEN, dtype=np.int32)
+
+
+def _slices(text: str, starts: Ints, ends: Ints) -> list[str]:
+    return [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+def _without_specials(content: dict[str, Any]) -> Pipeline:
+    """The same pipeline with every special token renamed to what no text holds: all ids stay, none can be met.
+
+    Without this a Unigram model finds "<mask>" as the best piece for the text "<mask>", and so would added tokens.
+    """
+    model = content["model"]
+    special = {token["content"] for token in content["added_tokens"] if token["special"]}
+    special.add(model.get("unk_token"))
+    hidden = {name: f"\uffff\ufffe{number}\uffff" for number, name in enumerate(sorted(filter(None, special)))}
+    if isinstance(model["vocab"], dict):
+        model["vocab"] = {hidden.get(entry, entry): number for entry, number in model["vocab"].items()}
+    else:
+        model["vocab"] = [[hidden.get(entry, entry), score] for entry, score in model["vocab"]]
+    if model.get("unk_token"):
+        model["unk_token"] = hidden[model["unk_token"]]
+    for token in content["added_tokens"]:
+        token["content"] = hidden.get(token["content"], token["content"])
+    content.update(post_processor=None, padding=None, truncation=None)
+    model.pop("dropout", None)  # drawing at random while encoding would make the ids depend on the table
+    return Pipeline.from_str(json.dumps(content, ensure_ascii=False))

@@ -1,0 +1,110 @@
+"""The special tokens of a vocabulary, by what they are for.
+
+What arrives: the content of a `tokenizer.json`, or nothing when a new vocabulary is planned.
+What leaves: the written form of each special token, and the entries that make it special in a `tokenizer.json`.
+What never happens here: guessing. A role that no usual name fills is an error with a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from unmask.core.errors import InputError
+
+SENTINEL = re.compile(r"<extra_id_(\d+)>")
+"""A marker that stands for a removed span (T5)."""
+UNUSED = re.compile(r"\[unused\d+\]|<unused\d+>")
+"""An entry that BERT's vocabularies keep free for later."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialTokens:
+    """How each special token is written."""
+
+    cls: str
+    sep: str
+    mask: str
+    pad: str
+    unk: str
+
+    def __iter__(self) -> Iterator[str]:
+        return (getattr(self, field.name) for field in fields(self))
+
+
+BERT = SpecialTokens("[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]")
+BERT_SPECIALS = (BERT.pad, BERT.unk, BERT.cls, BERT.sep, BERT.mask)
+"""In the order of BERT's own vocabularies: padding is 0."""
+ROBERTA = SpecialTokens("<s>", "</s>", "<mask>", "<pad>", "<unk>")
+ALBERT = SpecialTokens("[CLS]", "[SEP]", "[MASK]", "<pad>", "<unk>")
+
+_USUAL_NAMES = SpecialTokens("[CLS] <s> <cls>", "[SEP] </s> <sep>", "[MASK] <mask>", "[PAD] <pad>", "[UNK] <unk>")
+
+
+def sentinel_names(count: int) -> tuple[str, ...]:
+    """T5's markers in the order of their ids: ids count down, so that marker 0 has the highest."""
+    return tuple(f"<extra_id_{number}>" for number in reversed(range(count)))
+
+
+def added_token_entry(number: int, name: str, special_tokens: SpecialTokens) -> dict[str, Any]:
+    """The line of `added_tokens` that makes an id special. A mask in spaced text takes the space before it along."""
+    takes_space = name == special_tokens.mask and special_tokens is not BERT
+    flags = {"single_word": False, "lstrip": takes_space, "rstrip": False, "normalized": False, "special": True}
+    return {"id": number, "content": name, **flags}
+
+
+def find_special_tokens(content: dict[str, Any], names: Container[str]) -> SpecialTokens:
+    """The roles of a loaded tokenizer: what its own settings say first, then the usual names."""
+    known = _configured_names(content)
+    return SpecialTokens(*(_find_one(field.name, known.get(field.name, ()), names) for field in fields(SpecialTokens)))
+
+
+def _find_one(role: str, stated: Sequence[str], names: Container[str]) -> str:
+    usual: list[str] = getattr(_USUAL_NAMES, role).split()
+    for name in (*stated, *usual):
+        if name in names:
+            return name
+    raise InputError(
+        f"the tokenizer has no {role} token: its settings name none and its vocabulary holds none of "
+        f"{', '.join(usual)}; add one of them as a special token, or use a tokenizer that has it"
+    )
+
+
+def _configured_names(content: dict[str, Any]) -> dict[str, list[str]]:
+    """What post-processor, padding and model say about roles."""
+    found: dict[str, list[str]] = {"cls": [], "sep": [], "pad": [], "unk": []}
+    for part in pipeline_steps(content.get("post_processor"), "processors"):
+        if part["type"] in ("BertProcessing", "RobertaProcessing"):
+            found["cls"].append(part["cls"][0])
+            found["sep"].append(part["sep"][0])
+        elif part["type"] == "TemplateProcessing":
+            _read_template(part["single"], found)
+    if content.get("padding"):
+        found["pad"].append(content["padding"]["pad_token"])
+    model = content["model"]
+    if model.get("unk_token"):
+        found["unk"].append(model["unk_token"])
+    elif isinstance(model.get("unk_id"), int):
+        found["unk"].append(model["vocab"][model["unk_id"]][0])
+    return found
+
+
+def _read_template(single: list[dict[str, Any]], found: dict[str, list[str]]) -> None:
+    """In `[CLS] A [SEP]` what stands before A is cls and what stands after it is sep."""
+    role = "cls"
+    for piece in single:
+        if "SpecialToken" in piece:
+            found[role].append(piece["SpecialToken"]["id"])
+        else:
+            role = "sep"
+
+
+def pipeline_steps(part: dict[str, Any] | None, inner: str) -> list[dict[str, Any]]:
+    """A pipeline part as a flat list: nothing, one part, or the members of a sequence."""
+    if part is None:
+        return []
+    if part["type"] != "Sequence":
+        return [part]
+    return [leaf for member in part[inner] for leaf in pipeline_steps(member, inner)]

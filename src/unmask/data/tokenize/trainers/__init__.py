@@ -1,0 +1,1 @@
+"""Tokenizers that are trained: WordPiece, byte-level BPE, Unigram, characters."""

@@ -1,0 +1,1 @@
+"""Readers and encoders of labelled files."""

@@ -1,0 +1,1 @@
+"""Token classification: files, tag schemes, windows, decoding."""

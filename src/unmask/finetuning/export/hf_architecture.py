@@ -1,0 +1,144 @@
+"""Which class gives the answers of a tuned network, and the network in the shape of that class.
+
+What arrives: a tuned network. What leaves: a class with its task, and a `Model`.
+What never happens here: a part that is left behind in silence. What none of the classes can express is refused, with
+the way to tune that can be exported.
+"""
+
+from __future__ import annotations
+
+import math
+from copy import deepcopy
+
+import torch
+from torch import nn
+
+from unmask.config.model_type import ModelType
+from unmask.core.errors import InputError
+from unmask.finetuning.artifact import FineTunedModel
+from unmask.finetuning.methods.adapter import Adapter
+from unmask.finetuning.methods.lora import Lora, merge_updates
+from unmask.finetuning.methods.scalar_mix import ScalarMixing
+from unmask.finetuning.tasks.classification import ClassificationTask
+from unmask.finetuning.tasks.multilabel import MultiLabelTask
+from unmask.finetuning.tasks.multiple_choice import MultipleChoiceTask
+from unmask.finetuning.tasks.protocol import TaskDefinition
+from unmask.finetuning.tasks.ranking import RankingTask
+from unmask.finetuning.tasks.regression import RegressionTask
+from unmask.finetuning.tasks.san_pair import SANPairTask
+from unmask.finetuning.tasks.span_qa import SpanQATask
+from unmask.finetuning.tasks.tagging import TaggingTask
+from unmask.interop.hf.architecture import Architecture, HFTask
+from unmask.interop.hf.task_config import TaskConfig
+from unmask.nets.layers.heads import PoolerClassifier
+from unmask.nets.model import EncoderWithHeads
+from unmask.objectives.heads.common import pooler_of
+from unmask.train.multi_head_model import MultiHeadModel
+
+_NOTE_MULTI_LABEL = "Each label is said by itself: where its probability is at least one half."
+_NOTE_RANKING = (
+    "This is ranking: one number for a query and a candidate, without bounds. It has no meaning by itself; of the "
+    "candidates of one query, the one with the highest number comes first."
+)
+_NOTE_FIRST_PIECE = "The tag of a word is the tag of its first piece."
+_NOTE_CONSTRAINED_TAGS = (
+    "In unmask, this network says only tags that may follow each other. transformers takes the best tag of each word, "
+    "so that a few answers may differ; the scores of the tags are the same."
+)
+_NOTE_PASSAGES = (
+    "A row is the question, then the passage. unmask reads a passage that is longer than a row through windows that "
+    "overlap, and takes the best answer of all of them."
+)
+_NOTE_CHOICES = "Each choice is a row of its own, and a softmax over the rows of a question compares them."
+
+
+def architecture_for(tuned: FineTunedModel, model_type: ModelType = ModelType.BERT) -> tuple[Architecture, TaskConfig]:
+    """The class that answers as a tuned network does, and what must be known to read the answers."""
+    purpose, task = _hf_task(tuned)
+    return Architecture(model_type, purpose), task
+
+
+def _hf_task(tuned: FineTunedModel) -> tuple[HFTask, TaskConfig]:
+    match tuned.task:
+        case ClassificationTask(labels=labels):
+            return HFTask.CLASSIFIER, TaskConfig(labels)
+        case MultiLabelTask(labels=labels):
+            return HFTask.CLASSIFIER, TaskConfig(labels, is_multi_label=True, notes=(_NOTE_MULTI_LABEL,))
+        case RegressionTask():
+            return HFTask.CLASSIFIER, TaskConfig()
+        case RankingTask():
+            return HFTask.CLASSIFIER, TaskConfig(notes=(_NOTE_RANKING,))
+        case TaggingTask(labels=labels, crf=False, constrained=legal):
+            return HFTask.TOKEN_CLASSIFICATION, TaskConfig(
+                labels, notes=(_NOTE_FIRST_PIECE, *([_NOTE_CONSTRAINED_TAGS] if legal else []))
+            )
+        case SpanQATask(max_answer_tokens=longest, allow_no_answer=may, threshold=threshold):
+            border = threshold if may else math.inf
+            return HFTask.QUESTION_ANSWERING, TaskConfig(
+                max_answer_tokens=longest, threshold=border, notes=(_NOTE_PASSAGES,)
+            )
+        case MultipleChoiceTask():
+            return HFTask.MULTIPLE_CHOICE, TaskConfig(notes=(_NOTE_CHOICES,))
+    raise _unsupported_error(*_explain_unsupported(tuned.task))
+
+
+def model_for_export(tuned: FineTunedModel) -> EncoderWithHeads:
+    """The trunk with the head that answers the task, in the units of the task file."""
+    learner = _merge_adapters(tuned)
+    head = learner.heads[tuned.task.objective.name]
+    model = EncoderWithHeads(
+        learner.network.config, learner.vocab_size, learner.max_positions, has_lm_head=False, has_row_head=False
+    )
+    model.encoder = learner.network
+    if isinstance(tuned.task, TaggingTask | SpanQATask):
+        assert isinstance(head.classify, nn.Linear), "tags and spans are scored by one linear layer"
+        model.token_classifier = head.classify
+    else:
+        model.row_head = _in_units(pooler_of(head), tuned.task)
+    return model.eval()
+
+
+def _merge_adapters(tuned: FineTunedModel) -> MultiHeadModel:
+    """The learner in its plain shape: updates beside its layers are added to them."""
+    match tuned.method:
+        case Adapter():
+            raise _unsupported_error(
+                "has adapters inside its blocks", "Tune with --policy lora, which can be exported, or full"
+            )
+        case ScalarMixing():
+            raise _unsupported_error(
+                "reads a mixture of all layers", "Tune with --policy frozen, which can be exported, or full"
+            )
+        case Lora():
+            learner = deepcopy(tuned.learner)
+            merge_updates(learner)
+            return learner
+    return tuned.learner
+
+
+@torch.no_grad()
+def _in_units(head: PoolerClassifier, output: TaskDefinition) -> PoolerClassifier:
+    """A head for rows. The scale in which numbers are learned goes into its last layer."""
+    if not isinstance(output, RegressionTask):
+        return head
+    row = deepcopy(head)
+    row.classify.weight.mul_(output.std)
+    row.classify.bias.mul_(output.std).add_(output.mean)
+    return row
+
+
+def _explain_unsupported(output: TaskDefinition) -> tuple[str, str]:
+    """What an output does that no class of theirs does, and what to do about it."""
+    match output:
+        case TaggingTask():
+            return "chooses the tags of a sentence together, by a CRF", "Tune without --crf"
+        case SANPairTask():
+            return "compares pairs word by word, by an answer module of its own", "Tune with --kind classify"
+    return f"was tuned to {output.task_type}", "No other way of tuning for this can be exported"
+
+
+def _unsupported_error(what: str, instead: str) -> InputError:
+    return InputError(
+        f"This network cannot be written for transformers: it {what}, and no class of theirs does. {instead}. To "
+        "answer with this network as it is, use: unmask predict"
+    )

@@ -1,0 +1,135 @@
+"""Texts that a network writes for sources: behind them, or with its decoder.
+
+What arrives: a network that has learned to write, and a flat batch of sources. What leaves: the best text for each.
+What never happens here: a source that is read twice. What a layer has made of it is kept, and shared by all texts that
+are written for it.
+
+Shapes: B sources, W texts for each, R = B x W, L tokens written so far, D width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor
+
+from unmask.config.beam import BeamSearch
+from unmask.data.tokenize.vocab import Vocab
+from unmask.inference.beam_search import BeamState, GeneratedText, NextTokenScorer, beam_search
+from unmask.nets.attention.kv_cache import KVCache
+from unmask.nets.decoder import Decoder
+from unmask.nets.encoder import HiddenStates, TokenInputs
+from unmask.nets.incremental import NewTokens, decode_step, prefill
+from unmask.nets.layers.heads import LMHead
+from unmask.objectives.heads.seq2seq import CausalLMHead, Seq2SeqHead
+from unmask.train.evaluate import eval_mode
+from unmask.train.multi_head_model import MultiHeadModel
+
+
+def generate(
+    learner: MultiHeadModel, name: str, sources: TokenInputs, vocab: Vocab, config: BeamSearch
+) -> list[GeneratedText]:
+    """The best text for each source, in their order. `name` is that of the objective that learned to write."""
+    device = sources.ids_T.device
+    with eval_mode(learner), _uncompiled(learner):
+        step = _WithoutSpecialTokens(
+            _scorer_for(learner, name, sources), _allowed_tokens(vocab, learner.vocab_size).to(device)
+        )
+        return beam_search(step, sources.sequences.num_sequences, vocab.sep, config, device)
+
+
+class PrefixLMGenerator:
+    """The encoder goes on behind its source: the newest token of each text runs through the same blocks."""
+
+    def __init__(self, learner: MultiHeadModel, head: LMHead, sources: TokenInputs) -> None:
+        self._learner, self._head = learner, head
+        states: HiddenStates = learner.network(sources)
+        self._caches = prefill(learner.network, states, sources.sequences)
+        self._last_B = sources.sequences.cu_seqlens_S1[1:].long() - 1
+        self._next_position_B = sources.position_T[self._last_B] + 1
+        self._last_state_D = learner.layer_mix(states).last_TD[self._last_B]
+
+    def __call__(self, beams: BeamState) -> Tensor:
+        """The first token is said where the source ends, each other where the one before it stands."""
+        if not beams.ids_BWL.shape[-1]:
+            return _log_probs(self._head(self._last_state_D), beams)
+        _reorder_caches(self._caches, beams)
+        return _log_probs(self._head(self._learner.layer_mix(self._states(beams)).last_TD), beams)
+
+    def _states(self, beams: BeamState) -> HiddenStates:
+        texts, length = beams.ids_BWL.shape[1:]
+        ids_R = beams.ids_BWL[..., -1].flatten()
+        position_R = (self._next_position_B[beams.source_B] + length - 1).repeat_interleave(texts)
+        second = min(self._learner.network.config.num_segments - 1, 1)
+        return decode_step(
+            self._learner.network, NewTokens(ids_R, position_R, torch.full_like(ids_R, max(second, 0))), self._caches
+        )
+
+
+class DecoderGenerator:
+    """A decoder looks at the states of the encoder, and begins with the token that the source begins with."""
+
+    def __init__(self, learner: MultiHeadModel, decoder: Decoder, sources: TokenInputs) -> None:
+        self._decoder = decoder
+        states: HiddenStates = learner.layer_mix(learner.network(sources))
+        self._caches = decoder.prefill(states.last_TD, sources.sequences)
+        self._begin_B = sources.ids_T[sources.sequences.cu_seqlens_S1[:-1].long()]
+
+    def __call__(self, beams: BeamState) -> Tensor:
+        """Each token is said where the one before it stands."""
+        length = beams.ids_BWL.shape[-1]
+        _reorder_caches(
+            [kept for around in self._caches for kept in (around.own, around.source) if isinstance(kept, KVCache)],
+            beams,
+        )
+        ids_R = beams.ids_BWL[..., -1].flatten() if length else self._begin_B[beams.source_B]
+        x_RD = self._decoder.decode_step(ids_R, torch.full_like(ids_R, length), self._caches)
+        return _log_probs(self._decoder.logits(x_RD), beams)
+
+
+class _WithoutSpecialTokens:
+    """A step that says no special token but the end."""
+
+    def __init__(self, step: NextTokenScorer, open_V: Tensor) -> None:
+        self._step, self._allowed_V = step, open_V
+
+    def __call__(self, beams: BeamState) -> Tensor:
+        """The same log-probabilities, with none for what is no text."""
+        return self._step(beams).masked_fill(~self._allowed_V, -torch.inf)
+
+
+def _scorer_for(learner: MultiHeadModel, name: str, sources: TokenInputs) -> NextTokenScorer:
+    match learner.heads[name]:
+        case CausalLMHead() as head:
+            return PrefixLMGenerator(learner, head.lm_head, sources)
+        case Seq2SeqHead() as head:
+            return DecoderGenerator(learner, head.decoder, sources)
+    raise AssertionError(f"the head {name!r} has not learned to write")
+
+
+def _uncompiled(learner: MultiHeadModel) -> AbstractContextManager[None]:
+    """Blocks run as they are written: compiled ones would be made anew for texts of every length."""
+    if not learner.compiled:
+        return nullcontext()
+    stance: AbstractContextManager[None] = torch.compiler.set_stance("force_eager")
+    return stance
+
+
+def _allowed_tokens(vocab: Vocab, size: int) -> Tensor:
+    """Which tokens may be written: plain text, and what ends it."""
+    open_V = torch.zeros(size, dtype=torch.bool)
+    open_V[torch.from_numpy(vocab.ordinary).long()] = True
+    open_V[vocab.sep] = True
+    return open_V
+
+
+def _reorder_caches(kept: Sequence[KVCache], beams: BeamState) -> None:
+    if beams.is_reordered:
+        for one in kept:
+            one.reorder(beams.surviving_B, beams.parent_BW)
+
+
+def _log_probs(logits_RV: Tensor, beams: BeamState) -> Tensor:
+    return logits_RV.float().log_softmax(-1).view(*beams.ids_BWL.shape[:2], -1)

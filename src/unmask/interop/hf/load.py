@@ -1,0 +1,110 @@
+"""Import: anyone's BERT, RoBERTa, ALBERT, ERNIE or ELECTRA as a network of ours.
+
+What arrives: a Hugging Face folder with `config.json`, safetensors and a tokenizer.
+What leaves: a `Model` and its `Tokenizer`.
+What never happens here: pickle, code from the folder, or a tensor that is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from unmask.core.errors import InputError
+from unmask.data.tokenize.tokenizer import Tokenizer
+from unmask.interop.hf.config_json import ModelSizes, check_network, read_config
+from unmask.interop.hf.lookup import model_map, tasks_of
+from unmask.interop.hf.model_map import Parts
+from unmask.interop.hf.tokenizer_files import read_settings, read_tokenizer
+from unmask.interop.hf.weight_names import normalized_names, parts_present, table_for
+from unmask.interop.hf.weight_table import Weights, first_few
+from unmask.nets.layers.heads import PoolerClassifier
+from unmask.nets.model import EncoderWithHeads
+
+
+def load_hf_model(folder: Path) -> tuple[EncoderWithHeads, Tokenizer]:
+    """Network and tokenizer of a folder, in float32 on the CPU, ready to be used.
+
+    The network has the heads that the weights hold, whatever class the folder is named for. A pooler without its
+    classes (`BertModel`) becomes a head for rows whose classes are all zero: they say nothing until they are trained.
+    """
+    folder = Path(folder)
+    if not (folder / "config.json").is_file():
+        raise InputError(f"{folder} is no Hugging Face folder: it has no config.json. Give the folder of a network.")
+    config = read_settings(folder / "config.json")
+    sizes = read_config(config)
+    grammar = model_map(sizes.model_type)
+    theirs = normalized_names(grammar, read_weights(folder))
+    parts = parts_present(grammar, theirs, tasks_of(sizes.model_type, config.get("architectures") or ()))
+    check_network(grammar, sizes.network, parts)
+    weights = table_for(grammar, parts, sizes.network).from_hf(theirs)
+    model = _build_empty(sizes, parts, weights)
+    if model.row_head is not None and "row.classify" not in parts.layers:
+        weights |= {
+            f"row.classify.{name}": torch.zeros_like(p) for name, p in model.row_head.classify.named_parameters()
+        }
+    _check_shapes(model.state_dict(), weights, folder)
+    model.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
+    tokenizer = read_tokenizer(folder)
+    check_vocab_fits(model, tokenizer)
+    return model.eval(), tokenizer
+
+
+def _build_empty(sizes: ModelSizes, parts: Parts, weights: Weights) -> EncoderWithHeads:
+    """A network with the heads that these weights are for."""
+    row, replaced = "row.pool" in parts.layers, "replaced.dense" in parts.layers
+    model = EncoderWithHeads(sizes.network, sizes.vocab_size, sizes.max_positions, parts.has_lm_head, row, replaced)
+    if "row.classify" in parts.layers:
+        model.row_head = PoolerClassifier(sizes.network, len(weights["row.classify.bias"]))
+    if "each" in parts.layers:
+        model.token_classifier = nn.Linear(sizes.network.width, len(weights["each.bias"]))
+    return model
+
+
+def read_weights(folder: Path) -> Weights:
+    """All tensors of a folder, from one file or from the files that an index names."""
+    index, single = folder / "model.safetensors.index.json", folder / "model.safetensors"
+    if single.is_file():
+        return _tensors(single)
+    if index.is_file():
+        names = sorted({str(name) for name in read_settings(index).get("weight_map", {}).values()})
+        if any(Path(name).name != name for name in names):
+            raise InputError(f"{index} points outside of its folder; take the folder from its source again.")
+        return {name: tensor for file in names for name, tensor in _tensors(folder / file).items()}
+    if list(folder.glob("*.bin")):
+        raise InputError(
+            f"{folder} holds its weights as pickle (.bin), which can run code when it is read and is therefore never "
+            "read here. Convert it to model.safetensors first, or take a folder that has it."
+        )
+    raise InputError(f"{folder} has no model.safetensors; give a folder that holds the weights.")
+
+
+def check_vocab_fits(model: EncoderWithHeads, tokenizer: Tokenizer) -> None:
+    """Refuse a tokenizer that can say ids for which the network has no row."""
+    if tokenizer.vocab.size > model.vocab_size:
+        raise InputError(
+            f"The tokenizer has {tokenizer.vocab.size} entries, but the network has rows for {model.vocab_size} only. "
+            "Use the tokenizer that the network was trained with, or extend the network."
+        )
+
+
+def _tensors(path: Path) -> Weights:
+    try:
+        return dict(load_file(path))
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{path} cannot be read ({error}); take the folder from its source again.") from error
+
+
+def _check_shapes(ours: Mapping[str, Tensor], found: Mapping[str, Tensor], folder: Path) -> None:
+    wrong = [
+        f"{name} should be {tuple(ours[name].shape)} and is {tuple(tensor.shape)}"
+        for name, tensor in found.items()
+        if ours[name].shape != tensor.shape
+    ]
+    if wrong:
+        raise InputError(f"The weights in {folder} do not fit its config.json: {first_few(wrong, 3)}.")

@@ -1,0 +1,1 @@
+"""One map of weight and config names per model_type."""

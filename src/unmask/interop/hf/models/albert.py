@@ -1,0 +1,48 @@
+"""ALBERT in the names of `transformers` (Lan et al., 2019).
+
+Its layers come in groups that share weights; its embeddings are always projected, and where they are as wide as the
+trunk the projection leaves them as they are. The head for rows says the order of two segments: 0 in order, 1 swapped.
+
+What arrives: nothing. What leaves: the grammar.
+What never happens here: what all dialects do alike; see `weight_names.py` and `settings.py`.
+"""
+
+from __future__ import annotations
+
+from unmask.config.model_type import ModelType
+from unmask.interop.hf.architecture import HFTask
+from unmask.interop.hf.layer_names import SharedGroups
+from unmask.interop.hf.model_map import LMHeadNames, ModelMap, Parts, Projection
+from unmask.interop.hf.models.bert import FIXED_CONFIG
+
+_POOL = {"row.pool": "albert.pooler"}
+_CLASSIFIED = Parts(layers={**_POOL, "row.classify": "classifier"})
+
+ALBERT = ModelMap(
+    model_type=ModelType.ALBERT,
+    heads_by_task={
+        HFTask.PRE_TRAINING: Parts(has_lm_head=True, layers={**_POOL, "row.classify": "sop_classifier.classifier"}),
+        HFTask.MASKED_LM: Parts(has_lm_head=True),
+        HFTask.ENCODER: Parts(layers=_POOL),
+        HFTask.CLASSIFIER: _CLASSIFIED,
+        HFTask.MULTIPLE_CHOICE: _CLASSIFIED,
+        HFTask.TOKEN_CLASSIFICATION: Parts(layers={"each": "classifier"}),
+        HFTask.QUESTION_ANSWERING: Parts(layers={"each": "qa_outputs"}),
+    },
+    lm_head_names=LMHeadNames(
+        dense="predictions.dense",
+        norm="predictions.LayerNorm",
+        bias=("predictions.bias", "predictions.decoder.bias"),
+        output=("predictions.decoder.weight",),
+    ),
+    layer_names=SharedGroups(),
+    projection=Projection("encoder.embedding_hidden_mapping_in", always=True),
+    fixed_config=FIXED_CONFIG,
+    default_config={
+        "embedding_size": 128,
+        "hidden_act": "gelu_new",
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+    },
+    row_logits="sop_logits",
+)

@@ -1,0 +1,51 @@
+"""BERT in the names of `transformers` (Devlin et al., 2018).
+
+What arrives: nothing. What leaves: the grammar.
+What never happens here: what all dialects do alike; see `weight_names.py` and `settings.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from unmask.config.model_type import ModelType
+from unmask.interop.hf.architecture import HFTask
+from unmask.interop.hf.layer_names import PerLayer
+from unmask.interop.hf.model_map import LMHeadNames, ModelMap, Parts
+
+LM_HEAD_NAMES = LMHeadNames(
+    dense="cls.predictions.transform.dense",
+    norm="cls.predictions.transform.LayerNorm",
+    bias=("cls.predictions.bias", "cls.predictions.decoder.bias"),
+    output=("cls.predictions.decoder.weight",),
+)
+FIXED_CONFIG = {
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "add_cross_attention": False,
+    "tie_word_embeddings": True,
+}
+
+
+def heads_by_task(model_type: ModelType) -> Mapping[HFTask, Parts]:
+    """What stands on the trunk in each class."""
+    pool = {"row.pool": f"{model_type.value}.pooler.dense"}
+    classified = Parts(layers={**pool, "row.classify": "classifier"})
+    return {
+        HFTask.PRE_TRAINING: Parts(has_lm_head=True, layers={**pool, "row.classify": "cls.seq_relationship"}),
+        HFTask.MASKED_LM: Parts(has_lm_head=True),
+        HFTask.ENCODER: Parts(layers=pool),
+        HFTask.CLASSIFIER: classified,
+        HFTask.MULTIPLE_CHOICE: classified,
+        HFTask.TOKEN_CLASSIFICATION: Parts(layers={"each": "classifier"}),
+        HFTask.QUESTION_ANSWERING: Parts(layers={"each": "qa_outputs"}),
+    }
+
+
+BERT = ModelMap(
+    model_type=ModelType.BERT,
+    heads_by_task=heads_by_task(ModelType.BERT),
+    lm_head_names=LM_HEAD_NAMES,
+    layer_names=PerLayer(),
+    fixed_config=FIXED_CONFIG,
+)

@@ -1,0 +1,99 @@
+"""The same rows for two libraries, and what ours says about them under the names of theirs.
+
+What arrives: rows of ids. What leaves: a flat batch for us, a padded one for them, and our numbers by their names.
+What never happens here: a comparison; see `parity_check.py`.
+
+Shapes: T tokens of all rows, R rows, L the longest row, D width, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias, TypeVar
+
+import torch
+from torch import Tensor
+
+from unmask.inference.pack_texts import pack
+from unmask.interop.hf.architecture import Architecture, HFTask
+from unmask.interop.hf.lookup import model_map, parts_of
+from unmask.nets.batch.packed_sequences import PackedSequences, pad, unpad
+from unmask.nets.encoder import TokenInputs
+from unmask.nets.layers.block import activate
+from unmask.nets.model import EncoderWithHeads
+
+Row: TypeAlias = tuple[list[int], list[int]]
+"""Ids and segments."""
+NamedOutputs: TypeAlias = dict[str, Tensor]
+"""Numbers by the names that `transformers` has for them."""
+LAST_HIDDEN_STATE = "last_hidden_state"
+T = TypeVar("T")
+
+
+def pack_rows(rows: Sequence[Row]) -> TokenInputs:
+    """Rows as a flat batch."""
+    segment_T = torch.tensor([number for _, segment in rows for number in segment])
+    return replace(pack([ids for ids, _ in rows]), segment_T=segment_T)
+
+
+def to_padded_inputs(tokens: TokenInputs, architecture: Architecture) -> NamedOutputs:
+    """The same batch as a grid with an attention mask; for multiple choice, as the choices of one question."""
+    grids = {
+        "input_ids": pad(tokens.ids_T, tokens.sequences),
+        "attention_mask": tokens.sequences.valid_SL().long(),
+        "token_type_ids": pad(tokens.segment_T, tokens.sequences),
+    }
+    return {name: grid[None] for name, grid in grids.items()} if architecture.task is HFTask.MULTIPLE_CHOICE else grids
+
+
+@torch.no_grad()
+def model_outputs(model: EncoderWithHeads, tokens: TokenInputs, architecture: Architecture) -> NamedOutputs:
+    """What our network says, flat: the outputs that this class of theirs has. A pre-trained one has its states, too."""
+    last_TD = model.encoder(tokens).last_TD
+    first_RD = last_TD[tokens.sequences.cu_seqlens_S1[:-1].long()]
+    match architecture.task:
+        case HFTask.ENCODER:
+            return {LAST_HIDDEN_STATE: last_TD, **_pooled(model, first_RD, architecture)}
+        case HFTask.DISCRIMINATOR:
+            return {LAST_HIDDEN_STATE: last_TD, "logits": _require(model.discriminator_head)(last_TD)}
+        case HFTask.MASKED_LM:
+            return {LAST_HIDDEN_STATE: last_TD, "logits": _require(model.lm_head)(last_TD)}
+        case HFTask.PRE_TRAINING:
+            rows_RC = _require(model.row_head)(first_RD)
+            return {
+                LAST_HIDDEN_STATE: last_TD,
+                "prediction_logits": _require(model.lm_head)(last_TD),
+                model_map(architecture.model_type).row_logits: rows_RC,
+            }
+        case HFTask.CLASSIFIER | HFTask.MULTIPLE_CHOICE:
+            return {"logits": _require(model.row_head)(first_RD)}
+        case HFTask.TOKEN_CLASSIFICATION:
+            return {"logits": _require(model.token_classifier)(last_TD)}
+        case HFTask.QUESTION_ANSWERING:
+            start_T, end_T = _require(model.token_classifier)(last_TD).unbind(-1)
+            return {"start_logits": start_T, "end_logits": end_T}
+
+
+def _pooled(model: EncoderWithHeads, first_RD: Tensor, architecture: Architecture) -> NamedOutputs:
+    """The first state of each row after the pooler, where a bare encoder has one."""
+    if "row.pool" not in parts_of(architecture).layers:
+        return {}
+    return {"pooler_output": activate(_require(model.row_head).pool(first_RD), model.config.pooler_activation)}
+
+
+def max_difference(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor], borders: PackedSequences) -> float:
+    """The largest difference over all outputs of ours; NaN if there is one anywhere. Padding of theirs is left out."""
+    found = [(value - _flat(theirs[name], value, borders)).abs().max() for name, value in ours.items()]
+    return float(torch.stack(found).max()) if found else 0.0
+
+
+def _flat(theirs: Tensor, ours: Tensor, borders: PackedSequences) -> Tensor:
+    """Their numbers in the shape of ours: a grid of tokens without its padding, or one line for each row."""
+    return unpad(theirs, borders) if len(ours) == len(borders.padded_index_T) else theirs.reshape(ours.shape)
+
+
+def _require(part: T | None) -> T:
+    """A head that the architecture has."""
+    assert part is not None, "the network has the heads of its architecture"
+    return part

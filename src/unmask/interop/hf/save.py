@@ -1,0 +1,170 @@
+"""Export: a network of ours as a folder that `transformers` loads with no remote code.
+
+What arrives: a `Model` with its `Tokenizer`. What leaves: a folder with weights, settings, tokenizer and card, proven.
+What never happens here: pickle, a half-written folder, or one whose numbers were not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save
+from torch import nn
+
+from unmask.core.errors import InputError
+from unmask.core.io.atomic import DiskFullAdvice, atomic_file, atomic_folder, write_json, write_text
+from unmask.data.tokenize.tokenizer import Tokenizer
+from unmask.interop.extra_format import ExtraFormat, WrittenFolder
+from unmask.interop.hf.architecture import DOWNSTREAM_TASKS, Architecture, HFTask
+from unmask.interop.hf.config_json import write_config
+from unmask.interop.hf.load import check_vocab_fits, load_hf_model
+from unmask.interop.hf.lookup import model_map, parts_of, weight_table_for
+from unmask.interop.hf.model_card import ModelInfo, write_card
+from unmask.interop.hf.parity_check import SENTENCES, ParityReport, check_parity
+from unmask.interop.hf.task_config import NO_TASK, TaskConfig
+from unmask.interop.hf.tokenizer_files import special_names, tokenizer_config, with_template
+from unmask.interop.hf.weight_table import Weights, first_few
+from unmask.interop.optional_dependency import require_transformers
+from unmask.nets.model import EncoderWithHeads
+
+NO_MODEL_INFO = ModelInfo()
+NO_POOLER = "This network was trained without a pooler. The one that {} has is all zeros: take the hidden states."
+UNSHARED = (
+    "Layers of this network share weights in a way that {} has no words for. Every layer was written with a copy of "
+    "its own: the numbers are the same, but further training would let the copies drift apart."
+)
+
+RENUMBERED = (
+    "{} numbers positions from the id of padding on, which is {} for this tokenizer; so the position embeddings were "
+    "moved to begin with number {}. The numbers themselves are the same."
+)
+
+
+def export_hf(
+    model: EncoderWithHeads,
+    tokenizer: Tokenizer,
+    folder: Path,
+    architecture: Architecture,
+    about: ModelInfo = NO_MODEL_INFO,
+    lines: Sequence[str] = SENTENCES,
+    task: TaskConfig = NO_TASK,
+    extras: Sequence[ExtraFormat] = (),
+) -> ParityReport:
+    """Write a folder, read it back with both libraries, and keep it only if they agree on the given lines of text.
+
+    `extras` are files for further libraries; each is compared as well before the folder is kept.
+    """
+    folder = Path(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} exists already and is not empty; choose another folder for the export.")
+    check_vocab_fits(model, tokenizer)
+    notes = tuple(_notes(model, architecture, tokenizer.vocab.pad))
+    task = replace(task, notes=(*task.notes, *notes))
+    if _lacks_pooler(model, architecture):
+        model = _with_pooler(model)
+    if _positions_differ(model, architecture, tokenizer.vocab.pad):
+        model = _with_position_offset(model, tokenizer.vocab.pad + 1)
+    tokenizer = with_template(tokenizer, model.config.num_segments, architecture.task in DOWNSTREAM_TASKS)
+    config = write_config(model, tokenizer.vocab.pad, architecture, task)
+    weights = to_hf_state_dict(model, architecture)
+    require_transformers()
+    for extra in extras:
+        extra.require_library()
+    with atomic_folder(folder, DiskFullAdvice.NOTHING) as part:
+        _write(part, config, weights, tokenizer, task.max_length or model.max_positions)
+        written = WrittenFolder(part, _read_back(part, weights, architecture), tokenizer, architecture, lines)
+        proof = replace(check_parity(written), notes=notes, format_checks=tuple(extra.add(written) for extra in extras))
+        parameters = sum(tensor.numel() for tensor in weights.values())
+        write_text(part / "README.md", write_card(config, parameters, about, proof, task, extras))
+    return proof
+
+
+def _write(part: Path, config: Mapping[str, Any], weights: Weights, tokenizer: Tokenizer, length: int) -> None:
+    """Settings, weights and tokenizer."""
+    write_json(part / "config.json", config)
+    with atomic_file(part / "model.safetensors") as file:
+        file.write(save(weights, metadata={"format": "pt"}))
+    write_text(part / "tokenizer.json", tokenizer.pipeline.to_str(pretty=True) + "\n")
+    write_json(part / "tokenizer_config.json", tokenizer_config(tokenizer, length))
+    write_json(part / "special_tokens_map.json", special_names(tokenizer))
+
+
+def _notes(model: EncoderWithHeads, architecture: Architecture, pad: int) -> Iterator[str]:
+    """What is not as a reader would expect."""
+    if _lacks_pooler(model, architecture):
+        yield NO_POOLER.format(architecture)
+    if _writes_shared_layers(model, architecture):
+        yield UNSHARED.format(model_map(architecture.model_type).name)
+    if _positions_differ(model, architecture, pad):
+        yield RENUMBERED.format(model_map(architecture.model_type).name, pad, pad + 1)
+
+
+def _writes_shared_layers(model: EncoderWithHeads, architecture: Architecture) -> bool:
+    """Whether layers that share weights are written one by one."""
+    return (
+        model_map(architecture.model_type).layer_names.expressible(model.config).num_distinct_layers
+        != model.config.num_distinct_layers
+    )
+
+
+def _lacks_pooler(model: EncoderWithHeads, architecture: Architecture) -> bool:
+    needed = architecture.task is HFTask.ENCODER and "row.pool" in parts_of(architecture).layers
+    return needed and model.row_head is None
+
+
+@torch.no_grad()
+def _with_pooler(model: EncoderWithHeads) -> EncoderWithHeads:
+    """The same trunk below a pooler that says nothing: an encoder of theirs without one would draw it by lot."""
+    made = EncoderWithHeads(model.config, model.vocab_size, model.max_positions, has_lm_head=False)
+    assert made.row_head is not None, "a model has a head for rows unless told otherwise"
+    made.encoder = model.encoder
+    for parameter in made.row_head.parameters():
+        parameter.zero_()
+    return made.eval()
+
+
+def _positions_differ(model: EncoderWithHeads, architecture: Architecture, pad: int) -> bool:
+    """Whether the positions of a network begin elsewhere than its class would let them begin with this tokenizer."""
+    return model_map(architecture.model_type).positions_after_pad and model.config.position_offset not in (0, pad + 1)
+
+
+@torch.no_grad()
+def _with_position_offset(model: EncoderWithHeads, first: int) -> EncoderWithHeads:
+    """The same network with positions that begin with another number. Rows before the first are never read."""
+    made = deepcopy(model)
+    embed, shape = made.encoder.embed, made.config
+    assert isinstance(embed.position, nn.Embedding), "positions that are not learned have no rows"
+    used = embed.position.weight[shape.position_offset :]
+    embed.position = nn.Embedding(first + len(used), used.shape[1])
+    embed.position.weight[:first] = 0.0
+    embed.position.weight[first:] = used
+    embed.position_offset, made.encoder.config = first, replace(shape, position_offset=first)
+    return made
+
+
+def to_hf_state_dict(model: EncoderWithHeads, architecture: Architecture) -> Weights:
+    """The weights in their names, in float32 on the CPU, tied ones once."""
+    state = model.state_dict()
+    broken = [name for name, tensor in state.items() if not tensor.isfinite().all()]
+    if broken:
+        raise InputError(
+            f"The network holds numbers that are not finite in {first_few(broken)}; take an earlier checkpoint."
+        )
+    theirs = weight_table_for(architecture, model.config).to_hf(state)
+    apart = _writes_shared_layers(model, architecture)  # a file holds no tensor under two names
+    return {name: tensor.detach().to("cpu", torch.float32, copy=apart).contiguous() for name, tensor in theirs.items()}
+
+
+def _read_back(folder: Path, weights: Weights, architecture: Architecture) -> EncoderWithHeads:
+    """The folder as our own import sees it. Written again, it must be the same weights bit for bit."""
+    back, _ = load_hf_model(folder)
+    again = to_hf_state_dict(back, architecture)
+    changed = [name for name, tensor in weights.items() if not torch.equal(tensor, again[name])]
+    assert again.keys() == weights.keys(), "the table is not its own inverse"
+    assert not changed, f"the table is not its own inverse for {first_few(changed)}"
+    return back

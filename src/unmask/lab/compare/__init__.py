@@ -1,0 +1,1 @@
+"""Pre-train several members under one budget and compare them."""

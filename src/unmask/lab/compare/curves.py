@@ -1,0 +1,119 @@
+"""What a pre-training came to: its course against tokens, time and operations, and points of it to be tuned.
+
+What arrives: the folder of a run. What leaves: numbers of its trials, and copies of it as it was earlier.
+What never happens here: a number that is not in the record, but operations, which follow from it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unmask.core.io.atomic import atomic_folder
+from unmask.core.records import Cloze
+from unmask.lab.compare.arms import NETWORK
+from unmask.tasks.recipe import Recipe
+from unmask.train.flops_meter import ComputeSpent, FlopsMeter
+from unmask.train.rundir.checkpoint import CHECKPOINTS, checkpoint_name, list_checkpoints, remove_atomically
+from unmask.train.rundir.folder import RUN, is_finished
+from unmask.train.rundir.metrics_log import RECORD, read_record
+
+_ROUNDING = 1e-6
+"""Shares are written with six digits."""
+_TAIL_BYTES = 65536
+"""Bytes at the end of a record in which a step is found: samples, which stand between steps, are long lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvalPoint:
+    """How a network did on held-out text, and what it had cost until then."""
+
+    spent: ComputeSpent
+    loss: float
+    accuracy: float
+
+
+@dataclass(frozen=True, slots=True)
+class EvalCurve:
+    """The trials of one run, by the objective that says hidden tokens."""
+
+    objective: str
+    points: tuple[EvalPoint, ...]
+
+    @property
+    def last(self) -> EvalPoint:
+        """How it ended."""
+        return self.points[-1]
+
+
+def read_eval_curve(folder: Path, meter: FlopsMeter) -> EvalCurve:
+    """The course of a finished run."""
+    record = list(read_record(folder / RECORD))
+    at = {0: ComputeSpent(0, 0, 0.0, 0.0)} | {spent.step: spent for spent in meter.spent(record)}
+    name = masked_objective_name(meter.recipe, record)
+    return EvalCurve(
+        name,
+        tuple(
+            EvalPoint(at[line["step"]], line["loss"][name], line["right"][name])
+            for line in record
+            if line["kind"] == "trial"
+        ),
+    )
+
+
+def masked_objective_name(recipe: Recipe, record: Sequence[Mapping[str, Any]]) -> str:
+    """The objective to look at: the first that says hidden tokens, else the first there is."""
+    known: Mapping[str, float] = next(line["loss"] for line in record if line["kind"] == "trial")
+    said = [one.name for one in recipe.objectives if one.target_type is Cloze]
+    return next(name for name in (*said, *known) if name in known)
+
+
+def evals_for(points: int, min_evals: int) -> int:
+    """How often to judge, at least so often, such that every point is a trial and so has a checkpoint."""
+    return points * -(-min_evals // points)
+
+
+def point_steps(record: Sequence[Mapping[str, Any]], points: int) -> tuple[int, ...]:
+    """The steps of all points but the last, which is the end: the first trial at or after each share of the budget."""
+    shares = {line["step"]: line["share"] for line in record if line["kind"] == "step"}
+    trials = [line["step"] for line in record if line["kind"] == "trial" and line["step"]]
+    return tuple(
+        next(step for step in trials if shares[step] >= number / points - _ROUNDING) for number in range(1, points)
+    )
+
+
+def keep_points(arm_folder: Path, folders: Sequence[Path], steps: Sequence[int]) -> None:
+    """Put each point into a run folder of its own, and remove all other checkpoints of the run but the last."""
+    network = arm_folder / NETWORK
+    for place, step in zip(folders, steps, strict=True):
+        if not (place / NETWORK).exists():
+            place.mkdir(parents=True, exist_ok=True)
+            with atomic_folder(place / NETWORK) as part:
+                for name in (RUN, "tokenizer.json"):
+                    shutil.copy(network / name, part / name)
+                saved = Path(CHECKPOINTS) / checkpoint_name(step)
+                shutil.copytree(network / saved, part / saved, ignore=shutil.ignore_patterns("optimiser*"))
+    for path in list_checkpoints(network / CHECKPOINTS)[:-1]:
+        remove_atomically(path)
+
+
+def fraction_done(network: Path) -> float:
+    """How much of a pre-training is done, by the last line of its record."""
+    if is_finished(network):
+        return 1.0
+    path = network / RECORD
+    if not path.is_file():
+        return 0.0
+    with path.open("rb") as file:
+        file.seek(max(path.stat().st_size - _TAIL_BYTES, 0))
+        lines = file.read().splitlines()
+    for line in reversed(lines):
+        with suppress(ValueError):  # the first and the last of these lines may be parts
+            if (said := json.loads(line))["kind"] == "step":
+                return float(said["share"])
+    return 0.0

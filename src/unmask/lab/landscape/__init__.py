@@ -1,0 +1,1 @@
+"""Loss landscapes of fine-tuned models."""

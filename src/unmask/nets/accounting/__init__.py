@@ -1,0 +1,1 @@
+"""Parameters, FLOPs and activation memory by arithmetic."""

@@ -1,0 +1,1 @@
+"""Attention backends and the choice among them."""

@@ -1,0 +1,1 @@
+"""Batches of packed sequences on the device."""

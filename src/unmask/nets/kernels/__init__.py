@@ -1,0 +1,1 @@
+"""Fused kernels and their autograd functions."""

@@ -1,0 +1,1 @@
+"""Layers: embeddings, attention, feed-forward, pooling, heads, adapters."""

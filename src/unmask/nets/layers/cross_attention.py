@@ -1,0 +1,61 @@
+"""Cross-attention: the tokens of one flat batch look at those of another, sequence by sequence.
+
+What arrives: states of a decoder, and a `Source`: states of an encoder, with borders on both sides. What leaves: what
+each token of the decoder takes from its source. What never happens here: a look at the source of another sequence.
+
+Shapes: T tokens that look, U tokens that are looked at, D width, H heads, K width of a head.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from unmask.config.network import TransformerConfig
+from unmask.nets.attention.cross_backends import cross_attention
+from unmask.nets.attention.kv_cache import KVCache
+from unmask.nets.attention.select_backend import AttentionBackend, select_backend
+from unmask.nets.batch.packed_sequences import PackedSequences
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderOutput:
+    """What is looked at. Sequence i of those that look sees all of sequence i of the source, and nothing else."""
+
+    states_UD: Tensor
+    sequences: PackedSequences
+    query_sequences: PackedSequences
+    """Borders of the tokens that look."""
+
+
+class CrossAttention(nn.Module):
+    """Multi-head attention from one batch to another, with merged key and value projections."""
+
+    def __init__(self, config: TransformerConfig, source_width: int) -> None:
+        super().__init__()
+        self.heads = config.heads
+        self.dropout = config.attention_dropout
+        self.backend = AttentionBackend.AUTO
+        self.query = nn.Linear(config.width, config.width)
+        self.kv = nn.Linear(source_width, 2 * config.width)
+        self.out = nn.Linear(config.width, config.width)
+
+    def forward(self, x_TD: Tensor, source: EncoderOutput | KVCache) -> Tensor:
+        """Look at the source, or at what was kept of it."""
+        q_THK = self.query(x_TD).view(len(x_TD), self.heads, -1)
+        y_THK = source.attend(q_THK) if isinstance(source, KVCache) else self._attend(q_THK, source)
+        out_TD: Tensor = self.out(y_THK.flatten(1))
+        return out_TD
+
+    def keys_values(self, states_UD: Tensor) -> Tensor:
+        """What is seen of a source (U x 2 x H x K)."""
+        kv_U2HK: Tensor = self.kv(states_UD).view(len(states_UD), 2, self.heads, -1)
+        return kv_U2HK
+
+    def _attend(self, q_THK: Tensor, source: EncoderOutput) -> Tensor:
+        dropout = self.dropout if self.training else 0.0
+        lowering = select_backend(self.backend, q_THK, dropout)
+        return cross_attention(
+            lowering, q_THK, self.keys_values(source.states_UD), source.query_sequences, source.sequences, dropout
+        )

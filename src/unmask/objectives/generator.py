@@ -1,0 +1,112 @@
+"""A generator ahead of the trunk: guess the hidden tokens, and let the trunk read the guesses (Clark et al., 2020).
+
+What arrives: a `Cloze`. What leaves: a prediction at each of its positions, and a token drawn from each prediction,
+which takes the place of whatever stood there.
+What never happens here: a gradient through a draw. The generator learns to guess well, not to deceive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar
+
+from unmask.config.attention_pattern import RowCoordinates, own_token_sites
+from unmask.core.errors import RecipeError
+from unmask.core.records import Cloze, InputsAndTargets, Target
+from unmask.nets.accounting.flops import ForwardCost, encoder_cost, lm_head_cost
+from unmask.objectives.protocol import Objective, PredictionSites, num_masked, predicted_positions
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from unmask.config.network import TransformerConfig
+    from unmask.nets.encoder import TransformerEncoder
+
+
+class Tie(StrEnum):
+    """What the generator has in common with the trunk."""
+
+    NONE = "none"
+    EMBEDDINGS = "embeddings"
+    """The embeddings of tokens, positions and segments with their norm; the paper's choice."""
+    ALL = "all"
+    """Everything but the head: the generator is the trunk itself, so it must have its size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generator:
+    """The token at each chosen position, said by a smaller network of its own; the trunk is shown what it draws.
+
+    Tokens are drawn in proportion to the generator's probabilities, at temperature 1. After it, an `MLM` is the
+    paper's "Replace MLM": the same question as ever, but about guesses instead of masks.
+    """
+
+    width: float = 0.25
+    """How wide the generator is, as a part of the trunk: its states, its heads and the inside of its layers."""
+    depth: float = 1.0
+    """How deep it is, as a part of the trunk."""
+    tie: Tie = Tie.EMBEDDINGS
+    weight: float = 1.0
+    name: ClassVar[str] = "guess"
+    target_type: ClassVar[type[Target]] = Cloze
+    """A cloze."""
+    facts: ClassVar[frozenset[str]] = frozenset()
+
+    def __post_init__(self) -> None:
+        if not (0 < self.width <= 1 and 0 < self.depth <= 1):
+            raise RecipeError(
+                f"Guess needs a width and a depth above 0 and at most 1, as parts of the trunk; found {self.width} and "
+                f"{self.depth}."
+            )
+
+    def config_for(self, config: TransformerConfig) -> TransformerConfig:
+        """The shape of the generator: whole heads, and a width that they divide.
+
+        Embeddings that it shares are as wide as the trunk's; those of its own, as wide as itself (the released code).
+        """
+        heads = max(1, round(config.heads * self.width))
+        return replace(
+            config,
+            depth=max(1, round(config.depth * self.depth)),
+            heads=heads,
+            width=heads * max(1, round(config.width * self.width / heads)),
+            ffn_width=max(1, round(config.ffn_width * self.width)),
+            embedding_width=0 if self.tie is Tie.NONE else config.token_width,
+        )
+
+    def check(self, config: TransformerConfig) -> None:
+        """A generator that is the trunk itself must have its size."""
+        mine = self.config_for(config)
+        if self.tie is Tie.ALL and replace(mine, embedding_width=config.embedding_width) != config:
+            raise RecipeError(
+                f"Guess with tie=ALL has the trunk itself as generator, so it needs width 1 and depth 1; found a "
+                f"generator of depth {mine.depth} and width {mine.width} beside a trunk of depth {config.depth} and "
+                f"width {config.width}. Set both to 1, or tie the embeddings alone."
+            )
+
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
+        """Each chosen position says its own token, whose input is hidden."""
+        return PredictionSites(tuple(own_token_sites(predicted_positions(sample))), predicted_positions(sample))
+
+    def build_network(self, encoder: TransformerEncoder) -> nn.Module:
+        """The generator with its head."""
+        from unmask.objectives.heads.generator import GeneratorModule, build_generator
+
+        self.check(encoder.config)
+        return GeneratorModule(build_generator(encoder, self.config_for(encoder.config), self.tie))
+
+    def num_predictions(self, instance: InputsAndTargets) -> int:
+        """One answer for each chosen position."""
+        return num_masked(instance)
+
+    def cost(self, config: TransformerConfig, vocab_size: int) -> ForwardCost:
+        """A network of its own, which reads every row once more, with a head for tokens."""
+        shape = self.config_for(config)
+        return encoder_cost(shape) + lm_head_cost(shape, vocab_size)
+
+
+def all_networks(config: TransformerConfig, objectives: Iterable[Objective]) -> tuple[TransformerConfig, ...]:
+    """The trunk, and the generators ahead of it."""
+    return (config, *(one.config_for(config) for one in objectives if isinstance(one, Generator)))

@@ -1,0 +1,158 @@
+"""Heads with their losses: where an objective meets the states of a network.
+
+What arrives: the last states of a flat batch, and the answers. What leaves: a `Term`.
+What never happens here: a mean. A loss is a sum with a count; the trainer divides once, over everything.
+
+Shapes: T tokens, B rows, P predicted positions, D width, V vocabulary, C classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.config.network import TransformerConfig
+from unmask.config.pooling import Pooling
+from unmask.core.errors import UserError
+from unmask.nets.batch.batch import Batch, masked_targets
+from unmask.nets.batch.targets import IGNORE_INDEX, RowClassTargets, RowValueTargets
+from unmask.nets.encoder import HiddenStates
+from unmask.nets.kernels.dispatch import kernel_supports
+from unmask.nets.layers.heads import LMHead, PoolerClassifier
+from unmask.nets.layers.pooling import ClsPooling, build_pooling, build_row_head
+
+
+@dataclass(frozen=True, slots=True)
+class LossSum:
+    """One objective on one batch: the sum of its losses, how many answers were right, and of how many."""
+
+    total: Tensor
+    correct: Tensor
+    count: int
+
+
+def pooler_of(build_head: nn.Module) -> PoolerClassifier:
+    """The pooler and the classes of a head that reads the first token of a row, as BERT's own classes have them."""
+    row = getattr(build_head, "row", None)
+    if not isinstance(row, PoolerClassifier):
+        raise UserError(
+            "Only a head that reads the first token of a row can be written as one of BERT's classes; this one reads "
+            "all tokens. Tune with --read first to export it."
+        )
+    return row
+
+
+def cross_entropy_sum(logits_NC: Tensor, targets_N: Tensor, num_ignored: int = 0) -> LossSum:
+    """Cross-entropy, summed in float32. `spare`: how many answers are `IGNORED`, so that nothing is asked there."""
+    total = F.cross_entropy(logits_NC.float(), targets_N, ignore_index=IGNORE_INDEX, reduction="sum")
+    return LossSum(total, (logits_NC.argmax(-1) == targets_N).sum(), len(targets_N) - num_ignored)
+
+
+def lm_loss(
+    x_PE: Tensor, token: nn.Embedding, bias_V: Tensor, targets_P: Tensor, num_ignored: int = 0, fused: bool = False
+) -> tuple[LossSum, Tensor]:
+    """Tokens through their own embedding: the loss, and logits that hold until its gradient is taken."""
+    if fused and kernel_supports(x_PE):
+        from unmask.nets.kernels import vocab_loss
+
+        total, right, logits_PV = vocab_loss.linear_cross_entropy(x_PE, token.weight, bias_V, targets_P)
+        return LossSum(total, right, len(targets_P) - num_ignored), logits_PV
+    logits_PV = F.linear(x_PE, token.weight, bias_V)
+    return cross_entropy_sum(logits_PV, targets_P, num_ignored), logits_PV
+
+
+def lm_loss_from_head(
+    build_head: LMHead, x_PD: Tensor, targets_P: Tensor, num_ignored: int = 0
+) -> tuple[LossSum, Tensor]:
+    """The same by a head, from states."""
+    return lm_loss(
+        build_head.transform(x_PD), build_head.token, build_head.bias, targets_P, num_ignored, build_head.fused
+    )
+
+
+@runtime_checkable
+class ReadsPositions(Protocol):
+    """A head that reads some tokens only."""
+
+    def positions(self, batch: Batch) -> tuple[Tensor, ...]:
+        """The places that it asks the states for, tensor by tensor; nothing, if it reads all tokens after all."""
+
+
+class MLMHead(nn.Module):
+    """The token at each chosen position; logits are computed at these positions only."""
+
+    def __init__(self, config: TransformerConfig, token: nn.Embedding) -> None:
+        super().__init__()
+        self.lm_head = LMHead(config, token)
+
+    def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
+        """The loss of a cloze."""
+        cloze = masked_targets(batch)
+        term, _ = lm_loss_from_head(self.lm_head, states.select(cloze.positions_P), cloze.answers_P, cloze.num_padding)
+        return term
+
+    def positions(self, batch: Batch) -> tuple[Tensor, ...]:
+        """The chosen positions."""
+        return (masked_targets(batch).positions_P,)
+
+
+class PooledHead(nn.Module):
+    """A head that reads one vector for each row, and scores it."""
+
+    def __init__(self, config: TransformerConfig, num_classes: int, dropout: float, pooling: Pooling) -> None:
+        super().__init__()
+        self.read = build_pooling(pooling, config)
+        self.row_head = build_row_head(pooling, config, num_classes, dropout)
+
+    def logits(self, states: HiddenStates, batch: Batch) -> Tensor:
+        """One score for each row and class, as it leaves the linear layer."""
+        logits_BC: Tensor = self.row_head(self.read(states, batch.row_starts_B))
+        return logits_BC
+
+    def positions(self, batch: Batch) -> tuple[Tensor, ...]:
+        """Where rows begin, if they are read there."""
+        return (batch.row_starts_B,) if isinstance(self.read, ClsPooling) else ()
+
+
+class RowClassHead(PooledHead):
+    """A fact about each row: one of some classes."""
+
+    def __init__(
+        self,
+        config: TransformerConfig,
+        fact: str,
+        num_classes: int,
+        dropout: float = 0.0,
+        pooling: Pooling = Pooling.FIRST,
+    ) -> None:
+        super().__init__(config, num_classes, dropout, pooling)
+        self.fact = fact
+
+    def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
+        """The loss of a classification of rows. Rows after those that the fact is about belong to others."""
+        (answers,) = (some for some in batch.targets if isinstance(some, RowClassTargets) and some.name == self.fact)
+        return cross_entropy_sum(
+            self.logits(states, batch)[: len(answers.value_B)], answers.value_B, answers.num_padding
+        )
+
+
+class RowRegressionHead(PooledHead):
+    """A number about each row: squared error. No number is ever right or wrong."""
+
+    def __init__(
+        self, config: TransformerConfig, amount: str, dropout: float = 0.0, pooling: Pooling = Pooling.FIRST
+    ) -> None:
+        super().__init__(config, 1, dropout, pooling)
+        self.amount = amount
+
+    def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
+        """The loss of a regression over rows."""
+        (answers,) = (some for some in batch.targets if isinstance(some, RowValueTargets) and some.name == self.amount)
+        said_B = self.logits(states, batch)[: len(answers.value_B)].squeeze(-1).float()
+        true_B = torch.where(answers.value_B.isnan(), said_B.detach(), answers.value_B)
+        total = F.mse_loss(said_B, true_B, reduction="sum")
+        return LossSum(total, total.new_zeros((), dtype=torch.int64), len(said_B) - answers.num_padding)

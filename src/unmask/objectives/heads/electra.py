@@ -1,0 +1,94 @@
+"""Heads that read what a generator has written: which tokens were replaced, and what all of them should be.
+
+What arrives: the states of a trunk that was shown guesses, and the truth. What leaves: a `Term`.
+What never happens here: a mean, or a mask that says where the guesses are.
+
+Shapes: T tokens, P chosen positions, D width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.config.network import TransformerConfig
+from unmask.nets.batch.batch import Batch, masked_targets
+from unmask.nets.batch.targets import ReplacementTargets
+from unmask.nets.encoder import HiddenStates
+from unmask.nets.layers.heads import DiscriminatorHead, LMHead
+from unmask.objectives.heads.common import LossSum
+from unmask.objectives.rtd import JudgedTokens
+
+
+class RTDHead(nn.Module):
+    """Whether each token was replaced; at all tokens, or at the chosen ones only."""
+
+    def __init__(self, config: TransformerConfig, judged_tokens: JudgedTokens) -> None:
+        super().__init__()
+        self.judged_tokens = judged_tokens
+        self.discriminator_head = DiscriminatorHead(config)
+
+    def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
+        """Sigmoid cross-entropy, summed in float32. An answer is right if its sign is."""
+        (answers,) = (some for some in batch.targets if isinstance(some, ReplacementTargets))
+        truth_T, real_T = answers.replaced_T, real_token_mask(batch)
+        if self.judged_tokens is JudgedTokens.ALL:
+            x_TD = states.last_TD
+        else:
+            x_TD = states.select(masked_targets(batch).positions_P)
+            truth_T, real_T = (some.index_select(0, answers.chosen_P) for some in (truth_T, real_T))
+        logits_T = self.discriminator_head(x_TD).float()
+        total = F.binary_cross_entropy_with_logits(logits_T, truth_T.float(), real_T.float(), reduction="sum")
+        spare = batch.num_padding if self.judged_tokens is JudgedTokens.ALL else masked_targets(batch).num_padding
+        return LossSum(total, (((logits_T > 0) == truth_T) & real_T).sum(), len(truth_T) - spare)
+
+    def positions(self, batch: Batch) -> tuple[Tensor, ...]:
+        """The chosen positions, if only they are judged."""
+        return (masked_targets(batch).positions_P,) if self.judged_tokens is JudgedTokens.CHOSEN else ()
+
+
+class AllTokensMLMHead(nn.Module):
+    """Every token: with the chance of the gate the one that is shown, otherwise a word of the softmax."""
+
+    def __init__(self, config: TransformerConfig, token: nn.Embedding) -> None:
+        super().__init__()
+        self.lm_head = LMHead(config, token)
+        self.gate = nn.Linear(config.width, 1)
+
+    def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
+        """Minus the logarithm of the mixed probability of the truth, summed in float32."""
+        cloze, shown_T = masked_targets(batch), batch.tokens.ids_T
+        truth_T = shown_T.index_copy(0, cloze.positions_P, cloze.answers_P.clamp_min(0))  # where some are ignored
+        gate_T = self.gate(states.last_TD).squeeze(-1).float()
+        word_TV = self.lm_head(states.last_TD).float().log_softmax(-1)
+        said_T = _mixture_log_prob(word_TV, gate_T, shown_T, truth_T)
+        right_T = _most_probable(word_TV, gate_T, shown_T) == truth_T
+        real_T = real_token_mask(batch)
+        return LossSum(
+            -torch.where(real_T, said_T, 0).sum(), (right_T & real_T).sum(), len(truth_T) - batch.num_padding
+        )
+
+
+def real_token_mask(batch: Batch) -> Tensor:
+    """Which tokens are of the text, and do not only fill the batch up."""
+    return batch.is_real_T if batch.num_padding else torch.ones_like(batch.tokens.ids_T, dtype=torch.bool)
+
+
+def _mixture_log_prob(word_TV: Tensor, gate_T: Tensor, shown_T: Tensor, token_T: Tensor) -> Tensor:
+    """The logarithm of gate * [the token is shown] + (1 - gate) * softmax, at one token each.
+
+    Computed from logarithms, so that neither a gate that is all but shut nor a word that is all but impossible is lost.
+    """
+    by_word_T = F.logsigmoid(-gate_T) + word_TV.gather(-1, token_T[:, None]).squeeze(-1)
+    return torch.where(shown_T == token_T, torch.logaddexp(F.logsigmoid(gate_T), by_word_T), by_word_T)
+
+
+@torch.no_grad()
+def _most_probable(word_TV: Tensor, gate_T: Tensor, shown_T: Tensor) -> Tensor:
+    """The token that the mixture holds likeliest: the one that is shown, or the likeliest of all words."""
+    best_T = word_TV.argmax(-1)
+    copied_T = _mixture_log_prob(word_TV, gate_T, shown_T, shown_T) >= _mixture_log_prob(
+        word_TV, gate_T, shown_T, best_T
+    )
+    return torch.where(copied_T, shown_T, best_T)

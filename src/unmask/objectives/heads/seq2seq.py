@@ -1,0 +1,75 @@
+"""Heads that write: what `writing.py` declares, as modules.
+
+What arrives: the last states of a flat batch, and the texts to be written. What leaves: a `Term`.
+What never happens here: logits for tokens of the source.
+
+Shapes: P tokens of all texts, B rows, T tokens of the batch, D width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unmask.config.network import TransformerConfig
+from unmask.nets.batch.batch import Batch
+from unmask.nets.batch.targets import ContinuationTargets, DecoderTargets
+from unmask.nets.decoder import Decoder
+from unmask.nets.encoder import HiddenStates
+from unmask.nets.layers.cross_attention import EncoderOutput
+from unmask.nets.layers.heads import LMHead
+from unmask.objectives.heads.common import LossSum
+from unmask.objectives.seq2seq import Seq2SeqObjective
+
+
+class CausalLMHead(nn.Module):
+    """The token that follows each of some positions."""
+
+    def __init__(self, config: TransformerConfig, token: nn.Embedding, label_smoothing: float = 0.0) -> None:
+        super().__init__()
+        self.label_smoothing = label_smoothing
+        self.lm_head = LMHead(config, token)
+
+    def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
+        """The loss of a continuation."""
+        (told,) = (some for some in batch.targets if isinstance(some, ContinuationTargets))
+        logits_PV = self.lm_head(states.last_TD[told.positions_P])
+        return smoothed_cross_entropy(logits_PV, told.answers_P, self.label_smoothing if self.training else 0.0)
+
+
+class Seq2SeqHead(nn.Module):
+    """The text of each row, by a decoder. It begins with the token that the row begins with."""
+
+    def __init__(self, config: TransformerConfig, token: nn.Embedding, objective: Seq2SeqObjective) -> None:
+        super().__init__()
+        self.label_smoothing = objective.label_smoothing
+        shape = replace(
+            config, depth=objective.depth or config.depth, share_groups=1, layers_per_group=1
+        )  # any depth, so one set if they share
+        self.decoder = Decoder(shape, token, objective.max_positions, config.width)
+
+    def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
+        """The loss of a rewriting. Rows after those that it is about belong to others."""
+        (told,) = (some for some in batch.targets if isinstance(some, DecoderTargets))
+        source = EncoderOutput(
+            states.last_TD[: len(told.source_sequences.padded_index_T)], told.source_sequences, told.sequences
+        )
+        shown_P = shift_right(told, batch)
+        x_PD = self.decoder(shown_P, told.position_P, told.sequences, source)
+        return smoothed_cross_entropy(
+            self.decoder.logits(x_PD), told.ids_P, self.label_smoothing if self.training else 0.0
+        )
+
+
+def shift_right(targets: DecoderTargets, batch: Batch) -> Tensor:
+    """What a decoder is shown while it learns: the token before each, and at first the one that begins the row."""
+    begin_B = targets.sequences.cu_seqlens_S1[:-1].long()
+    return targets.ids_P.roll(1).index_copy(0, begin_B, batch.tokens.ids_T[batch.row_starts_B[: len(begin_B)]])
+
+
+def smoothed_cross_entropy(logits_PV: Tensor, targets_P: Tensor, label_smoothing: float) -> LossSum:
+    """Cross-entropy, summed in float32. Some of the truth may be spread over the vocabulary (Szegedy et al., 2016)."""
+    total = F.cross_entropy(logits_PV.float(), targets_P, reduction="sum", label_smoothing=label_smoothing)
+    return LossSum(total, (logits_PV.argmax(-1) == targets_P).sum(), len(targets_P))

@@ -1,0 +1,67 @@
+"""Replaced token detection: say of every token whether it is the text's own (Clark et al., 2020).
+
+What arrives: the states of a batch that a generator has written into. What leaves: a yes or no at each token.
+What never happens here: a token counted as replaced because it was chosen. A generator that guesses right replaces
+nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar
+
+from unmask.config.attention_pattern import RowCoordinates
+from unmask.core.records import Cloze, InputsAndTargets, Target
+from unmask.nets.accounting.flops import ForwardCost, discriminator_head_cost
+from unmask.objectives.generator import Generator
+from unmask.objectives.protocol import Objective, PredictionSites, num_masked
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from unmask.config.network import TransformerConfig
+
+
+class JudgedTokens(StrEnum):
+    """Which tokens are judged."""
+
+    ALL = "all"
+    """Every token of every row, [CLS] and [SEP] too."""
+    CHOSEN = "chosen"
+    """Only those that a generator wrote: "ELECTRA 15%", which shows what learning from all tokens is worth."""
+
+
+@dataclass(frozen=True, slots=True)
+class RTD:
+    """Whether each token was replaced: sigmoid cross-entropy."""
+
+    weight: float = 50.0
+    """A yes or no is a small loss beside that of a cloze; the paper found 50 in a search from 1 to 100."""
+    judged_tokens: JudgedTokens = JudgedTokens.ALL
+    name: ClassVar[str] = "replaced"
+    target_type: ClassVar[type[Target]] = Cloze
+    """A cloze: what was there, to be compared with what was written."""
+    facts: ClassVar[frozenset[str]] = frozenset()
+    requires: ClassVar[type[Objective]] = Generator
+    """Somebody must have written something."""
+
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
+        """No token is asked for."""
+        return PredictionSites()
+
+    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
+        """A layer and one number for each token."""
+        from unmask.objectives.heads.electra import RTDHead
+
+        return RTDHead(config, self.judged_tokens)
+
+    def num_predictions(self, instance: InputsAndTargets) -> int:
+        """One answer for each token, or for each chosen position."""
+        if self.judged_tokens is JudgedTokens.ALL:
+            return len(instance.inputs.ids)
+        return num_masked(instance)
+
+    def cost(self, config: TransformerConfig, vocab_size: int) -> ForwardCost:
+        """A layer and one number."""
+        return discriminator_head_cost(config)

@@ -1,0 +1,82 @@
+"""Truths about a row, read from the first token: next-sentence and sentence-order prediction, real and fake turns.
+
+What arrives: a `Fact` about each row. What leaves: one class a row.
+What never happens here: a task that is fed with the wrong kind of pairs; each objective names the fact it needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar
+
+from unmask.config.attention_pattern import RowCoordinates
+from unmask.core.records import InputsAndTargets, RowClass, Target
+from unmask.nets.accounting.flops import ForwardCost, row_head_cost
+from unmask.objectives.protocol import PredictionSites
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from unmask.config.network import TransformerConfig
+
+
+class RowFact(StrEnum):
+    """The facts that pairs and dialogues can state."""
+
+    NEXT = "next"
+    """0: B follows A. 1: B comes from another document (NSP: Devlin et al., 2018)."""
+    ORDER = "order"
+    """0: in order. 1: swapped (SOP: Lan et al., 2019)."""
+    PAIR = "pair"
+    """0: in order. 1: swapped. 2: B comes from another document."""
+    REPLY = "reply"
+    """0: every turn of the conversation is real. 1: one comes from another (DLM: Sun et al., 2019)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowFactObjective:
+    """Says one fact about a row from its first token, after BERT's pooler."""
+
+    fact: RowFact
+    weight: float = 1.0
+    target_type: ClassVar[type[Target]] = RowClass
+    """A fact."""
+
+    @property
+    def name(self) -> str:
+        """The fact that it says."""
+        return self.fact.value
+
+    @property
+    def num_classes(self) -> int:
+        """How many answers there are."""
+        return 3 if self.fact is RowFact.PAIR else 2
+
+    @property
+    def facts(self) -> frozenset[str]:
+        """The one it says."""
+        return frozenset({self.fact.value})
+
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
+        """No token is asked for."""
+        return PredictionSites()
+
+    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
+        """BERT's pooler and a linear layer over the first token."""
+        from unmask.objectives.heads.common import RowClassHead
+
+        return RowClassHead(config, self.fact.value, self.num_classes)
+
+    def num_predictions(self, instance: InputsAndTargets) -> int:
+        """One answer for each row."""
+        return len(instance.inputs.rows) - 1
+
+    def cost(self, config: TransformerConfig, vocab_size: int) -> ForwardCost:
+        """A pooler and the classes, for every row."""
+        return row_head_cost(config, self.num_classes)
+
+
+NSP = RowFactObjective(RowFact.NEXT)
+SOP = RowFactObjective(RowFact.ORDER)
+DLM = RowFactObjective(RowFact.REPLY)

@@ -1,0 +1,44 @@
+"""What a network learns when it is tuned to copy its answer from the input: where the answer begins and ends.
+
+What arrives: an `Extract` about each row. What leaves: two scores for each token.
+What never happens here: torch, until a head is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from unmask.config.attention_pattern import RowCoordinates
+from unmask.core.records import AnswerSpan, InputsAndTargets, Target
+from unmask.objectives.protocol import PredictionSites
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from unmask.config.network import TransformerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class SpanExtraction:
+    """Points at the first and the last token of the answer; at [CLS] where a row holds none (Devlin et al., 2018)."""
+
+    name: str = "span"
+    weight: float = 1.0
+    target_type: ClassVar[type[Target]] = AnswerSpan
+    first_only: ClassVar[bool] = False
+    facts: ClassVar[frozenset[str]] = frozenset()
+
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
+        """No token is asked for."""
+        return PredictionSites()
+
+    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
+        """One linear layer over every token, and nothing before it."""
+        from unmask.objectives.heads.span import SpanHead
+
+        return SpanHead(config, self.name)
+
+    def num_predictions(self, instance: InputsAndTargets) -> int:
+        """One answer for each row that a span is told about."""
+        return sum(len(one.start) for one in instance.targets if isinstance(one, AnswerSpan) and one.name == self.name)

@@ -1,0 +1,1 @@
+"""HTML elements and the frame of a page."""

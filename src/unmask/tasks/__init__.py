@@ -1,0 +1,1 @@
+"""Task, Stage and Recipe: corruption, attention and objectives put together and checked."""

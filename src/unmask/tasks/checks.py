@@ -1,0 +1,121 @@
+"""What of a task cannot be put together: the refusals, each in a sentence.
+
+What arrives: the parts of a task. What leaves: nothing, where they fit.
+What never happens here: a guess at what was meant. The sentence says who, what it needs, what was found, what to do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+
+from unmask.config.attention_pattern import AttentionPattern, RowCoordinates, find_leaks
+from unmask.core.errors import RecipeError
+from unmask.core.records import RowClass
+from unmask.data.corrupt.protocol import Corruption
+from unmask.data.input_formats.row_plan import InputFormat
+from unmask.objectives.protocol import InputRewriter, NeedsInputRewriter, Objective
+
+_SAMPLE = RowCoordinates.of(8, prefix=2, rank=[-1, -1, 0, -1, 2, -1, 1, -1])
+_TWO_DOCUMENTS = RowCoordinates.of(8, document=[0, 0, 0, 0, 1, 1, 1, 1])
+
+
+def check_targets_exist(task: str, objective: Objective, examples: InputFormat, corruption: Corruption) -> None:
+    """An objective needs its kind of target and its facts."""
+    if objective.target_type is not RowClass and objective.target_type not in corruption.target_types:
+        made = " and ".join(kind.__name__ for kind in corruption.target_types)
+        raise RecipeError(
+            f"Task '{task}': {_name(objective)} needs a {objective.target_type.__name__}, but {_name(corruption)} makes a "
+            f"{made}. Exchange one of the two."
+        )
+    missing = objective.facts - examples.row_facts
+    if missing:
+        given = ", ".join(sorted(examples.row_facts)) or "no facts"
+        raise RecipeError(
+            f"Task '{task}': {_name(objective)} needs the fact '{min(missing)}', but {_name(examples)} states {given}. "
+            "Build rows that state it, or learn something else."
+        )
+
+
+def check_no_leak(task: str, objective: Objective, attention: AttentionPattern) -> None:
+    """No objective sees its own answer."""
+    question = objective.prediction_sites(_SAMPLE)
+    found = find_leaks(attention, _SAMPLE, question.sites, question.hidden)
+    if found:
+        raise RecipeError(
+            f"Task '{task}': under this view {_name(objective)} can see its own answer: {found[0].explain()}. Choose a "
+            "view that hides it."
+        )
+
+
+def check_document_isolation(task: str, examples: InputFormat, attention: AttentionPattern) -> None:
+    """Documents that are kept apart do not see each other."""
+    across = any(stream.rule.allows(_TWO_DOCUMENTS)[:4, 4:].any() for stream in attention.streams)
+    if examples.isolate_documents and across:
+        raise RecipeError(
+            f"Task '{task}': {_name(examples)} keeps the documents of a row apart, but under this view they see each "
+            "other. Take the view DOCUMENTS, or rows that may run across documents."
+        )
+
+
+def check_generator(task: str, objectives: Sequence[Objective]) -> None:
+    """Who asks about what another one wrote needs that one; and what is written must be read."""
+    ahead = [one for one in objectives if isinstance(one, InputRewriter)]
+    for one in objectives:
+        if isinstance(one, NeedsInputRewriter) and not any(isinstance(other, one.requires) for other in ahead):
+            raise RecipeError(
+                f"Task '{task}': {_name(one)} asks about tokens that a {one.requires.__name__} has written, but the "
+                f"task has none. Learn a {one.requires.__name__} beside it."
+            )
+    if len(ahead) > 1 or len(ahead) == len(objectives) > 0:
+        found = "it is alone" if len(objectives) == 1 else f"there are {len(ahead)}"
+        raise RecipeError(
+            f"Task '{task}': {_name(ahead[0])} writes what the trunk is shown, for others to read; it must be the only "
+            f"one to write and not the only one to learn, but {found}. Learn it with, for example, Replaced or MLM."
+        )
+
+
+def check_weights(task: str, objectives: Sequence[Objective]) -> None:
+    """Every objective is learned once, and none is unlearned."""
+    name, times = Counter(one.name for one in objectives).most_common(1)[0] if objectives else ("", 0)
+    if times > 1:
+        raise RecipeError(f"Task '{task}' learns the same objective twice: '{name}'. Give it a weight instead.")
+    for one in objectives:
+        if one.weight < 0:
+            raise RecipeError(
+                f"Task '{task}': {_name(one)} needs a weight of at least 0, found {one.weight:g}. A loss is never made "
+                "larger on purpose."
+            )
+
+
+def check_targets_used(task: str, objectives: Sequence[Objective], corruption: Corruption) -> None:
+    """What a corruption asks for is said by somebody."""
+    for made in corruption.target_types:
+        if not any(objective.target_type is made for objective in objectives):
+            raise RecipeError(
+                f"Task '{task}': {_name(corruption)} asks for a {made.__name__}, but no objective reads it. Add one that "
+                "does, or take another corruption."
+            )
+
+
+def check_shared_heads(recipe: str, objectives: Sequence[Objective]) -> None:
+    """Objectives of one name share a head, so they may differ in nothing but their weight."""
+    heads: dict[str, Objective] = {}
+    for one in objectives:
+        other = heads.setdefault(one.name, one)
+        if _without_weight(one) != _without_weight(other):
+            raise RecipeError(
+                f"{recipe}: two tasks learn '{one.name}' with one head, but one says {other} and the other {one}. Only "
+                "their weights may differ; set the rest alike."
+            )
+
+
+def _without_weight(objective: Objective) -> tuple[object, ...]:
+    """All that is set on an objective except its weight."""
+    assert is_dataclass(objective), "an objective is its own configuration"
+    return type(objective), *(getattr(objective, one.name) for one in fields(objective) if one.name != "weight")
+
+
+def _name(part: object) -> str:
+    return type(part).__name__

@@ -1,0 +1,1 @@
+"""Batch sources and prefetching."""

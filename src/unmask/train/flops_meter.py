@@ -1,0 +1,147 @@
+"""What pre-training costs in floating point operations: of a lesson exactly, of a record nearly, of a budget ahead.
+
+What arrives: the lessons of a recipe. What leaves: a `Meter`.
+What never happens here: counting trials. They are for the onlooker, and no network learns from them.
+
+A record says how many tokens and answers a step had, but not how long its rows were. For attention, which grows with
+their squares, a sample of lessons stands in; it is a few per cent of the whole for rows of some hundred tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unmask.config.network import TransformerConfig
+from unmask.core.errors import RecipeError
+from unmask.core.records import InputsAndTargets
+from unmask.nets.accounting.flops import STEP, ForwardCost, encoder_cost
+from unmask.objectives.protocol import HasFlops, Objective
+from unmask.tasks.recipe import Recipe
+from unmask.train.batches.recipe_batches import RecipeBatches, require_trainable
+
+_SAMPLE = 512
+"""Rows of a task that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """How much there is to compute in some rows."""
+
+    rows: int
+    tokens: int
+    token_pairs: int
+    """Pairs of tokens of which one looks at the other."""
+    predictions: Mapping[str, int]
+    """Answers, by objective."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeSpent:
+    """What a run had used up at some step."""
+
+    step: int
+    tokens: int
+    seconds: float
+    flops: float
+
+
+@dataclass(frozen=True, slots=True)
+class FlopsMeter:
+    """What the steps of a recipe cost."""
+
+    recipe: Recipe
+    encoder: ForwardCost
+    heads: Mapping[str, ForwardCost]
+    sample: Mapping[tuple[int, int], Workload]
+    """Some rows of every task, by stage and task."""
+
+    @staticmethod
+    def of(lessons: RecipeBatches, vocabulary: int) -> FlopsMeter:
+        """Look at some rows of every task."""
+        recipe = lessons.recipe
+        heads = {one.name: _cost(one, recipe.network, vocabulary) for one in recipe.objectives}
+        sample = {
+            (number, place): workload_of(
+                feed.batch_at(np.arange(min(len(feed.plan), _SAMPLE))),
+                recipe.stages[number].tasks[place].objectives,
+                feed.task.examples.isolate_documents,
+            )
+            for (number, place), feed in lessons.task_batches.items()
+        }
+        return FlopsMeter(recipe, encoder_cost(recipe.network), heads, sample)
+
+    def forward(self, load: Workload) -> float:
+        """One pass over some rows."""
+        heads = (
+            self.heads[name].forward(load.tokens, load.token_pairs, count) for name, count in load.predictions.items()
+        )
+        return self.encoder.forward(load.tokens, load.token_pairs) + sum(heads)
+
+    def step(self, load: Workload) -> float:
+        """A forward and a backward pass over some rows."""
+        return STEP * self.forward(load)
+
+    def mean_step(self) -> float:
+        """What a step costs on average over the whole run."""
+        total = 0.0
+        for number, stage in enumerate(self.recipe.stages):
+            for place, share in enumerate(stage.task_weights):
+                load = self.sample[number, place]
+                total += stage.fraction * share * stage.batch_size * self.step(load) / load.rows
+        return total
+
+    def steps(self, flops: float) -> int:
+        """How many steps come nearest to a budget; refuses one that is not enough for a single step."""
+        mean = self.mean_step()
+        if not mean / 2 <= flops < float("inf"):
+            raise RecipeError(
+                f"A budget of {flops:.3g} FLOPs is not enough for one step of {self.recipe.name}, which costs about "
+                f"{mean:.3g}. Give more, or make the step smaller with --batch."
+            )
+        return max(round(flops / mean), 1)
+
+    def spent(self, record: Iterable[Mapping[str, Any]]) -> Iterator[ComputeSpent]:
+        """What a run had used up after each of its steps, from the lines of its record."""
+        pairs = self._pairs()
+        tokens, flops = 0, 0.0
+        for line in record:
+            if line["kind"] == "step":
+                new = line["tokens"] - tokens
+                looked = round(new * pairs[line["place"], line["length"]])
+                flops += self.step(Workload(0, new, looked, line["count"]))
+                tokens = line["tokens"]
+                yield ComputeSpent(line["step"], tokens, line["seconds"], flops)
+
+    def _pairs(self) -> dict[tuple[str, int], float]:
+        """How many tokens a token looks at, by what a record says of a step: the task and the longest row."""
+        stages = self.recipe.stages
+        return {
+            (stages[number].tasks[place].name, stages[number].max_length): load.token_pairs / load.tokens
+            for (number, place), load in self.sample.items()
+        }
+
+
+def workload_of(instance: InputsAndTargets, objectives: Iterable[Objective], isolate_documents: bool) -> Workload:
+    """What there is to compute in some rows; `apart` keeps the documents of a row from seeing each other."""
+    inputs = instance.inputs
+    borders = inputs.rows
+    if isolate_documents:
+        changes = np.flatnonzero(np.diff(inputs.document)) + 1
+        borders = np.unique(np.concatenate([inputs.rows, changes]))
+    lengths = np.diff(borders).astype(np.int64)
+    asked = {one.name: one.num_predictions(instance) for one in require_trainable(objectives)}
+    return Workload(len(inputs.rows) - 1, len(inputs.ids), int((lengths**2).sum()), asked)
+
+
+def _cost(objective: Objective, trunk: TransformerConfig, vocabulary: int) -> ForwardCost:
+    """What an objective adds to the trunk in a forward pass; refuses one that does not say."""
+    if isinstance(objective, HasFlops):
+        return objective.cost(trunk, vocabulary)
+    raise RecipeError(
+        f"{type(objective).__name__} does not say what it costs, so its FLOPs cannot be counted. Give it a method "
+        "`cost`, as unmask.objectives.protocol.Counted describes it."
+    )

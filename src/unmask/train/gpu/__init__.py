@@ -1,0 +1,1 @@
+"""CUDA graphs, side streams and asynchronous read-back."""

@@ -1,0 +1,1 @@
+"""The folder of a run: log, checkpoints, locks."""

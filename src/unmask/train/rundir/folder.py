@@ -1,0 +1,124 @@
+"""The folder of one run: what was begun there, and who may write to it.
+
+What arrives: a folder that a user named, and a description of what is to be learned.
+What leaves: the right to write there, for a new run or to go on with the same one.
+What never happens here: touching what is not ours, or going on with another run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from unmask.core.errors import CorpusError, InputError
+from unmask.core.io.atomic import disk_errors, read_json, remove_temp, write_json
+from unmask.core.io.folder_lock import check_usable, folder_lock
+
+RUN, FINISHED = "run.json", "finished.json"
+NEW_FOLDER_ADVICE = "choose a new folder for --out"
+"""What to do for something new."""
+_LABELS = frozenset({"unmask", "folder", "parameters", "fingerprint", "year", "paper", "title", "changed", "parent"})
+"""What may differ between two starts of the same run: it follows from the rest, or changes nothing."""
+_ADDED_LATER = frozenset({"corpus.similar"})
+"""What runs that were begun long ago do not say; they are taken at their word."""
+
+
+@contextlib.contextmanager
+def lock_run(folder: Path) -> Iterator[None]:
+    """Keep every other process out of the folder of a run, for the time of a block."""
+    if not is_run_folder(folder):
+        check_usable(folder, "run")
+    with folder_lock(folder, "training in"):
+        remove_temp(folder)
+        yield
+
+
+def is_run_folder(folder: Path) -> bool:
+    """Whether a run was begun in this folder."""
+    with disk_errors(folder):
+        return (folder / RUN).is_file()
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether the run in this folder came to its end."""
+    return (folder / FINISHED).is_file()
+
+
+def check_same_run(folder: Path, description: Mapping[str, Any], advice: str = NEW_FOLDER_ADVICE) -> None:
+    """Refuse a file, a folder that holds something else, and a folder of another run. Nothing is written.
+
+    `instead` says what to do for something new.
+    """
+    if is_run_folder(folder):
+        _check_same(folder, description, advice)
+    else:
+        check_usable(folder, "run")
+
+
+def start_or_resume(folder: Path, description: Mapping[str, Any], advice: str = NEW_FOLDER_ADVICE) -> None:
+    """Begin a run in a held folder, or go on with the same one; a folder of another run is refused."""
+    if is_run_folder(folder):
+        _check_same(folder, description, advice)
+    else:
+        write_json(folder / RUN, dict(description))
+
+
+def _check_same(folder: Path, description: Mapping[str, Any], instead: str) -> None:
+    mine = json.loads(json.dumps(description))
+    for path, was, now in _differences(read_run(folder), mine, ""):
+        said = "has changed since" if _is_digest(was) and _is_digest(now) else f"was {was} and is now {now}"
+        raise InputError(
+            f"{folder} holds another run: {path} {said}. To go on with it, start it as it was begun; for something "
+            f"new, {instead}."
+        )
+
+
+def mark_finished(folder: Path, summary: Mapping[str, Any]) -> None:
+    """Say that a run came to its end, and with what."""
+    write_json(folder / FINISHED, dict(summary))
+
+
+def read_finished(folder: Path) -> dict[str, Any]:
+    """With what a run came to its end."""
+    return read_json(folder / FINISHED, "Remove that file and start the same command again.", InputError)
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """What was begun in a folder."""
+    if not is_run_folder(folder):
+        raise InputError(f"{folder} holds no run: it has no {RUN}. Give the folder that was --out of a training.")
+    try:
+        return read_json(folder / RUN)
+    except CorpusError as error:
+        raise InputError(
+            f"{folder / RUN} cannot be read, so nobody knows which run this is. Put the file back, or choose a new "
+            "folder for --out."
+        ) from error
+
+
+def _differences(was: object, now: object, path: str) -> Iterator[tuple[str, str, str]]:
+    """Where two descriptions differ, in words. What only one of them has is nothing in the other."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        for name in [name for name in {**now, **was} if name not in _LABELS]:
+            where = f"{path}.{name}".lstrip(".")
+            if name in was or where not in _ADDED_LATER:
+                yield from _differences(was.get(name), now.get(name), where)
+    elif isinstance(was, list) and isinstance(now, list):
+        for number, (old, new) in enumerate(zip_longest(was, now)):
+            yield from _differences(old, new, f"{path}.{number}")
+    elif was != now:
+        yield path, _shorten(was), _shorten(now)
+
+
+def _is_digest(said: str) -> bool:
+    return re.fullmatch(r'"[0-9a-f]{32}"', said) is not None
+
+
+def _shorten(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return "nothing" if value is None else text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,166 @@
+"""What a run keeps: its record and its checkpoints, in one folder.
+
+What arrives: lines and states. What leaves: files from which the same command goes on.
+What never happens here: writing by any process but the first, or writing what never moves.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import torch
+from safetensors.torch import save
+
+from unmask.core.io.atomic import atomic_file
+from unmask.core.records import Inputs
+from unmask.train.batches.worker_process import fork_available
+from unmask.train.optim.state import load_state_tensors, state_tensors
+from unmask.train.rundir.async_checkpoint import AsyncCheckpointWriter
+from unmask.train.rundir.checkpoint import (
+    CHECKPOINTS,
+    MODEL,
+    OPTIMIZER,
+    RunState,
+    list_checkpoints,
+    read_state,
+    read_tensors,
+    remove_atomically,
+    remove_partial,
+    write_checkpoint,
+)
+from unmask.train.rundir.metrics_log import Listener, LogLine, MetricsLog
+from unmask.train.step import DeviceBatch, StepRunner
+
+_NEVER = -1
+"""The step from which a record is kept when nothing is resumed: none of its lines stays."""
+
+
+@dataclass(slots=True)
+class RunWriter:
+    """The keeper of a run's files. Only the first process has a record."""
+
+    folder: Path
+    step_runner: StepRunner
+    listeners: Sequence[Listener]
+    metrics_logs: Sequence[MetricsLog]
+    """The record; empty for all processes but the first."""
+    checkpoint_writer: AsyncCheckpointWriter
+    state: RunState
+    """Where the run stood when it was opened."""
+    resumed: bool
+    output_closed: bool = False
+    """Whether nobody looks on any more, who did."""
+    saved_at: float = field(default_factory=time.monotonic)
+
+    @staticmethod
+    @contextmanager
+    def open(folder: Path, step_runner: StepRunner, listeners: Sequence[Listener]) -> Iterator[RunWriter]:
+        """Read the last checkpoint into the worker, if there is one, and begin or go on with the record."""
+        leads = step_runner.dist.is_main
+        if leads:
+            remove_partial(folder / CHECKPOINTS)
+        step_runner.dist.barrier()
+        found = list_checkpoints(folder / CHECKPOINTS)[-1:]
+        state = _load_checkpoint(found[0], step_runner) if found else RunState()
+        with ExitStack() as stack:
+            step = state.progress.step if found else _NEVER
+            records = [stack.enter_context(MetricsLog(folder, step))] if leads else []
+            writer = stack.enter_context(
+                AsyncCheckpointWriter.for_folder(folder / CHECKPOINTS, step_runner.config.keep_checkpoints)
+            )
+            keeping = RunWriter(folder, step_runner, listeners if leads else (), records, writer, state, bool(found))
+            keeping.add(_start_line(step_runner, state))
+            yield keeping
+
+    def add(self, line: LogLine) -> None:
+        """A line for the record, and for whoever listens."""
+        for record in self.metrics_logs:
+            record.add(line)
+        for listen in () if self.output_closed else self.listeners:
+            try:
+                listen(line)
+            except (BrokenPipeError, SystemExit):  # what showed it has gone, as with `| tee log` at Ctrl-C
+                self.output_closed = True
+
+    def save(self, state: RunState) -> None:
+        """A checkpoint, after the lines that led to it, is on its way to the disk; older ones will be removed."""
+        for record in self.metrics_logs:
+            record.fsync()
+            self.checkpoint_writer.write(*_trained_tensors(self.step_runner), state)
+        self.saved_at = time.monotonic()
+
+    def checkpoint_due(self) -> bool:
+        """Whether the last checkpoint is older than the run allows, by the clock of the process that writes them; or
+        could not be written, which is told with the next one.
+        """
+        late = (
+            self.checkpoint_writer.failed
+            or time.monotonic() - self.saved_at > 60 * self.step_runner.config.save_every_minutes
+        )
+        return bool(self.metrics_logs) and late
+
+    def dump_failure(self, state: RunState, device_batch: DeviceBatch) -> Path:
+        """Keep the state before a step that failed, and its batch, for whoever looks for the reason."""
+        where = self.folder / f"not-finite-{state.progress.step + 1}"
+        if self.metrics_logs:
+            if where.exists():
+                remove_atomically(where)
+            write_checkpoint(where, *_trained_tensors(self.step_runner), state)
+            for number, instance in enumerate(device_batch.step_batch.instances):
+                _write_inputs(where / f"batch-{number}.safetensors", instance.inputs)
+        return where
+
+
+def _write_inputs(path: Path, inputs: Inputs) -> None:
+    """What the network was shown."""
+    shown = {name: torch.tensor(getattr(inputs, name)) for name in ("ids", "segment", "position", "rows")}
+    with atomic_file(path) as file:
+        file.write(save(shown))
+
+
+def _trained_tensors(worker: StepRunner) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+    """Everything that moves. What rests is where it came from, and is not written again and again."""
+    names = dict(worker.model.named_parameters())
+    moving = {name: parameter.detach() for name, parameter in names.items() if parameter in worker.optimizer.state}
+    return moving, state_tensors(worker.optimizer, names)
+
+
+def _load_checkpoint(checkpoint: Path, worker: StepRunner) -> RunState:
+    state = read_state(checkpoint)
+    names = dict(worker.model.named_parameters())
+    resting = {name: parameter for name, parameter in names.items() if parameter not in worker.optimizer.state}
+    worker.model.load_weights({**resting, **read_tensors(checkpoint, MODEL)})
+    load_state_tensors(worker.optimizer, names, read_tensors(checkpoint, OPTIMIZER))
+    return state
+
+
+def _start_line(worker: StepRunner, state: RunState) -> dict[str, object]:
+    """The line with which every start is recorded."""
+    run = worker.config
+    return {
+        "kind": "start",
+        "step": state.progress.step,
+        "device": _device_name(run.device),
+        "precision": run.precision.value,
+        "processes": worker.dist.world_size,
+        "micro": run.microbatch_tokens,
+        "compile": run.compile,
+        "even": run.has_few_shapes,
+        "graphs": run.cuda_graphs,
+        "fused": run.uses_kernels,
+        "sparing": run.uses_sparse_last_block,
+        "aside": bool(worker.model.generator_stream.streams),
+        "queue": worker.max_in_flight,
+        "loader_process": run.batch_worker_process and fork_available(),
+        "torch": torch.__version__,
+        "time": datetime.now().astimezone().isoformat(timespec="seconds"),
+    }
+
+
+def _device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type

@@ -1,0 +1,29 @@
+"""Everything that decides what is learned.
+
+What arrives: a learner, a course, how to descend, a budget. What leaves: one value that says it all.
+What never happens here: where and how it is computed. That is a `Run`, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unmask.config.optim import OptimConfig
+from unmask.train.batches.protocol import BatchSource
+from unmask.train.budget import Budget
+from unmask.train.multi_head_model import MultiHeadModel
+from unmask.train.optim.param_lr import ParamLRFn, full_lr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingSpec:
+    """Everything that decides what is learned."""
+
+    model: MultiHeadModel
+    """With its first weights; a resume replaces them."""
+    source: BatchSource
+    optim: OptimConfig
+    budget: Budget
+    seed: int
+    param_lr: ParamLRFn = full_lr
+    """How fast each parameter moves, and from when on."""

@@ -1,0 +1,154 @@
+"""What a walk stands on: a vocabulary, and the units of a text.
+
+What arrives: a text, perhaps with phrases and entities that its writer names, and perhaps a prepared corpus.
+What leaves: the tokenizer and the table of similar words to use, and the text as a `Document` with its units marked.
+What never happens here: learning. Phrases are a corpus's own or named by hand; a vocabulary is a corpus's or a toy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from unmask.core.errors import InputError
+from unmask.core.records import CharSpans, Document, UnitKind
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.text.dialogues import make_dialogue
+from unmask.data.text.files.word_lists import TermEntry, UserWord, read_terms, read_words
+from unmask.data.text.units.dictionary_entities import TermMatcher
+from unmask.data.text.units.entities import Entities, WordsWithEntities, merge_spans
+from unmask.data.text.units.phrases import PhraseMatcher
+from unmask.data.text.units.segmenters import default_segmenter
+from unmask.data.text.units.sentences import Sentences
+from unmask.data.text.units.words import Words
+from unmask.data.tokenize.tokenizer import Tokenizer
+from unmask.data.tokenize.vocab import Vocab
+from unmask.walks.describe import pluralize
+from unmask.walks.toy_vocab import CASED, ListedVocabulary, toy_tokenizer, toy_vocab
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusUnits:
+    """What a corpus was segmented with: its user's words, its terms and its phrases, and the layers that it has."""
+
+    words: tuple[UserWord, ...] = ()
+    terms: tuple[TermEntry, ...] = ()
+    phrases: PhraseMatcher = PhraseMatcher(())
+    unit_kinds: frozenset[UnitKind] = frozenset()
+
+    @staticmethod
+    def read(folder: Path, layers: frozenset[UnitKind]) -> CorpusUnits:
+        """Those that stand beside the shards of a prepared corpus."""
+        dictionary, terms, phrases = (folder / name for name in ("dictionary.txt", "terms.tsv", "phrases.txt"))
+        return CorpusUnits(
+            words=read_words(dictionary) if dictionary.exists() else (),
+            terms=read_terms(terms) if terms.exists() else (),
+            phrases=PhraseMatcher.load(phrases) if phrases.exists() else PhraseMatcher(()),
+            unit_kinds=layers,
+        )
+
+    def describe(self) -> str:
+        """What it holds, as a list; empty if there is nothing of its own."""
+        held = ((self.words, "user word"), (self.terms, "term"), (self.phrases.phrases, "phrase"))
+        return ", ".join(pluralize(len(found), what) for found, what in held if found)
+
+
+NO_CORPUS_UNITS = CorpusUnits()
+
+
+@dataclass(frozen=True, slots=True)
+class WalkContext:
+    """A tokenizer and its vocabulary with similar words, and a line that says where each is from."""
+
+    tokenizer: Tokenizer
+    vocab: Vocab
+    vocab_source: str
+    similar_words_source: str
+    """Where the similar words are from."""
+    corpus_units: CorpusUnits = NO_CORPUS_UNITS
+    segmentation_note: str = ""
+    """What of a corpus's own was used to find words, phrases and entities; empty if nothing was."""
+
+    @staticmethod
+    def toy(texts: Sequence[str], spelling: ListedVocabulary = CASED) -> WalkContext:
+        """A toy vocabulary made of the texts themselves."""
+        tokenizer = toy_tokenizer(texts, spelling)
+        vocab = toy_vocab(tokenizer, texts)
+        kind = "lower-case toy" if spelling.lowercase else "toy"
+        about = f"a {kind} vocabulary of {vocab.size} entries made for this walk; --data takes a corpus's own"
+        return WalkContext(tokenizer, vocab, about, "a toy table written by hand; --data takes a corpus's own")
+
+    @staticmethod
+    def corpus(folder: Path) -> WalkContext:
+        """The vocabulary of a prepared corpus, its table of similar words, and what it was segmented with."""
+        corpus = Corpus.open(folder)
+        vocab = corpus.vocab
+        similar = f"the table of {folder}, {pluralize(len(vocab.similar_words), 'word')}"
+        if not len(vocab.similar_words):
+            similar = f"{folder} has no table (make one with: unmask vectors), so random tokens stand in"
+        about = f"the vocabulary of {folder}, {vocab.size:,} entries"
+        own = CorpusUnits.read(folder, frozenset(corpus.manifest.layers))
+        segmented = f"found as in {folder}, with its {own.describe()}" if own.describe() else ""
+        return WalkContext(Tokenizer.load(folder / "tokenizer.json"), vocab, about, similar, own, segmented)
+
+
+def annotate(
+    text: str | Document,
+    unit_kinds: frozenset[UnitKind],
+    phrases: Sequence[str] = (),
+    entities: Sequence[str] = (),
+    corpus_units: CorpusUnits = NO_CORPUS_UNITS,
+) -> Document:
+    """The text with its sentences and words, the names in it if entities are wanted, and what was named by hand.
+
+    What a corpus has of its own is found as well; where the two overlap, what was named by hand counts.
+    """
+    document = Sentences()(Document("the text", text) if isinstance(text, str) else text)
+    finders = [TermMatcher(terms) for terms in (_terms(entities, UnitKind.ENTITY), corpus_units.terms) if terms]
+    if finders:
+        document = Entities(tuple(finders))(document)
+    segmenter = default_segmenter(corpus_units.words)
+    named = UnitKind.ENTITY in unit_kinds | corpus_units.unit_kinds
+    document = WordsWithEntities(segmenter)(document) if named else Words(segmenter)(document)
+    if corpus_units.phrases.phrases:
+        document = corpus_units.phrases(document)
+    return _with_phrases(document, phrases) if phrases else document
+
+
+def as_dialogue(text: str, named: str) -> Document:
+    """The text as a conversation: every line is a turn, and the two sides alternate. It is not segmented yet."""
+    turns = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(turns) < 2:
+        raise InputError(
+            f"A dialogue has two turns or more, each on a line of its own, but {named} has "
+            f"{pluralize(len(turns), 'line')}. In most shells: {named} $'…\\n…'"
+        )
+    return make_dialogue("the text", turns)
+
+
+def _with_phrases(document: Document, phrases: Sequence[str]) -> Document:
+    """The document with phrases that were named by hand, which must stand in it on word borders."""
+    text = document.text
+    absent = [phrase for phrase in phrases if phrase not in text]
+    if absent:
+        raise InputError(f"The phrase '{absent[0]}' does not stand in the text; name phrases as the text has them.")
+    found = TermMatcher(_terms(phrases, UnitKind.PHRASE)).find(document)
+    _check_borders(document, found)
+    known = (document.char_spans[UnitKind.PHRASE],) if UnitKind.PHRASE in document.char_spans else ()
+    return document.with_char_spans(UnitKind.PHRASE, merge_spans((found, *known)))
+
+
+def _check_borders(document: Document, found: CharSpans) -> None:
+    words, text = document.char_spans[UnitKind.WORD].spans, document.text
+    whole = np.isin(found.spans.start, words.start) & np.isin(found.spans.end, words.end)
+    if not whole.all():
+        start, end = (int(side[~whole][0]) for side in (found.spans.start, found.spans.end))
+        cut = "|".join(text[a:b] for a, b in zip(words.start.tolist(), words.end.tolist(), strict=True))
+        raise InputError(f"The phrase '{text[start:end]}' cuts a word in two; the words of the text are {cut}.")
+
+
+def _terms(names: Sequence[str], layer: UnitKind) -> tuple[TermEntry, ...]:
+    return tuple(TermEntry(name, layer.value) for name in names)

@@ -1,0 +1,177 @@
+"""Parts in words: what a rule does, said so that someone who knows the papers' ideas but not this code understands it.
+
+What arrives: a corruption, a selection, a view. What leaves: short sentences with the part's own numbers in them.
+What never happens here: a sentence that could differ from the part. Every number is read from the part itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+from math import isclose
+
+from unmask.config.attention_pattern import CAUSAL, FULL, AttentionPattern, Causal, FactorizationOrder, Full
+from unmask.core.records import RowBatch, UnitKind
+from unmask.data.corrupt.compose import NoiseSequence
+from unmask.data.corrupt.document_rotation import DocumentRotation
+from unmask.data.corrupt.factorization_order import PermutationOrder
+from unmask.data.corrupt.identity import NoCorruption
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.mass_fragment import MassFragment
+from unmask.data.corrupt.replacement import Replace
+from unmask.data.corrupt.selection import OneOfSelectors, RandomTokens, WholeUnits, mask_budgets
+from unmask.data.corrupt.sentence_permutation import PermuteSentences
+from unmask.data.corrupt.span_corruption import SpanCorruption
+from unmask.data.corrupt.text_infilling import TextInfilling
+from unmask.data.corrupt.token_deletion import TokenDeletion
+from unmask.data.input_formats.sampler import MaskingMode, StaticMasking
+
+SEGMENT_LETTERS = "ABQR"
+"""The letters of the segments: the two of a pair, and the two who speak in a conversation, who asks and who replies."""
+
+
+def describe_selection(part: object) -> str:
+    """Which tokens a rule chooses."""
+    match part:
+        case MaskTokens(select, _):
+            return describe_selection(select)
+        case RandomTokens(rate):
+            return f"single tokens, {percent_text(rate)} of the row"
+        case WholeUnits(layer, run, rate):
+            return f"{_unit_runs(layer, run)}, {percent_text(rate)} of the row's tokens"
+        case OneOfSelectors(selections, shares):
+            choices = (
+                f"{percent_text(share)} {describe_selection(part)}"
+                for part, share in zip(selections, shares, strict=True)
+            )
+            return "one of these for each row: " + "; ".join(choices)
+        case SpanCorruption(rate, mean):
+            return f"{percent_text(rate)} of the tokens, in spans of {mean:g} on average"
+        case MassFragment(share):
+            return f"one piece of {percent_text(share)} of the tokens"
+        case PermutationOrder(share, longest):
+            return f"{_fraction_text(share)} of the tokens, in spans of 1 to {longest}"
+        case TextInfilling(rate, mean, layer):
+            return f"{percent_text(rate)} of the {layer}s, in spans of Poisson({mean:g}) {layer}s, which may be empty"
+        case TokenDeletion(rate):
+            return f"single tokens, {percent_text(rate)} of the text"
+        case PermuteSentences():
+            return "all sentences, put into a random order"
+        case DocumentRotation():
+            return "one token, with which the text is made to begin"
+        case NoiseSequence(steps):
+            return "; then ".join(describe_selection(step) for step in steps)
+        case NoCorruption():
+            return "nothing"
+        case _:
+            return _first_line(part)
+
+
+def describe_replacement(part: object) -> str:
+    """What the network is shown instead."""
+    match part:
+        case MaskTokens(_, replace):
+            return describe_replacement(replace)
+        case Replace(mask, random, keep, similar, per):
+            return f"{_replacement_fractions(mask, random, keep, similar)}; drawn for each {per}"
+        case SpanCorruption():
+            return "each span becomes one sentinel, numbered from left to right"
+        case MassFragment(_, _, mask, random, keep):
+            return f"{_replacement_fractions(mask, random, keep, 0.0)}; drawn for each token"
+        case TextInfilling():
+            return "each span, however long, becomes one mask"
+        case TokenDeletion():
+            return "nothing is left where a token was deleted"
+        case NoiseSequence(steps):
+            return "; then ".join(describe_replacement(step) for step in steps)
+        case PermuteSentences():
+            return "every sentence is shown, most of them elsewhere"
+        case DocumentRotation():
+            return "the text is cut there and its two parts change places"
+        case PermutationOrder() | NoCorruption():
+            return "the text as it is; only who sees whom hides the answers"
+        case _:
+            return _first_line(part)
+
+
+def describe_budget(part: object, example: RowBatch) -> str:
+    """How many tokens of a row may be chosen, with the arithmetic."""
+    length, text = len(example.ids), int((~example.protected).sum())
+    match part:
+        case MaskTokens(WholeUnits(_, run, rate), _) if len(run) > 1:
+            return f"about {rate:g} × {pluralize(length, 'token')} = {rate * length:.1f}; the last run stays whole"
+        case MaskTokens(select, _):
+            most = int(mask_budgets(example.lengths, select.rate)[0])
+            return f"{select.rate:g} × {pluralize(length, 'token')} = {select.rate * length:.1f}, so at most {most}"
+        case SpanCorruption(rate) | TokenDeletion(rate) | MassFragment(rate) | PermutationOrder(rate):
+            return f"{_fraction_text(rate)} × {pluralize(text, 'text token')} = {rate * text:.1f}, rounded"
+        case TextInfilling(rate, _, layer):
+            return f"{rate:g} × the number of {layer}s, rounded up"
+        case NoiseSequence(steps):
+            return "; then ".join(filter(None, (describe_budget(step, example) for step in steps)))
+        case _:
+            return ""
+
+
+def describe_attention(attention: AttentionPattern, has_decoder: bool) -> str:
+    """Who sees whom, in a sentence."""
+    if has_decoder:
+        return "encoder: everyone sees everyone; decoder: the encoder's states and its own past"
+    if attention == FULL:
+        return "everyone sees everyone, to the left and to the right"
+    if attention == CAUSAL:
+        return "a position sees itself and what stands before it, never what follows"
+    parts = []
+    for stream in attention.streams:
+        match stream.rule:
+            case FactorizationOrder(strict):
+                what = "what was drawn before it, but not itself" if strict else "itself and what was drawn before it"
+            case Full():
+                what = "everyone"
+            case Causal():
+                what = "itself and what stands before it"
+            case other:
+                what = _first_line(other)
+        parts.append(f"{stream.name}: a position sees {what}")
+    return "; ".join(parts)
+
+
+def describe_masking(masking: MaskingMode, visit: int) -> str:
+    """What this visit of a row shows, under static or dynamic masking."""
+    if isinstance(masking, StaticMasking):
+        return f"visit {visit}: copy {visit % masking.num_copies} of {masking.num_copies} frozen ones (static masking 静态)"
+    return f"visit {visit}: drawn anew at every visit (dynamic masking 动态)"
+
+
+def percent_text(share: float) -> str:
+    """A share as a percentage, without needless digits."""
+    return f"{100 * share:.3g} %"
+
+
+def pluralize(number: int, what: str) -> str:
+    """A number of things, with an s behind all numbers but one."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def _replacement_fractions(mask: float, random: float, keep: float, similar: float) -> str:
+    named = ((mask, "masked"), (similar, "a similar word"), (random, "random"), (keep, "kept as it is"))
+    return ", ".join(f"{percent_text(share)} {name}" for share, name in named if share)
+
+
+def _fraction_text(share: float) -> str:
+    whole = round(1 / share)
+    return f"1/{whole}" if isclose(share * whole, 1) and whole not in (2, 4, 5, 10) else f"{share:g}"
+
+
+def _unit_runs(layer: UnitKind, run: tuple[float, ...]) -> str:
+    names = {UnitKind.WORD: "words", UnitKind.PHRASE: "phrases", UnitKind.ENTITY: "entities"}
+    if len(run) == 1:
+        filled = "" if layer is UnitKind.WORD else " first, then words"
+        return f"whole {names[layer]}{filled}"
+    law = " / ".join(f"{100 * share:.0f}" for share in run[:4]) + (" / …" if len(run) > 4 else "")
+    mean = sum(share * length for length, share in enumerate(run, start=1))
+    return f"runs of 1 to {len(run)} {names[layer]} ({law} %, mean {mean:.1f})"
+
+
+def _first_line(part: object) -> str:
+    """The first sentence of a part's own docstring: parts that users write explain themselves."""
+    return (inspect.getdoc(part) or type(part).__name__).split("\n")[0].rstrip(".")

@@ -1,0 +1,133 @@
+"""Parts that are typed for --set: read like any value, found beside the part that stands there, never run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from unmask.config.optim import LAMB
+from unmask.core.codec import difference, override, override_many
+from unmask.core.errors import RecipeError
+from unmask.core.records import UnitKind
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.selection import WholeUnits
+from unmask.data.input_formats.pairs import SegmentPairs
+from unmask.data.input_formats.sampler import DynamicMasking, StaticMasking
+from unmask.members import member
+from unmask.objectives.mlm import MLM
+from unmask.objectives.sentence_pair import NSP
+
+BERT = member("bert")
+TASK = "stages.0.tasks.0"
+
+
+@pytest.mark.parametrize(
+    ("path", "typed", "found"),
+    [
+        ("renew", "Copies(1)", lambda recipe: recipe.renew == StaticMasking(1)),
+        ("renew", "Copies(count = 3)", lambda recipe: recipe.renew == StaticMasking(3)),
+        ("renew", " EveryVisit ", lambda recipe: recipe.renew == DynamicMasking()),
+        ("descent.optimiser", "LAMB(1e-3, betas=(0.8, 0.9))",
+         lambda recipe: recipe.descent.optimiser == LAMB(1e-3, (0.8, 0.9))),
+        (f"{TASK}.examples", "unmask.data.input_formats.pairs.Pairs(short=0.5)",
+         lambda recipe: recipe.tasks[0].examples == SegmentPairs(short_fraction=0.5)),
+        (f"{TASK}.learns", "MLM", lambda recipe: recipe.tasks[0].learns == (MLM(),)),
+        (f"{TASK}.learns", "MLM(weight=2), SayTruth(next, 0.5)",
+         lambda recipe: [one.weight for one in recipe.tasks[0].learns] == [2, 0.5]),
+        (f"{TASK}.corrupt", "MaskOut(select=Units(layer=word, run=(0.5, 0.5)))",
+         lambda recipe: recipe.tasks[0].corrupt == MaskTokens(WholeUnits(UnitKind.WORD, (0.5, 0.5)))),
+    ],
+)  # fmt: skip
+def test_a_part_is_typed_as_it_is_written_in_a_recipe(path, typed, found):
+    assert found(override(BERT, path, typed))
+
+
+def test_a_star_is_every_place():
+    changed = override_many(BERT, [("stages.*.batch", "8"), (f"stages.*.{TASK[9:]}.learns.1", "SayTruth(next, 2)")])
+    assert [stage.batch_size for stage in changed.stages] == [8, 8]
+    assert [stage.tasks[0].objectives[1].weight for stage in changed.stages] == [2, 2]
+    assert BERT.stages[0].tasks[0].objectives == (MLM(), NSP)
+    later = override_many(BERT, [("stages.*.batch", "8"), ("stages.1.batch", "4")])
+    assert [stage.batch_size for stage in later.stages] == [8, 4]
+
+
+def test_a_star_in_place_of_a_name_is_no_path():
+    with pytest.raises(RecipeError, match=r"Recipe.trunk has no '\*'; it has depth, width"):
+        override(BERT, "trunk.*", "3")
+
+
+@pytest.mark.parametrize(
+    ("path", "typed", "sentence"),
+    [
+        ("renew", "Copes(1)", "Recipe.renew: there is no part 'Copes' that could stand here"),
+        ("renew", "2", "there is no part '2' that could stand here. Write one as Name\\(field=value\\)"),
+        ("renew", "Copies(", "there is no part 'Copies\\(' that could stand here"),
+        ("renew", "Copies(1, 2)", "Copies was given 2 values, more than it has fields; it has count"),
+        ("renew", "Copies(number=1)", "Copies has no field 'number', or was given it twice; it has count"),
+        ("renew", "Copies(1, count=1)", "given it twice"),
+        ("renew", "Copies(**{})", "has no field None"),
+        ("renew", "Copies(one)", "Recipe.renew.count needs a whole number, found 'one'"),
+        ("renew", "Copies(0)", "Static masking needs at least 1 copy, found 0"),
+        ("renew", "MLM()", "there is no part 'MLM'"),
+        ("renew", "unmask.objectives.mlm.MLM()", "needs a EveryVisit or Copies, found a MLM, which does not do what"),
+        ("renew", "'('()", "there is no part"),
+        ("renew", "unmask.members.member('bert')", "there is no part 'unmask.members.member'"),
+        ("renew", "os.getcwd()", "there is no part 'os.getcwd'"),
+        ("renew", "unmask.nowhere.Part()", "there is no part 'unmask.nowhere.Part'"),
+        ("descent.optimiser", "LAMB", "LAMB also needs rate; its fields are rate, betas"),
+        (f"{TASK}.learns", "MLM(), MLM()", "learns the same objective twice"),
+        (f"{TASK}.learns", "SOP", "there is no part 'SOP'"),
+        (f"{TASK}.examples", "Packed(join=never)", "SayTruth needs the fact 'next', but Packed states no facts"),
+        (f"{TASK}.examples.negative", "Pairs()", "needs one of random, swapped, both, found 'Pairs"),
+        ("trunk", "x", "or set what it holds: depth, width, heads"),
+    ],
+)
+def test_what_cannot_stand_there_is_refused_with_a_sentence(path, typed, sentence):
+    with pytest.raises(RecipeError, match=sentence):
+        override(BERT, path, typed)
+
+
+OWN = """
+from __future__ import annotations
+from dataclasses import dataclass, replace
+from unmask.data.corrupt.masking import MaskOut
+from unmask.data.corrupt.selection import Tokens
+from unmask.recipes.bert import bert
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    rate: float = 0.15
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset()
+
+    def __call__(self, example: object, key: object) -> object:
+        return Tokens(self.rate / 2)(example, key)
+
+def halved():
+    stage = bert().stages[0]
+    task = replace(stage.tasks[0], corrupt=MaskOut(Half()))
+    return replace(bert(), name="halved", stages=(replace(stage, tasks=(task,), share=1.0),))
+"""
+
+
+def test_a_part_of_ones_own_is_found_in_its_own_file(tmp_path: Path):
+    path = tmp_path / "own_half.py"
+    path.write_text(OWN, encoding="utf-8")
+    halved = member(f"{path}:halved")
+    for typed, rate in (("Half(0.5)", 0.5), ("Tokens(0.25)", 0.25)):
+        changed = override(halved, f"{TASK}.corrupt.select", typed)
+        assert changed.tasks[0].corruption.select.rate == rate
+        assert type(changed.tasks[0].corruption.select).__name__ == typed.partition("(")[0]
+
+
+def test_a_part_exchanged_for_another_is_told_by_what_they_do_not_share():
+    found = {row.path: row[1:] for row in difference(BERT, member("albert"))}
+    assert found["tokenizer"] == ("WordPiece(size=21128)", "Unigram(size=30000)")
+    assert found["descent.optimiser"] == ("AdamW(rate=0.0001)", "LAMB(rate=0.00176)")
+    assert found[f"{TASK}.corrupt.select"][0] == "Tokens()"
+    spans = {row.path: row[1:] for row in difference(BERT, member("spanbert"))}
+    assert spans[f"{TASK}.learns.1"] == ("SayTruth(truth=next)", "SBO(most=15)")
+    assert spans[f"{TASK}.corrupt.select"][1] == "Units(layer=word, run=(0.2241, 0.1792, ... 0.03007), inside=token)"
