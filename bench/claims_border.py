@@ -38,7 +38,7 @@ def border(
     torch.manual_seed(0)
     task = member("spanbert").stages[0].tasks[0]
     teach, ask = (TaskBatches.for_task(task, corpus, length, DynamicMasking(), 0) for corpus in (learn, judge))
-    head = SBO().build_head(model.config, model.encoder.embed.token).to(device)
+    head = SBO().build_head(model.config, model.network.embed.token).to(device)
     weights = [weight for weight in head.parameters() if weight.requires_grad]
     optimiser = torch.optim.AdamW(weights, lr=RATE, betas=(0.9, 0.98), weight_decay=0.01)
     for step in range(STEPS):
@@ -59,6 +59,6 @@ def border(
 def _say(model: EncoderWithHeads, head: torch.nn.Module, instance: InputsAndTargets, device: torch.device) -> LossSum:
     batch = batch_to_device(SBO().prepare(collate(instance)), device)
     with torch.no_grad():
-        states = model.encoder(batch.tokens)
+        states = model.network(batch.tokens)
     found: LossSum = head(states, batch)
     return found

@@ -86,7 +86,7 @@ class Opened:
         """The likeliest token at every position."""
         assert self.model.lm_head is not None, "a network without a head for tokens says none"
         found = [
-            self.model.lm_head(self.model.encoder(batch.tokens).last_TD).argmax(-1).cpu().numpy()
+            self.model.lm_head(self.model.network(batch.tokens).last_TD).argmax(-1).cpu().numpy()
             for _, batch in self.batches(example, ids)
         ]
         return np.concatenate(found)
@@ -96,7 +96,7 @@ class Opened:
         """What the head for rows says of every row."""
         assert self.model.row_head is not None, "a network without a head for rows says nothing of them"
         found = [
-            self.model.row_head(self.model.encoder(batch.tokens).last_TD[batch.row_starts_B]).argmax(-1).cpu().numpy()
+            self.model.row_head(self.model.network(batch.tokens).last_TD[batch.row_starts_B]).argmax(-1).cpu().numpy()
             for _, batch in self.batches(example, example.ids)
         ]
         return np.concatenate(found)

@@ -29,7 +29,7 @@ def test_states_and_outputs_agree(architecture, size):
     shown["input_ids"] = question.inputs()["input_ids"].view_as(shown["input_ids"])
     with torch.no_grad():
         known = theirs(model, architecture)(**shown, output_hidden_states=True)
-        states = {str(number): state for number, state in enumerate(model.encoder(tokens).layers)}
+        states = {str(number): state for number, state in enumerate(model.network(tokens).layers)}
     said = {
         name: value for name, value in model_outputs(model, tokens, architecture).items() if name != LAST_HIDDEN_STATE
     }
@@ -74,7 +74,7 @@ def test_the_loss_of_albert_agrees_the_order_included(size):
     say.row_head = model.row_head
     batch = Batch(question.tokens, question.first, (RowClassTargets("order", question.follows),))
     with torch.no_grad():
-        term = say(model.encoder(question.tokens), batch)
+        term = say(model.network(question.tokens), batch)
         mine = cloze_loss(model, question) + term.total / term.count
         known = other(**question.inputs(), labels=question.labels(), sentence_order_label=question.follows).loss
         swapped = other(**question.inputs(), labels=question.labels(), sentence_order_label=1 - question.follows).loss
@@ -92,7 +92,7 @@ def test_the_loss_of_electra_agrees(size):
     say.discriminator_head = model.discriminator_head
     batch = Batch(tokens, question.first, (ReplacementTargets(replaced, question.positions),))
     with torch.no_grad():
-        states = model.encoder(tokens)
+        states = model.network(tokens)
         term = say(states, batch)
         plain = F.binary_cross_entropy_with_logits(model.discriminator_head(states.last_TD), replaced.float())
         known = theirs(model, architecture)(**question.inputs(), labels=pad(replaced.long(), tokens.sequences)).loss

@@ -197,4 +197,4 @@ def test_a_loaded_network_reads_a_ragged_batch_as_the_original_does(tokenizer, t
     export_hf(model, tokenizer, tmp_path / "out", PRE_TRAINING)
     back, _ = load_hf_model(tmp_path / "out")
     with torch.no_grad():
-        assert torch.equal(back.encoder(question.tokens).last_TD, model.encoder(question.tokens).last_TD)
+        assert torch.equal(back.network(question.tokens).last_TD, model.network(question.tokens).last_TD)

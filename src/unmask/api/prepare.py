@@ -78,7 +78,7 @@ class PrepareOptions:
         """The vocabulary to train: the member's or another, of its usual size or another, perhaps with markers."""
         spec = _KINDS.get(self.vocabulary) or member(self.member).tokenizer
         return replace(  # type: ignore[type-var]
-            spec, size=self.vocab_size or spec.size, sentinels=self.num_sentinels or spec.num_sentinels
+            spec, size=self.vocab_size or spec.size, num_sentinels=self.num_sentinels or spec.num_sentinels
         )
 
     @cached_property

@@ -117,7 +117,7 @@ def fit_thresholds(
     SQuAD 2.0 finds it.
     """
     match task:
-        case SpanQATask() if any(question.impossible for question in sheet.examples):
+        case SpanQATask() if any(question.is_impossible for question in sheet.examples):
             truths, reading = _gold_spans(sheet)
             given = cast(Sequence[QAPrediction], predictions)
             doubt = np.array([one.no_answer_score for one in given])

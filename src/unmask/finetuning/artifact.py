@@ -118,7 +118,7 @@ def load_finetuned(folder: Path, load_base: BaseModelLoader) -> FineTunedModel:
         output = decode(said["output"], TaskDefinition)  # type: ignore[type-abstract]
         policy = decode(said["policy"], Method)  # type: ignore[type-abstract]
         choice = ColumnChoice(tuple(said["choice"]["texts"]), said["choice"]["label"])
-        trunk = read_transformer_config(said["trunk"])
+        trunk = read_transformer_config(said["network"])
         learner = MultiHeadModel(trunk, (output.objective,), said["vocabulary"], said["positions"])
         length, digest, root = int(said["length"]), said["files"][MODEL_FILE], BaseModelRef(**said["root"])
         drawn, rests = bool(said["drawn"]), str(said["rests"])
@@ -159,7 +159,7 @@ def _describe(tuned: FineTunedModel) -> dict[str, object]:
         "rests": base_digest(tuned.learner, tuned.method) if tuned.delta_only else "",
         "choice": asdict(tuned.columns),
         "length": tuned.max_length,
-        "trunk": encode_value(tuned.learner.network.config),
+        "network": encode_value(tuned.learner.network.config),
         "vocabulary": tuned.learner.vocab_size,
         "positions": tuned.learner.max_positions,
         "tokenizer": tuned.tokenizer.digest,

@@ -36,7 +36,7 @@ def base_digest(learner: MultiHeadModel, method: Method) -> str:
 def attach_delta(learner: MultiHeadModel, method: Method, model: EncoderWithHeads, digest: str, what: str) -> None:
     """Give a learner the trunk of a network, and room for what the policy trained; refuses any other trunk."""
     try:
-        learner.network.load_state_dict(model.encoder.state_dict())
+        learner.network.load_state_dict(model.network.state_dict())
     except RuntimeError as error:
         raise _wrong_base_error(what) from error
     method.add_modules(learner, 0)

@@ -42,7 +42,7 @@ def build_model(
     learner = MultiHeadModel(model.config, objectives, model.vocab_size, model.max_positions)
     learner.init_weights(seed)
     if start is StartFrom.PRETRAINED:
-        learner.network.load_state_dict(model.encoder.state_dict())
+        learner.network.load_state_dict(model.network.state_dict())
         for part in learner.heads.modules():
             _load_part(part, model)
     return learner

@@ -79,7 +79,7 @@ def _window(model: EncoderWithHeads, rows: Sequence[list[int]], pooling: LayerPo
     with torch.inference_mode():
         for chosen in batches_by_tokens(order, [len(row) for row in rows], batch, _max_tokens(device_of(model))):
             tokens = pack([rows[number] for number in chosen], device_of(model))
-            states_TD = model.encoder(tokens).layers[pooling.layer]
+            states_TD = model.network(tokens).layers[pooling.layer]
             vectors_ND[chosen] = pooling(states_TD, tokens.sequences).cpu().numpy()
     return vectors_ND
 

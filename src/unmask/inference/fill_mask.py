@@ -82,6 +82,6 @@ def _probabilities_MV(model: EncoderWithHeads, head: LMHead, rows: Sequence[Sequ
     """The probability of every token at every mask, in the order of the rows."""
     tokens = pack(rows, device_of(model))
     with torch.inference_mode():
-        states = model.eval().encoder(tokens)
+        states = model.eval().network(tokens)
         logits_MV: Tensor = head(states.last_TD[tokens.ids_T == mask])
         return logits_MV.float().softmax(-1).cpu()

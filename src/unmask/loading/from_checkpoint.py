@@ -32,7 +32,7 @@ def model_from_state(
     own = {name: tensor for name, tensor in state.items() if not name.startswith(_GENERATOR_PREFIX)}
     tokens, row, replaced = _head_prefixes(own, vocabulary)
     model = EncoderWithHeads(trunk, vocabulary, positions, bool(tokens), bool(row), bool(replaced))
-    begins = (("", "trunk."), (tokens, "tokens."), (row, "row."), (replaced, "replaced."))
+    begins = (("", "network."), (tokens, "lm_head."), (row, "row_head."), (replaced, "discriminator_head."))
     weights = {
         name.removeprefix(prefix): tensor
         for name, tensor in own.items()
@@ -66,13 +66,13 @@ def generator_from_state(
 def _generators(recipe: Mapping[str, Any]) -> Iterator[Any]:
     """Every generator that a recipe describes."""
     part = f"{Generator.__module__}:{Generator.__qualname__}"
-    learned = (one for stage in recipe["stages"] for task in stage["tasks"] for one in task["learns"])
+    learned = (one for stage in recipe["stages"] for task in stage["tasks"] for one in task["objectives"])
     return (one for one in learned if one["part"] == part)
 
 
 def _generator_weight(name: str, state: Mapping[str, Tensor]) -> Tensor:
     """One weight of the generator."""
-    own = _GENERATOR_PREFIX + (f"network.{name.removeprefix('trunk.')}" if name.startswith("trunk.") else name)
+    own = _GENERATOR_PREFIX + (f"network.{name.removeprefix('trunk.')}" if name.startswith("network.") else name)
     if own not in state and name not in state:
         raise InputError(f"The checkpoint does not fit what run.json says of the generator: {own} is not there.")
     return state[own] if own in state else state[name]
@@ -89,9 +89,9 @@ def _load_weights(model: EncoderWithHeads, weights: Mapping[str, Tensor]) -> Enc
 def _head_prefixes(own: Mapping[str, Tensor], vocabulary: int) -> tuple[str, str, str]:
     """What the names of the heads begin with that say tokens, two classes of rows, and replaced tokens."""
     return (
-        _first_head_prefix(own, ".tokens.bias", vocabulary),
-        _first_head_prefix(own, ".row.classify.bias", ROW_CLASSES),
-        _first_head_prefix(own, ".replaced.classify.bias", 1),
+        _first_head_prefix(own, ".lm_head.bias", vocabulary),
+        _first_head_prefix(own, ".row_head.classify.bias", ROW_CLASSES),
+        _first_head_prefix(own, ".discriminator_head.classify.bias", 1),
     )
 
 

@@ -100,7 +100,7 @@ def model_type_in(folder: Path) -> ModelType:
 
 def _model_type_of(recipe: Mapping[str, Any]) -> ModelType:
     """Recipes that were saved before there were dialects are BERT's."""
-    return ModelType[recipe.get("dialect", ModelType.BERT.name)]
+    return ModelType[recipe.get("model_type", ModelType.BERT.name)]
 
 
 def _explain_missing(folder: Path) -> str:
@@ -126,7 +126,7 @@ def _open_run(folder: Path, which: CheckpointChoice) -> LoadedNetwork:
     said = _read_run(folder / RUN)
     checkpoint = _checkpoint(folder, which)
     try:
-        trunk = read_transformer_config(said["recipe"]["trunk"])
+        trunk = read_transformer_config(said["recipe"]["network"])
         sizes, dialect = (int(said["vocabulary"]), int(said["positions"])), _model_type_of(said["recipe"])
         about = _model_info(folder, said, int(checkpoint.name.removeprefix("step-")))
     except (KeyError, TypeError, ValueError) as error:

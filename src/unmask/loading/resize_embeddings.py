@@ -16,7 +16,7 @@ from torch import Tensor
 from unmask.core.errors import InputError
 from unmask.nets.model import EncoderWithHeads
 
-_BY_ID = ("trunk.embed.token.weight", "tokens.token.weight", "tokens.bias")
+_BY_ID = ("network.embed.token.weight", "lm_head.token.weight", "lm_head.bias")
 """The tensors that have one entry for each id."""
 
 
@@ -34,7 +34,7 @@ def resize_embeddings(model: EncoderWithHeads, pieces: Mapping[int, Sequence[int
         for name, tensor in model.state_dict().items()
     }
     larger.load_state_dict(state)
-    return larger.to(model.encoder.embed.token.weight.device).train(model.training)
+    return larger.to(model.network.embed.token.weight.device).train(model.training)
 
 
 def _extend_tensor(old_VE: Tensor, size: int, pieces: Mapping[int, Sequence[int]]) -> Tensor:

@@ -52,7 +52,7 @@ def load_matching_weights(
     trunk takes the one that comes along, if it has its shape.
     """
     _check_shape(learner, model)
-    learner.network.load_state_dict(model.encoder.state_dict())
+    learner.network.load_state_dict(model.network.state_dict())
     rows = min((name for name, head in learner.heads.items() if _reads_rows(head, model)), default="")
     return tuple(
         name
@@ -85,7 +85,7 @@ def _load_generator(head: GeneratorModule, generator: EncoderWithHeads | None) -
         or _comparable_config(head.network.config) != _comparable_config(generator.config)
     ):
         return False
-    head.network.load_state_dict(generator.encoder.state_dict())
+    head.network.load_state_dict(generator.network.state_dict())
     head.lm_head.load_state_dict(generator.lm_head.state_dict())
     return True
 
@@ -121,7 +121,7 @@ def _check_shape(learner: MultiHeadModel, model: EncoderWithHeads) -> None:
     """Refuse another trunk: one that works in another way, or has tensors of other sizes."""
     needed, found = _comparable_config(learner.network.config), _comparable_config(model.config)
     wrong = [] if needed == found else [f"its trunk is {found}, needed is {needed}"]
-    theirs = model.encoder.state_dict()
+    theirs = model.network.state_dict()
     wrong += [
         f"{name} is {tuple(theirs[name].shape)}, needed is {tuple(ours.shape)}"
         for name, ours in learner.network.state_dict().items()

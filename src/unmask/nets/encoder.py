@@ -72,17 +72,17 @@ class TransformerEncoder(nn.Module):
 
     def forward(self, tokens: TokenInputs, requested: Sequence[Tensor] = ()) -> HiddenStates:
         """Embed, then run through all blocks. `asked`: the places that are read at the end; none means all tokens."""
-        draws = self._dropout_seeds(tokens.ids_T)
-        x_TD: Tensor = self.embed(tokens.ids_T, tokens.position_T, tokens.segment_T, draws=draws)
+        seeds = self._dropout_seeds(tokens.ids_T)
+        x_TD: Tensor = self.embed(tokens.ids_T, tokens.position_T, tokens.segment_T, seeds=seeds)
         layers = [x_TD]
         *blocks, last = self.blocks()
         for block in blocks:
-            x_TD = block(x_TD, tokens.sequences, draws=draws)
+            x_TD = block(x_TD, tokens.sequences, seeds=seeds)
             layers.append(x_TD)
         if not self.sparse_last_block or not 0 < sum(map(len, requested)) < len(x_TD):
-            return HiddenStates((*layers, self.norm(last(x_TD, tokens.sequences, draws=draws))))
+            return HiddenStates((*layers, self.norm(last(x_TD, tokens.sequences, seeds=seeds))))
         places_P, turn_P = torch.cat(tuple(requested)).sort(stable=True)
-        x_PD: Tensor = self.norm(last(x_TD, tokens.sequences, places_P, draws))
+        x_PD: Tensor = self.norm(last(x_TD, tokens.sequences, places_P, seeds))
         parts = torch.split(torch.empty_like(x_PD).index_copy_(0, turn_P, x_PD), [len(one) for one in requested])
         return HiddenStates(tuple(layers), tuple(zip(requested, parts, strict=True)))
 

@@ -35,8 +35,8 @@ class EncoderWithHeads(nn.Module):
         has_discriminator_head: bool = False,
     ) -> None:
         super().__init__()
-        self.encoder = TransformerEncoder(config, vocab_size, max_positions)
-        self.lm_head = LMHead(config, self.encoder.embed.token) if has_lm_head else None
+        self.network = TransformerEncoder(config, vocab_size, max_positions)
+        self.lm_head = LMHead(config, self.network.embed.token) if has_lm_head else None
         self.row_head = PoolerClassifier(config, ROW_CLASSES) if has_row_head else None
         self.discriminator_head = DiscriminatorHead(config) if has_discriminator_head else None
         self.token_classifier = None
@@ -49,14 +49,14 @@ class EncoderWithHeads(nn.Module):
     @property
     def config(self) -> TransformerConfig:
         """The shape of the trunk as a value."""
-        return self.encoder.config
+        return self.network.config
 
     @property
     def vocab_size(self) -> int:
         """The number of rows of the token embedding."""
-        return self.encoder.embed.token.num_embeddings
+        return self.network.embed.token.num_embeddings
 
     @property
     def max_positions(self) -> int:
         """The longest row that the position embedding has a place for; 0 where positions are not learned."""
-        return self.encoder.embed.max_positions
+        return self.network.embed.max_positions

@@ -29,7 +29,7 @@ def evaluate(model: MultiHeadModel, batches: Sequence[StepBatch], run: RunConfig
                 with run.autocast():
                     terms = model(batch, lesson.objectives)
                 for one, term in zip(lesson.objectives, terms, strict=True):
-                    found = (float(term.total), float(term.right), float(term.count))
+                    found = (float(term.total), float(term.correct), float(term.count))
                     sums[one.name] = [old + new for old, new in zip(sums[one.name], found, strict=True)]
     flat = dist.all_reduce_sum([number for name in names for number in sums[name]])
     return compute_metrics(names, flat[0::3], flat[1::3], flat[2::3])

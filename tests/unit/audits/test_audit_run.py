@@ -60,7 +60,7 @@ def test_every_bare_rule_holds(name, corpus):
 def test_every_member_holds_at_all_its_lengths(recipe, corpus):
     findings = audit(recipe, corpus, KEY, rows=400)
     assert findings.holds, findings.broken
-    assert {section.length for section in findings.sections} == {stage.length for stage in recipe.stages}
+    assert {section.max_length for section in findings.sections} == {stage.max_length for stage in recipe.stages}
 
 
 def test_a_mixture_of_levels_holds(corpus):
@@ -283,7 +283,7 @@ def test_masks_that_never_change_are_found(corpus):
 
 
 def test_similar_words_without_a_table_break_the_rule_and_say_what_to_do(corpus):
-    bare = replace(corpus, vocab=replace(corpus.vocab, stand_ins=NO_SIMILAR_WORDS))
+    bare = replace(corpus, vocab=replace(corpus.vocab, similar_words=NO_SIMILAR_WORDS))
     findings = audit(preset("similar"), bare, KEY, rows=200, lengths=(128,))
     assert [finding.name for finding in findings.broken] == ["chosen words that have a similar word"]
     assert "unmask vectors" in findings.broken[0].advice
@@ -292,7 +292,7 @@ def test_similar_words_without_a_table_break_the_rule_and_say_what_to_do(corpus)
 def test_a_table_that_knows_few_words_breaks_the_rule_and_the_wanted_share_is_still_named(corpus):
     few = SimilarWords.of([(token,) for token in range(10, 60)], [[number ^ 1] for number in range(50)])
     findings = audit(
-        preset("similar"), replace(corpus, vocab=replace(corpus.vocab, stand_ins=few)), KEY, lengths=(128,)
+        preset("similar"), replace(corpus, vocab=replace(corpus.vocab, similar_words=few)), KEY, lengths=(128,)
     )
     assert [finding.name for finding in findings.broken] == ["chosen words that have a similar word"]
     assert "more text, or give it --synonyms" in findings.broken[0].advice

@@ -25,7 +25,7 @@ def content(pipeline):
     [(WordPiece(), "WordPiece"), (ByteBPE(), "ByteBPE"), (Unigram(), "Unigram"), (Characters(), "WordLevel")],
 )
 def test_every_kind_has_a_name(spec, name):
-    assert vocabulary_kind(content(spec.untrained())) == name
+    assert vocabulary_kind(content(spec.untrained_pipeline())) == name
 
 
 def test_bytes_are_found_inside_a_sequence_and_a_pipeline_may_have_no_first_step():
@@ -38,7 +38,7 @@ def test_bytes_are_found_inside_a_sequence_and_a_pipeline_may_have_no_first_step
 
 @pytest.mark.parametrize("recipe", members(), ids=lambda recipe: recipe.name)
 def test_nothing_is_said_of_a_member_s_own_kind(recipe, tmp_path):
-    recipe.tokenizer.untrained().save(str(tmp_path / "tokenizer.json"))
+    recipe.tokenizer.untrained_pipeline().save(str(tmp_path / "tokenizer.json"))
     assert vocabulary_mismatch(recipe, tmp_path) == ""
 
 

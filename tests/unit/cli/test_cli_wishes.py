@@ -25,7 +25,7 @@ from unmask.data.tokenize.trainers.wordpiece import WordPiece
     ],
 )
 def test_the_vocabulary_is_the_members_unless_another_was_wished_for(wishes, spec):
-    assert wishes.spec == spec
+    assert wishes.trainer == spec
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def test_many_unknown_tokens_come_with_advice_that_helps(tmp_path, capsys, size,
 
 @pytest.mark.parametrize("spec", [WordPiece(), Characters()], ids=["wordpiece", "characters"])
 def test_a_character_that_comes_twice_gets_an_entry_and_one_that_comes_once_does_not(spec):
-    assert train_tokenizer(spec, ["这本书很好。好"]).vocab.size == len(spec.specials) + 1
+    assert train_tokenizer(spec, ["这本书很好。好"]).vocab.size == len(spec.ordered_specials) + 1
 
 
 def test_few_unknown_tokens_need_no_note(tmp_path, capsys):

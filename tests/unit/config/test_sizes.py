@@ -27,7 +27,7 @@ def network(name, vocabulary):
 
 
 def encoder(model):
-    return num_parameters(model.trunk) + num_parameters(model.row.pool)
+    return num_parameters(model.network) + num_parameters(model.row_head.pool)
 
 
 @pytest.mark.parametrize("name", SIZES)

@@ -30,7 +30,7 @@ def squad(*questions):
             "id": one.id,
             "question": one.question,
             "answers": [{"text": piece.text, "answer_start": piece.start} for piece in one.answers],
-            "is_impossible": one.impossible,
+            "is_impossible": one.is_impossible,
         }
         for one in questions
     ]

@@ -42,8 +42,8 @@ def rows_of(inputs: Inputs) -> list[list[int]]:
 
 def test_the_rows_of_the_task_come_first_and_their_masked_copies_hold_the_truth(course):
     plain_lesson, lesson = (
-        course.course.lesson(RunPosition(0, 0), SINGLE_PROCESS),
-        course.lesson(RunPosition(0, 0), SINGLE_PROCESS),
+        course.batches.batch(RunPosition(0, 0), SINGLE_PROCESS),
+        course.batch(RunPosition(0, 0), SINGLE_PROCESS),
     )
     (bare,), (both,), (cloze,) = plain_lesson.instances, lesson.instances, clozes(lesson)
     assert rows_of(both.inputs)[:4] == rows_of(bare.inputs)
@@ -58,14 +58,14 @@ def test_the_rows_of_the_task_come_first_and_their_masked_copies_hold_the_truth(
     for name in ("segment", "position"):
         assert np.array_equal(getattr(both.inputs, name), np.tile(getattr(bare.inputs, name), 2))
     assert [one.name for one in lesson.objectives] == ["judge", "mlm"]
-    assert lesson.asked() == (4, budget)
+    assert lesson.num_predictions() == (4, budget)
 
 
 def test_masks_are_new_at_every_visit_and_the_same_for_any_crew(course):
     def masked(moment: RunPosition, *crews: RankSplit) -> list[list[int]]:
         found = []
         for crew in crews:
-            for instance in course.lesson(moment, crew).instances:
+            for instance in course.batch(moment, crew).instances:
                 rows = rows_of(instance.inputs)
                 found += rows[len(rows) // 2 :]
         return sorted(found)
@@ -83,7 +83,7 @@ def test_masks_are_new_at_every_visit_and_the_same_for_any_crew(course):
 
 
 def test_micro_batches_stay_within_their_room(course):
-    for instance in course.lesson(RunPosition(0, 0), RankSplit(microbatch_tokens=48)).instances:
+    for instance in course.batch(RunPosition(0, 0), RankSplit(microbatch_tokens=48)).instances:
         assert len(instance.inputs.rows) - 1 == 2
 
 
@@ -99,7 +99,7 @@ def test_who_sees_whom_in_the_rows_of_the_task_stays():
 
 
 def test_the_trial_asks_for_the_task_alone(course):
-    assert [one.name for lesson in course.trial() for one in lesson.objectives] == ["judge"]
+    assert [one.name for lesson in course.eval_batches() for one in lesson.objectives] == ["judge"]
 
 
 def test_a_row_without_text_is_asked_for_its_end():
@@ -127,18 +127,18 @@ def test_the_losses_are_recorded_and_the_head_is_gone_afterwards(tmp_path):
 def test_the_head_is_the_one_that_was_pre_trained():
     model = little_model(trunk=DEEP)
     learner = build_model(model, (MLM(0.5),), 3, StartFrom.PRETRAINED)
-    assert torch.equal(learner.heads["mlm"].tokens.dense.weight, model.lm_head.dense.weight)
-    assert learner.heads["mlm"].tokens.token is learner.network.embed.token
+    assert torch.equal(learner.heads["mlm"].lm_head.dense.weight, model.lm_head.dense.weight)
+    assert learner.heads["mlm"].lm_head.token is learner.network.embed.token
 
 
 def test_lambda_weighs_the_loss(course, tmp_path):
     model = little_model(trunk=DEEP)
-    learner = build_model(model, (course.course.objective, MLM()), 3, StartFrom.PRETRAINED).eval()
-    lesson = course.lesson(RunPosition(0, 0), SINGLE_PROCESS)
+    learner = build_model(model, (course.batches.objective, MLM()), 3, StartFrom.PRETRAINED).eval()
+    lesson = course.batch(RunPosition(0, 0), SINGLE_PROCESS)
     (batch,) = (collate(instance) for instance in lesson.instances)
     task, language = learner(batch, lesson.objectives)
     (alone,) = learner(
-        collate(course.course.lesson(RunPosition(0, 0), SINGLE_PROCESS).instances[0]), (course.course.objective,)
+        collate(course.batches.lesson(RunPosition(0, 0), SINGLE_PROCESS).instances[0]), (course.batches.objective,)
     )
     assert float(task.total.detach()) == pytest.approx(float(alone.total.detach()), rel=1e-5), (
         "the task does not see the other rows"

@@ -56,7 +56,7 @@ def test_one_changed_number_in_the_trunk_is_enough(tmp_path):
     made = tuning(tmp_path, Adapter(4))
     save_finetuned(tuned(made, tmp_path / "run"), tmp_path / "run", BaseModelRef("little"), {})
     with torch.no_grad():
-        made.model.encoder.embed.token.weight[7, 3] += 1e-6
+        made.model.network.embed.token.weight[7, 3] += 1e-6
     with pytest.raises(InputError, match="Name the one that it was tuned from with --network"):
         load_finetuned(tmp_path / "run", lambda root: made.model)
 

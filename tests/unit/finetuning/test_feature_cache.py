@@ -48,7 +48,7 @@ def test_the_trunk_reads_every_row_once(tmp_path, policy, tokens_read):
 
 @pytest.mark.parametrize("policy", [FrozenEncoder(), ScalarMixing()], ids=str)
 def test_the_scores_are_those_of_a_run_that_keeps_nothing(tmp_path, policy):
-    kept, again = tuning(tmp_path, policy, LONG), tuning(tmp_path, replace(policy, cache=False), LONG)
+    kept, again = tuning(tmp_path, policy, LONG), tuning(tmp_path, replace(policy, cache_features=False), LONG)
     a, b = tuned(kept, tmp_path / "kept"), tuned(again, tmp_path / "again")
     for name, tensor in a.learner.named_weights().items():
         assert torch.allclose(tensor, b.learner.named_weights()[name], atol=1e-5), name
@@ -124,4 +124,4 @@ def test_a_checkpoint_of_a_frozen_network_is_small(tmp_path):
     made = tuning(tmp_path, FrozenEncoder())
     made.train(made.encode(), RunConfig(device=CPU), ALONE, tmp_path)
     size = sum(path.stat().st_size for path in tmp_path.glob("checkpoints/*/model.safetensors"))
-    assert 0 < size < 4 * sum(parameter.numel() for parameter in made.model.encoder.parameters()) / 4
+    assert 0 < size < 4 * sum(parameter.numel() for parameter in made.model.network.parameters()) / 4

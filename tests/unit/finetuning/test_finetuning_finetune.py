@@ -46,7 +46,7 @@ def tuning_of(tmp_path, rows=reviews, settings=None, **changes) -> FineTune:
 
 def trained(tuning, folder, listeners=()):
     folder.mkdir(exist_ok=True)
-    return tuning.train(tuning.lay_out(), RUN, ALONE, folder, listeners)
+    return tuning.train(tuning.encode(), RUN, ALONE, folder, listeners)
 
 
 def judged(tuning, tuned):
@@ -59,7 +59,7 @@ def nowhere(root):
 
 def row_head(learner):
     (head,) = learner.heads.values()
-    return head.row
+    return head.row_head
 
 
 def test_it_learns_classes_and_comes_back_bit_for_bit(tmp_path):
@@ -118,9 +118,9 @@ def test_a_stopped_run_ends_with_the_same_weights(tmp_path, rows):
 def test_the_start_decides_what_the_trunk_knows_and_never_the_new_head(tmp_path):
     model, asked = little_model(), (tuning_of(tmp_path).data.task.objective,)
     known, drawn = (build_model(model, asked, 5, start) for start in (StartFrom.PRETRAINED, StartFrom.SCRATCH))
-    for name, tensor in model.encoder.state_dict().items():
+    for name, tensor in model.network.state_dict().items():
         assert torch.equal(known.network.state_dict()[name], tensor)
-    assert not torch.equal(drawn.network.embed.token.weight, model.encoder.embed.token.weight)
+    assert not torch.equal(drawn.network.embed.token.weight, model.network.embed.token.weight)
     assert torch.equal(row_head(known).pool.weight, model.row_head.pool.weight)
     assert torch.equal(row_head(known).classify.weight, row_head(drawn).classify.weight)
     assert not row_head(known).classify.bias.any()
@@ -160,7 +160,7 @@ def test_squared_errors_are_summed(tmp_path):
     assert isinstance(learner.heads["rate"], RowRegressionHead)
     assert isinstance(course.dev.targets, RowValues)
     assert float(term.total.detach()) == pytest.approx(((said - course.dev.targets.value) ** 2).sum(), rel=1e-5)
-    assert (int(term.right), term.count) == (0, course.objective.num_predictions(course.dev.take(np.arange(20))))
+    assert (int(term.correct), term.count) == (0, course.objective.num_predictions(course.dev.take(np.arange(20))))
 
 
 def test_answers_come_in_the_order_of_the_rows(tmp_path):

@@ -60,4 +60,4 @@ def test_answers_are_probabilities_in_the_order_of_the_rows(tmp_path):
 def _room(tuning):
     from unmask.finetuning.data.encode import LengthLimits
 
-    return LengthLimits(24, tuning.model.shape.segments)
+    return LengthLimits(24, tuning.model.config.segments)

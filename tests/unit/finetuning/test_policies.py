@@ -230,4 +230,4 @@ def test_a_place_is_above_the_trunk_or_in_it():
 def test_scratch_draws_the_trunk_of_every_policy(tmp_path):
     made = tuning(tmp_path, FrozenEncoder(), replace(SETTINGS, start=StartFrom.SCRATCH))
     learner = tuned(made, tmp_path / "run").learner
-    assert not torch.equal(learner.network.embed.token.weight, made.model.encoder.embed.token.weight)
+    assert not torch.equal(learner.network.embed.token.weight, made.model.network.embed.token.weight)

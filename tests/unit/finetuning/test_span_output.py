@@ -116,14 +116,16 @@ def test_each_answer_is_the_best_legal_span_of_its_scores(tmp_path):
 def test_the_output_learns_how_long_answers_are_and_survives_as_json(tmp_path):
     job = job_of(tmp_path)
     assert job.task == SpanQATask(MAX_ANSWER_TOKENS, allow_no_answer=True)
-    assert decode(json.loads(json.dumps(encode(job.task.fitted(1.5)))), TaskDefinition) == job.task.fitted(1.5)
+    assert decode(
+        json.loads(json.dumps(encode(job.task.with_threshold(1.5)))), TaskDefinition
+    ) == job.task.with_threshold(1.5)
     assert list(job.task.notes(job.train))[1] == "24 of the questions (25%) have no answer"
     long = "东西南北" * 20
     path = write_lines(
         tmp_path / "long.jsonl", [{"question": "?", "context": f"{i}{long}", "answers": [long]} for i in range(4)]
     )
-    assert load_task_data(path, None).task.longest == 80
-    assert load_task_data(path, None, TaskOptions(max_answer_tokens=7)).task.longest == 7
+    assert load_task_data(path, None).task.max_answer_tokens == 80
+    assert load_task_data(path, None, TaskOptions(max_answer_tokens=7)).task.max_answer_tokens == 7
     with pytest.raises(InputError, match="at least one token"):
         load_task_data(path, None, TaskOptions(max_answer_tokens=-1))
 
@@ -142,7 +144,9 @@ def test_the_threshold_is_fitted_to_the_questions_to_judge_by(tmp_path):
     truths = job.dev.examples
     # All answers are right, and all questions are doubted; those without an answer a little more.
     answers = [
-        said(question.id, 3.0 if question.impossible else 2.0, question.answers[0].text if question.answers else "边")
+        said(
+            question.id, 3.0 if question.is_impossible else 2.0, question.answers[0].text if question.answers else "边"
+        )
         for question in truths
     ]
     assert scores(job.task, job.dev, answers)["exact_match"] == pytest.approx(0.25)
@@ -157,12 +161,12 @@ def test_no_question_stands_on_the_threshold(tmp_path, right):
     truths = job.dev.examples
     answers = [
         said(question.id, number - 9.0, question.answers[0].text if right and question.answers else "无")
-        for number, question in enumerate(sorted(truths, key=lambda one: one.impossible))
+        for number, question in enumerate(sorted(truths, key=lambda one: one.is_impossible))
     ]
     answers = [next(one for one in answers if one.id == question.id) for question in truths]
     better, again = fit_thresholds(job.task, job.dev, answers)
-    assert min(abs(one.doubt - better.threshold) for one in again) >= 0.5
-    assert sum(bool(one.said) for one in again) == (sum(not one.impossible for one in truths) if right else 0)
+    assert min(abs(one.no_answer_score - better.threshold) for one in again) >= 0.5
+    assert sum(bool(one.prediction) for one in again) == (sum(not one.is_impossible for one in truths) if right else 0)
 
 
 def test_nothing_is_fitted_where_every_question_has_an_answer(tmp_path):

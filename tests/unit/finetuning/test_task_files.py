@@ -25,7 +25,7 @@ def sheet_of(path: Path, choice: ColumnChoice = NO_COLUMN_CHOICE):
 
 
 def all_texts(sheet):
-    return [question.texts for question in sheet.questions]
+    return [question.texts for question in sheet.examples]
 
 
 @pytest.fixture
@@ -176,7 +176,7 @@ def test_scores_are_learned_in_their_own_units(write):
 )
 def test_labels_that_teach_nothing_are_refused(write, labels, kind, sentence):
     with pytest.raises(InputError) as error:
-        kind.learn(labels_of(write, *labels))
+        kind.from_examples(labels_of(write, *labels))
     assert sentence in str(error.value)
 
 
@@ -204,7 +204,7 @@ def test_a_label_that_training_never_saw_is_refused_with_its_line(tmp_path):
 
 
 def texts_of(sheet):
-    return {question.texts for question in sheet.questions}
+    return {question.texts for question in sheet.examples}
 
 
 def test_one_text_in_ten_is_set_aside_and_never_on_both_sides(tmp_path):

@@ -50,22 +50,22 @@ def best_of_all(table, source, how):
     """The best of all texts, tried one after another."""
     found = []
     words = range(1, table.vocabulary)
-    for length in range(how.most):
+    for length in range(how.max_new_tokens):
         for ids in itertools.product(words, repeat=length):
-            if not repeats(ids, how.no_repeat):
+            if not repeats(ids, how.no_repeat_ngram_size):
                 total = sum(table.after(source, ids[:at])[token] for at, token in enumerate((*ids, END)))
-                found.append((total / how.worth(length + 1), ids))
+                found.append((total / how.length_divisor(length + 1), ids))
     return max(found)
 
 
 def written_out(table, source, how):
     """The search as its module tells it: one text, one continuation after another."""
     going, finished = [(0.0, ())], []
-    for length in range(1, how.most + 1):
+    for length in range(1, how.max_new_tokens + 1):
         every = []
         for total, ids in going:
             for token, said in enumerate(table.after(source, ids)):
-                allowed = token == END or (length < how.most and not repeats((*ids, token), how.no_repeat))
+                allowed = token == END or (length < how.max_new_tokens and not repeats((*ids, token), how.no_repeat))
                 every += [(total + said, ids, token)] if allowed else []
         every.sort(reverse=True)
         finished += [(total / how.worth(length), ids) for total, ids, token in every[: how.width] if token == END]

@@ -21,7 +21,7 @@ def tokenizer():
 
 def states(model, tokenizer, text, layer):
     with torch.no_grad():
-        return model.trunk(pack([tokenizer.pipeline.encode(text).ids])).layers[layer].numpy()
+        return model.network(pack([tokenizer.pipeline.encode(text).ids])).layers[layer].numpy()
 
 
 @pytest.mark.parametrize("layer", [0, 2, 3])

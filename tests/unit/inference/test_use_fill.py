@@ -24,13 +24,13 @@ def test_each_mask_gets_the_likeliest_tokens_of_its_own_place(tokenizer):
     assert [len(one.candidates) for one in filled] == [1, 2]
     row = tokenizer.pipeline.encode(texts[1]).ids
     with torch.no_grad():
-        logits = model.lm_head(model.encoder(pack([row])).last_TD)
+        logits = model.lm_head(model.network(pack([row])).last_TD)
     places = [place for place, number in enumerate(row) if number == tokenizer.vocab.mask]
     for guesses, place in zip(filled[1].candidates, places, strict=True):
         chances, ids = logits[place].softmax(-1).topk(3)
         assert [guess.id for guess in guesses] == ids.tolist()
         assert [guess.probability for guess in guesses] == pytest.approx(chances.tolist(), rel=1e-4)
-        assert [guess.token for guess in guesses] == tokenizer.tokens(ids.tolist())
+        assert [guess.token for guess in guesses] == tokenizer.ids_to_tokens(ids.tolist())
 
 
 def test_a_text_is_answered_alike_alone_and_among_many(tokenizer):

@@ -63,7 +63,7 @@ class Anew:
         return (self.behind if behind else self.beside)(source, ids).log_softmax(-1)
 
     def behind(self, source, ids):
-        row, segments = [*source, *ids], self.made.trunk.trunk.segments
+        row, segments = [*source, *ids], self.made.build_network.build_network.segments
         segment = torch.tensor([0] * len(source) + [min(1, max(segments - 1, 0))] * len(ids))
         borders = PackedSequences.of([0, len(row)], "cpu", MaskKind.PREFIX_LM, [len(source)])
         states = self.made.trunk(TokenInputs(torch.tensor(row), torch.arange(len(row)), segment, borders))
@@ -71,7 +71,7 @@ class Anew:
 
     def beside(self, source, ids):
         tokens, shown = pack([source]), [source[0], *ids]
-        states = self.made.mix(self.made.trunk(tokens)).last_TD
+        states = self.made.layer_mix(self.made.network(tokens)).last_TD
         own, decoder = PackedSequences.of([0, len(shown)], "cpu", MaskKind.CAUSAL), self.made.heads["write"].decoder
         x = decoder(torch.tensor(shown), torch.arange(len(shown)), own, EncoderOutput(states, tokens.sequences, own))
         return decoder.logits(x[-1:])[0]
@@ -108,7 +108,7 @@ def test_heads_that_read_a_mix_of_layers_write_from_it(objective):
 def test_no_special_token_is_written(objective):
     made = learner(objective)
     head = made.heads[objective.name]
-    bias = head.tokens.bias if isinstance(objective, PrefixLMObjective) else head.decoder.bias
+    bias = head.lm_head.bias if isinstance(objective, PrefixLMObjective) else head.decoder.bias
     bias.data[[VOCAB.cls, VOCAB.mask, VOCAB.pad, VOCAB.unk]] += 1000.0
     for one in generate(made, objective.name, pack(SOURCES), VOCAB, BEAMS[0]):
         assert set(one.ids) <= set(VOCAB.ordinary.tolist())

@@ -34,12 +34,12 @@ def test_half_precision_is_read_as_float32(tmp_path):
     model, _ = load_hf_model(tmp_path)
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
     known = weights["bert.embeddings.position_embeddings.weight"].half().float()
-    assert torch.equal(model.encoder.embed.position.weight, known)
+    assert torch.equal(model.network.embed.position.weight, known)
 
 
 def test_the_output_matrix_is_the_embedding_itself(tmp_path):
     model, _ = load_hf_model(write_folder(tmp_path, small_model(), MASKED_LM))
-    assert model.lm_head.token is model.encoder.embed.token
+    assert model.lm_head.token is model.network.embed.token
 
 
 def test_a_list_of_entries_becomes_the_same_tokenizer(tmp_path):

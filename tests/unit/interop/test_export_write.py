@@ -37,7 +37,7 @@ def test_without_the_other_library_a_sentence_says_how_to_get_it(tokenizer, tmp_
 def test_broken_numbers_are_refused_by_name():
     model = small_model()
     with torch.no_grad():
-        model.encoder.embed.norm.bias[3] = float("nan")
+        model.network.embed.norm.bias[3] = float("nan")
     with pytest.raises(InputError, match=r"not finite in trunk\.embed\.norm\.bias"):
         to_hf_state_dict(model, MASKED_LM)
 

@@ -27,7 +27,7 @@ def test_a_run_gives_the_weights_of_its_last_checkpoint_and_what_is_known(tmp_pa
         part = name.partition(".")[0]
         ours = {"trunk": name, "tokens": f"heads.mlm.{name}", "row": f"heads.next.{name}"}[part]
         assert torch.equal(tensor, state[ours]), name
-    assert source.model.lm_head.token is source.model.encoder.embed.token
+    assert source.model.lm_head.token is source.model.network.embed.token
     assert not source.model.training
     assert source.name == source.info.name == "r1"
     assert source.info.recipe == "bert, 20 steps"
@@ -93,10 +93,10 @@ def test_a_run_with_a_generator_has_two_networks(tmp_path):
     assert (judge.lm_head, judge.row_head, guess.row_head, guess.discriminator_head) == (None, None, None, None)
     assert torch.equal(judge.discriminator_head.dense.weight, learner.heads["replaced"].replaced.dense.weight)
     assert torch.equal(guess.lm_head.dense.weight, learner.heads["guess"].tokens.dense.weight)
-    assert torch.equal(guess.encoder.embed.token.weight, learner.network.embed.token.weight)
+    assert torch.equal(guess.network.embed.token.weight, learner.network.embed.token.weight)
     tokens = pack([[2, 9, 8, 3]])
     with torch.no_grad():
-        ours, theirs = guess.encoder(tokens).last_TD, learner.eval().heads["guess"].network(tokens).last_TD
+        ours, theirs = guess.network(tokens).last_TD, learner.eval().heads["guess"].network(tokens).last_TD
     assert torch.equal(ours, theirs)
     assert len(list(fill_masks(guess, source.tokenizer, ["天[MASK]"]))) == 1
 

@@ -14,13 +14,13 @@ def test_new_rows_are_the_means_of_their_pieces_and_old_rows_stay():
     with torch.no_grad():
         model.lm_head.bias.copy_(torch.arange(10.0))
     larger = resize_embeddings(model, {10: (1, 2, 2), 11: (7,)})
-    old, new = model.encoder.embed.token.weight, larger.encoder.embed.token.weight
+    old, new = model.network.embed.token.weight, larger.network.embed.token.weight
     assert larger.vocab_size == 12
     assert torch.equal(new[:10], old)
     assert torch.allclose(new[10], (old[1] + 2 * old[2]) / 3)
     assert torch.equal(new[11], old[7])
     assert larger.lm_head.bias[10:].tolist() == pytest.approx([5 / 3, 7.0])
-    assert larger.lm_head.token is larger.encoder.embed.token
+    assert larger.lm_head.token is larger.network.embed.token
 
 
 def test_everything_else_is_the_same():
@@ -34,8 +34,8 @@ def test_rows_that_were_kept_free_are_used_first():
     model = small_model(vocabulary=16)
     larger = resize_embeddings(model, {12: (3, 4), 13: (5,)})
     assert larger.vocab_size == 16
-    assert torch.equal(larger.encoder.embed.token.weight[13], model.encoder.embed.token.weight[5])
-    assert torch.equal(larger.encoder.embed.token.weight[14], model.encoder.embed.token.weight[14])
+    assert torch.equal(larger.network.embed.token.weight[13], model.network.embed.token.weight[5])
+    assert torch.equal(larger.network.embed.token.weight[14], model.network.embed.token.weight[14])
 
 
 def test_a_network_without_heads_grows_too():

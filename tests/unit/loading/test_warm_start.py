@@ -34,7 +34,7 @@ def test_new_words_begin_as_the_mean_of_their_old_pieces():
     model = small_model(tokenizer.vocab.size)
     longer = extend_tokenizer(tokenizer, ["天气", "foxes"])
     begun = adapt_to_tokenizer(model, tokenizer, Tokenizer.parse(longer.tokenizer.pipeline.to_str()))
-    old, new = model.encoder.embed.token.weight, begun.encoder.embed.token.weight
+    old, new = model.network.embed.token.weight, begun.network.embed.token.weight
     weather = [tokenizer.pipeline.token_to_id(sign) for sign in "天气"]
     place = longer.tokenizer.pipeline.token_to_id("天气")
     assert torch.equal(new[: len(old)], old)
@@ -65,10 +65,10 @@ def test_a_learner_takes_the_trunk_and_every_head_that_fits():
 
 def test_what_the_network_does_not_have_stays_drawn_and_is_named():
     learner = drawn(MLM(), NSP, RowFactObjective(RowFact.PAIR))
-    kept = learner.heads["pair"].row.classify.weight.clone()
+    kept = learner.heads["pair"].row_head.classify.weight.clone()
     assert load_matching_weights(learner, small_model(row=False)) == ("next", "pair")
     assert load_matching_weights(learner, small_model(tokens=False)) == ("mlm", "pair")
-    assert torch.equal(learner.heads["pair"].row.classify.weight, kept)
+    assert torch.equal(learner.heads["pair"].row_head.classify.weight, kept)
 
 
 def test_a_bare_encoder_gives_its_pooler_and_leaves_the_classes_drawn(tmp_path):

@@ -127,9 +127,9 @@ def torchs_own(made):
     """One layer of torch's decoder with the weights of ours."""
     block = made.blocks()[0]
     theirs = nn.TransformerDecoderLayer(32, 4, 64, 0.0, "gelu", 1e-12, batch_first=True).eval()
-    cross = block.consult.work
+    cross = block.cross_attention.sublayer
     pairs = {
-        theirs.self_attn.in_proj_weight: block.attend.work.qkv.weight,
+        theirs.self_attn.in_proj_weight: block.attention.sublayer.qkv.weight,
         theirs.self_attn.in_proj_bias: block.attend.work.qkv.bias,
         theirs.self_attn.out_proj.weight: block.attend.work.out.weight,
         theirs.self_attn.out_proj.bias: block.attend.work.out.bias,

@@ -73,7 +73,7 @@ def tokens(lengths, seed=0):
 
 def run(made, batch, lowering):
     for block in made.blocks():
-        block.attend.work.lowering = lowering
+        block.attention.sublayer.lowering = lowering
     with torch.no_grad():
         return made(batch).last_TD
 
@@ -90,7 +90,7 @@ def test_every_lowering_equals_the_dense_reference(lengths, lowering):
 
 def gradients(made, batch, lowering):
     for block in made.blocks():
-        block.attend.work.lowering = lowering
+        block.attention.sublayer.lowering = lowering
     made.zero_grad()
     made(batch).last_TD.square().sum().backward()
     return [parameter.grad.clone() for parameter in made.parameters()]

@@ -59,7 +59,7 @@ def tokens(lengths, sources, sight, reach=0, device="cpu"):
 
 def run(made, batch, lowering=AttentionBackend.AUTO):
     for block in made.blocks():
-        block.attend.work.lowering = lowering
+        block.attention.sublayer.lowering = lowering
     return made(batch).last_TD
 
 

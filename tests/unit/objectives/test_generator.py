@@ -203,9 +203,9 @@ def test_an_mlm_after_it_reads_guesses_and_says_the_truth() -> None:
 
 def test_it_is_built_for_any_trunk() -> None:
     shapes = [
-        replace(TRUNK, embedding=16),
-        replace(TRUNK, segments=0),
-        replace(TRUNK, first_position=2),
+        replace(TRUNK, embedding_width=16),
+        replace(TRUNK, num_segments=0),
+        replace(TRUNK, position_offset=2),
     ]
     for trunk in shapes:
         made = learner(trunk=trunk)

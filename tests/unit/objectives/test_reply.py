@@ -20,7 +20,7 @@ def test_the_head_has_two_classes() -> None:
     head = DLM.build_head(trunk, torch.nn.Embedding(10, 8))
     assert DLM.name == "reply"
     assert head.fact == "reply"
-    assert head.row.classify.out_features == 2
+    assert head.row_head.classify.out_features == 2
 
 
 def test_it_needs_rows_that_state_it() -> None:

@@ -37,7 +37,7 @@ def states() -> HiddenStates:
 
 def head_of(objective):
     torch.manual_seed(7)
-    return objective.head(TRUNK, TOKEN)
+    return objective.build_head(TRUNK, TOKEN)
 
 
 @pytest.mark.parametrize("read", Pooling)
@@ -53,7 +53,7 @@ def test_labels_cost_their_binary_cross_entropy_summed_over_a_row(read):
     ]
     torch.testing.assert_close(term.total, torch.stack(rows).sum())
     assert term.count == objective.num_predictions(shown) == 5
-    assert term.right == sum(
+    assert term.correct == sum(
         ((row.sigmoid() >= 0.5) == told.bool()).all() for row, told in zip(logits, truth, strict=True)
     )
 
@@ -67,7 +67,7 @@ def test_one_right_row_a_group_is_the_cross_entropy_of_multiple_choice():
     costs = [F.cross_entropy(scores[0:3], torch.tensor(1)), F.cross_entropy(scores[3:5], torch.tensor(0))]
     torch.testing.assert_close(term.total, torch.stack(costs).sum())  # with one choice alone nothing is to be learned
     assert term.count == objective.num_predictions(shown) == 4
-    assert term.right == int(scores[0:3].argmax() == 1) + int(scores[3:5].argmax() == 0) + 2
+    assert term.correct == int(scores[0:3].argmax() == 1) + int(scores[3:5].argmax() == 0) + 2
 
 
 @pytest.mark.parametrize("bounded", [False, True])
@@ -81,7 +81,7 @@ def test_each_relevant_candidate_competes_with_the_irrelevant_ones_only(bounded)
     costs = [-torch.log_softmax(scores[[place, 2]], 0)[0] for place in (0, 1)]
     torch.testing.assert_close(term.total, torch.stack(costs).sum())
     assert term.count == objective.num_predictions(shown) == 3
-    assert term.right == int(scores[0] > scores[2]) + int(scores[1] > scores[2]) + 1
+    assert term.correct == int(scores[0] > scores[2]) + int(scores[1] > scores[2]) + 1
     term.total.backward()
     assert said.last_TD.grad.isfinite().all()
     groups = said.last_TD.grad.split(np.diff(ROWS).tolist())
@@ -91,7 +91,7 @@ def test_each_relevant_candidate_competes_with_the_irrelevant_ones_only(bounded)
 def test_groups_that_teach_nothing_alone_cost_nothing():
     shown = instance(CandidateGroups("rank", GROUPS, np.zeros(7)))
     term = head_of(Ranking("rank"))(states(), collate(shown))
-    assert (term.total.item(), term.right.item(), term.count) == (0.0, 0, 0)
+    assert (term.total.item(), term.correct.item(), term.count) == (0.0, 0, 0)
 
 
 def test_what_reads_the_first_token_can_be_written_as_a_class_of_bert_and_nothing_else():

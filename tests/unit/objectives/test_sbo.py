@@ -41,7 +41,7 @@ def question(lengths, *spans):
 def drawn_head(sbo, trunk=TRUNK):
     torch.manual_seed(0)
     token = torch.nn.Embedding(SIZE, trunk.token_width)
-    head = sbo.head(trunk, token)
+    head = sbo.build_head(trunk, token)
     with torch.no_grad():
         for parameter in head.parameters():
             parameter.normal_()
@@ -112,7 +112,7 @@ def test_every_right_answer_counts():
         head.bias.fill_(-1e4)
         head.bias[int(instance.inputs.ids[3])] = 1e4
     term = head(HiddenStates((torch.randn(12, TRUNK.width),)), SBO().prepare(collate(instance)))
-    assert (int(term.right), term.count) == (1, 5)
+    assert (int(term.correct), term.count) == (1, 5)
 
 
 @given(st.lists(st.integers(4, 30), min_size=1, max_size=5), st.integers(0, 1000), st.integers(1, 4))

@@ -83,9 +83,9 @@ def one_by_one(made, objective, instance):
 
 def said(made, objective, batch):
     """The logits at every place where something is asked."""
-    head, states = made.heads[objective.name], made.trunk(batch.tokens)
+    head, states = made.heads[objective.name], made.network(batch.tokens)
     kept = []
-    layer = head.tokens if isinstance(objective, PrefixLMObjective) else head.decoder
+    layer = head.lm_head if isinstance(objective, PrefixLMObjective) else head.decoder
     ask = layer.forward if isinstance(objective, PrefixLMObjective) else layer.logits
 
     def listen(x):
@@ -108,7 +108,7 @@ def test_no_token_is_known_before_it_is_said(objective, instance):
 
 @every_version
 def test_smoothing_is_for_learning_only(objective, instance):
-    smooth = replace(objective, smoothing=0.1)
+    smooth = replace(objective, label_smoothing=0.1)
     batch = collate(instance())
     made = learner(smooth)
     with torch.no_grad():
@@ -159,9 +159,9 @@ def test_the_view_is_checked():
 
 def test_the_encoder_writes_with_its_own_head_and_embedding():
     made = learner(PrefixLMObjective())
-    head = made.heads["write_after"].tokens
+    head = made.heads["write_after"].lm_head
     assert isinstance(head, LMHead)
     assert head.token is made.network.embed.token
     decoder = learner(Seq2SeqObjective(8)).heads["write"].decoder
-    assert decoder.trunk.depth == TRUNK.depth
+    assert decoder.config.depth == TRUNK.depth
     assert len(learner(Seq2SeqObjective(8, depth=1)).heads["write"].decoder.blocks()) == 1

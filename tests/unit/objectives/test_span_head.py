@@ -79,4 +79,4 @@ def test_a_row_is_right_if_both_ends_are(wrong_end, right):
     with torch.no_grad():
         head.classify.weight.zero_()
         head.classify.weight[0, 0] = head.classify.weight[1, 1] = 1.0
-    assert int(head(HiddenStates((states_TD,)), batch_of()).right) == right
+    assert int(head(HiddenStates((states_TD,)), batch_of()).correct) == right

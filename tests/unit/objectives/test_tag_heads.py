@@ -49,7 +49,7 @@ def test_the_loss_of_single_words_is_their_cross_entropy():
     wanted = sum(-torch.log_softmax(logits[place], -1)[truth] for place, truth in zip(PLACES, TRUTH, strict=True))
     assert term.total.item() == pytest.approx(wanted.item())
     assert term.count == Tagging(LABELS, TagScheme.BIO).num_predictions(instance_of()) == 5
-    assert term.right == sum(int(logits[p].argmax()) == t for p, t in zip(PLACES, TRUTH, strict=True))
+    assert term.correct == sum(int(logits[p].argmax()) == t for p, t in zip(PLACES, TRUTH, strict=True))
     assert torch.equal(head.logits(states, batch), logits)
 
 
@@ -82,7 +82,7 @@ def test_what_a_crf_says_keeps_the_rules_and_its_loss_survives_a_truth_that_brea
         head.classify.weight.zero_()
         head.classify.bias.copy_(torch.tensor([0.0, 1.0, 9.0]))  # I-X everywhere, which no row may begin with
     truth = np.array([1, 2, 2, 1, 1])
-    assert head(states_of(), collate(instance_of(truth=truth))).right == 5
+    assert head(states_of(), collate(instance_of(truth=truth))).correct == 5
     broken = head(states_of(), collate(instance_of(truth=np.full(5, 2))))
     assert broken.total.isfinite()
     broken.total.backward()

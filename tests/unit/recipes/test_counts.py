@@ -29,9 +29,9 @@ SQUARE = 768 * 768 + 768
 
 def counted(recipe):
     with torch.device("meta"):
-        trunk = TransformerEncoder(recipe.trunk, recipe.tokenizer.size, recipe.length)
-        pooler = PoolerClassifier(recipe.trunk, 2).pool
-    return num_parameters(trunk) + (0 if recipe.dialect is ModelType.ELECTRA else num_parameters(pooler))
+        trunk = TransformerEncoder(recipe.network, recipe.tokenizer.size, recipe.max_length)
+        pooler = PoolerClassifier(recipe.network, 2).pool
+    return num_parameters(trunk) + (0 if recipe.model_type is ModelType.ELECTRA else num_parameters(pooler))
 
 
 @pytest.mark.parametrize(("name", "size"), EVERY)

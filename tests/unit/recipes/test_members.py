@@ -110,7 +110,7 @@ def test_macbert_is_made_of_similar_words_in_runs_and_of_sentence_order():
     assert task.examples == SegmentPairs(Negative.SWAPPED, short_fraction=0.1)
     assert task.objectives == (MLM(), SOP)
     assert isinstance(task.corruption, MaskTokens)
-    assert task.corruption.select.run == (0.4, 0.3, 0.2, 0.1)
+    assert task.corruption.select.run_lengths == (0.4, 0.3, 0.2, 0.1)
     assert task.corruption.replace == Replace(similar=0.8, random=0.1, keep=0.1, per=ReplaceBy.WORD)
 
 

@@ -34,8 +34,10 @@ WIRINGS = {
 
 def small(recipe):
     """The member on rows of 32 tokens, two layers deep."""
-    stages = tuple(replace(stage, length=32) for stage in recipe.stages)
-    trunk = replace(recipe.trunk, depth=2, width=16, heads=2, inner=32, embedding=8 if recipe.trunk.embedding else 0)
+    stages = tuple(replace(stage, max_length=32) for stage in recipe.stages)
+    trunk = replace(
+        recipe.network, depth=2, width=16, heads=2, ffn_width=32, embedding=8 if recipe.network.embedding_width else 0
+    )
     return replace(recipe, stages=stages, trunk=trunk)
 
 

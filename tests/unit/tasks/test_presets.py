@@ -40,9 +40,9 @@ def test_an_unknown_name_is_refused_with_what_exists():
 
 def test_numbers_are_those_of_the_papers():
     span = preset("span").corruption.select
-    assert np.dot(span.run, np.arange(1, 11)) == pytest.approx(3.797, abs=1e-3)
-    assert preset("ngram").corruption.select.run == (0.4, 0.3, 0.2, 0.1)
-    assert preset("ngram-inverse").corruption.select.run == pytest.approx((6 / 11, 3 / 11, 2 / 11))
+    assert np.dot(span.run_lengths, np.arange(1, 11)) == pytest.approx(3.797, abs=1e-3)
+    assert preset("ngram").corruption.select.run_lengths == (0.4, 0.3, 0.2, 0.1)
+    assert preset("ngram-inverse").corruption.select.run_lengths == pytest.approx((6 / 11, 3 / 11, 2 / 11))
     similar = preset("similar").corruption.replace
     assert (similar.similar, similar.random, similar.keep, similar.mask) == (0.8, 0.1, 0.1, 0.0)
     assert {preset(name).corruption.select.rate for name in ("token", "word", "span", "phrase", "entity")} == {0.15}

@@ -185,7 +185,7 @@ def test_a_recipe_lists_each_task_once_and_needs_what_any_of_them_needs() -> Non
     words = replace(CLOZE, name="words", corruption=MaskTokens(WholeUnits()))
     stages = (
         replace(STAGE, fraction=0.5),
-        replace(STAGE, tasks=(CLOZE, moved, words), task_weights=(0.2, 0.3, 0.5), share=0.5),
+        replace(STAGE, tasks=(CLOZE, moved, words), task_weights=(0.2, 0.3, 0.5), fraction=0.5),
     )
     recipe = replace(member("bert"), name="mine", stages=stages)
     assert recipe.tasks == (CLOZE, moved, words)
@@ -229,7 +229,7 @@ def test_a_recipe_knows_all_that_it_learns_each_once_by_name() -> None:
     other = replace(CLOZE, name="lighter", examples=SegmentPairs(Negative.SWAPPED), objectives=(MLM(weight=0.5), SOP))
     stages = (
         replace(STAGE, tasks=(CLOZE, other), task_weights=(0.5, 0.5), fraction=0.9),
-        replace(STAGE, max_length=512, share=0.1),
+        replace(STAGE, max_length=512, fraction=0.1),
     )
     recipe = replace(member("bert"), stages=stages)
     assert [objective.name for objective in recipe.objectives] == ["mlm", "next", "order"]

@@ -15,9 +15,9 @@ from unmask.train.budget import RunProgress, StepBudget, TimeBudget, TokenBudget
     ],
 )
 def test_each_budget_looks_at_its_own_measure(budget, told, half):
-    assert budget.share(RunProgress()) == 0
-    assert budget.share(half) == 0.5
-    assert budget.told() == told
+    assert budget.fraction_used(RunProgress()) == 0
+    assert budget.fraction_used(half) == 0.5
+    assert budget.text() == told
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_another_thread_cannot_listen_and_trains_all_the_same(tmp_path):
     found = []
 
     def work():
-        with GracefulStop.installed(aloud=True) as stop:
+        with GracefulStop.installed(verbose=True) as stop:
             found.append(stop.requested)
         train(training(StepBudget(2)), run_of(), ALONE, tmp_path)
 

@@ -32,8 +32,8 @@ def learner(tokenizer):
     )
     made.init_weights(1)
     with torch.no_grad():
-        made.heads["mlm"].tokens.bias.copy_(torch.randn(made.heads["mlm"].tokens.bias.shape))
-        made.heads["mlm"].tokens.bias[-3:] = 50.0  # ids that name no token, and yet are the likeliest
+        made.heads["mlm"].lm_head.bias.copy_(torch.randn(made.heads["mlm"].lm_head.bias.shape))
+        made.heads["mlm"].lm_head.bias[-3:] = 50.0  # ids that name no token, and yet are the likeliest
     return made.train()
 
 
@@ -55,7 +55,7 @@ def lesson(tokenizer):
 
 def test_rows_are_shown_around_their_first_masks_with_the_truth(learner, lesson, tokenizer):
     lines = sample_fills(learner, lesson, tokenizer, rows=4, window=24)
-    names = tokenizer.tokens(np.resize(tokenizer.vocab.ordinary, LENGTH * ROWS))
+    names = tokenizer.ids_to_tokens(np.resize(tokenizer.vocab.ordinary, LENGTH * ROWS))
     assert len(lines) == 4
     for row, line in enumerate(lines):
         left = max(0, min(5 * row - 8, LENGTH - 24)) + LENGTH * row
@@ -70,7 +70,7 @@ def test_guesses_are_the_likeliest_tokens_that_have_a_name(learner, lesson, toke
     (line, *_) = sample_fills(learner, lesson, tokenizer, rows=2, top=3, window=12)
     learner.eval()
     with torch.no_grad():
-        states = learner.trunk(collate(lesson.instances[0]).tokens)
+        states = learner.network(collate(lesson.instances[0]).tokens)
         chances = learner.heads["mlm"].tokens(states.last_TD[:12]).softmax(-1)
     for place, guesses in line["guesses"].items():
         best = chances[int(place), :-3].topk(3)

@@ -31,7 +31,7 @@ def row(length):
 
 @pytest.mark.parametrize("found", presets(), ids=lambda found: found.name)
 def test_every_rule_is_said(found):
-    corrupt = found.task.corrupt
+    corrupt = found.task.corruption
     assert describe_selection(corrupt)
     assert describe_replacement(corrupt)
     assert "<" not in describe_selection(corrupt) + describe_replacement(corrupt) + describe_budget(corrupt, row(20))

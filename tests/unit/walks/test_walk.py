@@ -27,7 +27,7 @@ SUBJECTS = [WalkTarget.of_rule(rule, rule.task) for rule in presets()] + [
 def take(subject, text=SENTENCE, phrases=(), other="", **how):
     second = other or other_toy_document(text)
     ground = WalkContext.toy([text, second])
-    document = annotate(text, subject.task.needs, phrases)
+    document = annotate(text, subject.task.required_units, phrases)
     return walk(subject, document, ground, annotate(second, frozenset()), **how)
 
 

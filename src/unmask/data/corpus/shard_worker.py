@@ -24,7 +24,7 @@ class ShardWorker:
     def __init__(self, folder: Path, annotators: tuple[Annotator, ...], tokenizer: Path) -> None:
         self.folder, self.annotators = folder, annotators
         loaded = Tokenizer.load(tokenizer)
-        self.encoder = Encoder(loaded)
+        self.network = Encoder(loaded)
         self.vocab = loaded.vocab
 
     def __call__(self, batch: ShardInput) -> tuple[int, ShardInfo, int]:
@@ -37,7 +37,7 @@ class ShardWorker:
 
     def _encode(self, documents: tuple[Document, ...]) -> Iterator[TokenDoc]:
         for document in documents:
-            yield self.encoder(annotate(document, self.annotators))
+            yield self.network(annotate(document, self.annotators))
 
 
 def annotate(document: Document, annotators: tuple[Annotator, ...]) -> Document:

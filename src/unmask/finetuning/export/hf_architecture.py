@@ -89,7 +89,7 @@ def model_for_export(tuned: FineTunedModel) -> EncoderWithHeads:
     model = EncoderWithHeads(
         learner.network.config, learner.vocab_size, learner.max_positions, has_lm_head=False, has_row_head=False
     )
-    model.encoder = learner.network
+    model.network = learner.network
     if isinstance(tuned.task, TaggingTask | SpanQATask):
         assert isinstance(head.classify, nn.Linear), "tags and spans are scored by one linear layer"
         model.token_classifier = head.classify

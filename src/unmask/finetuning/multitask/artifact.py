@@ -31,7 +31,7 @@ from unmask.nets.model import EncoderWithHeads
 from unmask.train.multi_head_model import MultiHeadModel, load_weights
 from unmask.train.optim.param_lr import ParamLR
 
-ENCODER_FOLDER, ENCODER_FILE = "trunk", "trunk.json"
+ENCODER_FOLDER, ENCODER_FILE = "encoder", "encoder.json"
 """The folder of a trunk, and what is said about it there."""
 
 
@@ -75,7 +75,7 @@ def save_encoder(encoder: EncoderWithHeads, tokenizer: Tokenizer, folder: Path, 
     write_text(folder / TOKENIZER_FILE, tokenizer.pipeline.to_str(pretty=True))
     said = {
         "unmask": __version__,
-        "trunk": encode(encoder.config),
+        "network": encode(encoder.config),
         "vocabulary": encoder.vocab_size,
         "positions": encoder.max_positions,
         "files": {MODEL_FILE: digest_of_file(folder / MODEL_FILE)},
@@ -92,7 +92,7 @@ def load_encoder(folder: Path) -> tuple[EncoderWithHeads, Tokenizer]:
     """Read a trunk back: in float32, on the CPU, at rest."""
     said = read_json(folder / ENCODER_FILE, "Make the folder again.", InputError)
     try:
-        shape = decode(said["trunk"], TransformerConfig)
+        shape = decode(said["network"], TransformerConfig)
         model = EncoderWithHeads(
             shape, int(said["vocabulary"]), int(said["positions"]), has_lm_head=False, has_row_head=False
         )

@@ -161,7 +161,7 @@ def encoder_only(learner: MultiHeadModel) -> EncoderWithHeads:
         model = EncoderWithHeads(
             learner.network.config, learner.vocab_size, learner.max_positions, has_lm_head=False, has_row_head=False
         )
-    model.encoder = learner.network
+    model.network = learner.network
     return model
 
 

@@ -34,7 +34,7 @@ from unmask.finetuning.task_options import TaskOptions, parse_task_type
 OPTIONS = ("read", "most", "bounded", "crf", "legal")
 """Wishes about some kinds of tasks."""
 KEYS = ("train", "dev", "kind", "fields", "label", "weight", "metric", *OPTIONS)
-RESERVED_NAMES = frozenset({"trunk", "each", "checkpoints"})
+RESERVED_NAMES = frozenset({"encoder", "each", "checkpoints"})
 """What else lies in the folder of a run, beside a folder for each task."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _EXAMPLE = 'such as: [tasks.rte] and below it train = "rte.jsonl"'

@@ -123,24 +123,24 @@ class SharedGroups:
             )
         if inner == 1 and groups == passes > 1:
             return {"depth": passes}
-        return {"depth": passes * inner, "sharing": Sharing.ALL, "groups": groups, "cycle": inner}
+        return {"depth": passes * inner, "sharing": Sharing.ALL, "share_groups": groups, "layers_per_group": inner}
 
 
 def _layer(depths: tuple[int, ...], theirs: str, names: Names) -> Iterator[WeightMapping]:
     """One set of weights, which stands at these depths."""
     ours = {
-        "out": "attend.work.out",
-        "attend": "attend.norm",
-        "up": "feed.work.up",
-        "down": "feed.work.down",
-        "feed": "feed.norm",
+        "out": "attention.sublayer.out",
+        "attend": "attention.norm",
+        "up": "ffn.sublayer.up",
+        "down": "ffn.sublayer.down",
+        "feed": "ffn.norm",
     }
     for end in ENDS:
-        tall = tuple(f"trunk.layers.{depth}.attend.work.qkv.{end}" for depth in depths)
+        tall = tuple(f"network.layers.{depth}.attention.sublayer.qkv.{end}" for depth in depths)
         parts = tuple(f"{theirs}.{names['qkv']}{part}.{end}" for part in ("query", "key", "value"))
         yield Stacked(tall, parts)
     for part, layer in ours.items():
         for end in ENDS:
             yield Renamed(
-                tuple(f"trunk.layers.{depth}.{layer}.{end}" for depth in depths), (f"{theirs}.{names[part]}.{end}",)
+                tuple(f"network.layers.{depth}.{layer}.{end}" for depth in depths), (f"{theirs}.{names[part]}.{end}",)
             )

@@ -44,9 +44,9 @@ def load_hf_model(folder: Path) -> tuple[EncoderWithHeads, Tokenizer]:
     check_network(grammar, sizes.network, parts)
     weights = table_for(grammar, parts, sizes.network).from_hf(theirs)
     model = _build_empty(sizes, parts, weights)
-    if model.row_head is not None and "row.classify" not in parts.layers:
+    if model.row_head is not None and "row_head.classify" not in parts.layers:
         weights |= {
-            f"row.classify.{name}": torch.zeros_like(p) for name, p in model.row_head.classify.named_parameters()
+            f"row_head.classify.{name}": torch.zeros_like(p) for name, p in model.row_head.classify.named_parameters()
         }
     _check_shapes(model.state_dict(), weights, folder)
     model.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
@@ -57,12 +57,12 @@ def load_hf_model(folder: Path) -> tuple[EncoderWithHeads, Tokenizer]:
 
 def _build_empty(sizes: ModelSizes, parts: Parts, weights: Weights) -> EncoderWithHeads:
     """A network with the heads that these weights are for."""
-    row, replaced = "row.pool" in parts.layers, "replaced.dense" in parts.layers
+    row, replaced = "row_head.pool" in parts.layers, "discriminator_head.dense" in parts.layers
     model = EncoderWithHeads(sizes.network, sizes.vocab_size, sizes.max_positions, parts.has_lm_head, row, replaced)
-    if "row.classify" in parts.layers:
-        model.row_head = PoolerClassifier(sizes.network, len(weights["row.classify.bias"]))
-    if "each" in parts.layers:
-        model.token_classifier = nn.Linear(sizes.network.width, len(weights["each.bias"]))
+    if "row_head.classify" in parts.layers:
+        model.row_head = PoolerClassifier(sizes.network, len(weights["row_head.classify.bias"]))
+    if "token_classifier" in parts.layers:
+        model.token_classifier = nn.Linear(sizes.network.width, len(weights["token_classifier.bias"]))
     return model
 
 

@@ -60,7 +60,7 @@ def check_parity(written: WrittenFolder) -> ParityReport:
     tokens = pack_rows(rows)
     with quiet_transformers(transformers), torch.no_grad():
         theirs = _load_hf_network(written)(**to_padded_inputs(tokens, architecture), output_hidden_states=True)
-        states = {str(number): state for number, state in enumerate(model.encoder(tokens).layers)}
+        states = {str(number): state for number, state in enumerate(model.network(tokens).layers)}
     said = {
         name: value for name, value in model_outputs(model, tokens, architecture).items() if name != LAST_HIDDEN_STATE
     }

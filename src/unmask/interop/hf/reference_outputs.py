@@ -50,7 +50,7 @@ def to_padded_inputs(tokens: TokenInputs, architecture: Architecture) -> NamedOu
 @torch.no_grad()
 def model_outputs(model: EncoderWithHeads, tokens: TokenInputs, architecture: Architecture) -> NamedOutputs:
     """What our network says, flat: the outputs that this class of theirs has. A pre-trained one has its states, too."""
-    last_TD = model.encoder(tokens).last_TD
+    last_TD = model.network(tokens).last_TD
     first_RD = last_TD[tokens.sequences.cu_seqlens_S1[:-1].long()]
     match architecture.task:
         case HFTask.ENCODER:
@@ -77,7 +77,7 @@ def model_outputs(model: EncoderWithHeads, tokens: TokenInputs, architecture: Ar
 
 def _pooled(model: EncoderWithHeads, first_RD: Tensor, architecture: Architecture) -> NamedOutputs:
     """The first state of each row after the pooler, where a bare encoder has one."""
-    if "row.pool" not in parts_of(architecture).layers:
+    if "row_head.pool" not in parts_of(architecture).layers:
         return {}
     return {"pooler_output": activate(_require(model.row_head).pool(first_RD), model.config.pooler_activation)}
 

@@ -113,7 +113,7 @@ def _writes_shared_layers(model: EncoderWithHeads, architecture: Architecture) -
 
 
 def _lacks_pooler(model: EncoderWithHeads, architecture: Architecture) -> bool:
-    needed = architecture.task is HFTask.ENCODER and "row.pool" in parts_of(architecture).layers
+    needed = architecture.task is HFTask.ENCODER and "row_head.pool" in parts_of(architecture).layers
     return needed and model.row_head is None
 
 
@@ -122,7 +122,7 @@ def _with_pooler(model: EncoderWithHeads) -> EncoderWithHeads:
     """The same trunk below a pooler that says nothing: an encoder of theirs without one would draw it by lot."""
     made = EncoderWithHeads(model.config, model.vocab_size, model.max_positions, has_lm_head=False)
     assert made.row_head is not None, "a model has a head for rows unless told otherwise"
-    made.encoder = model.encoder
+    made.network = model.network
     for parameter in made.row_head.parameters():
         parameter.zero_()
     return made.eval()
@@ -137,13 +137,13 @@ def _positions_differ(model: EncoderWithHeads, architecture: Architecture, pad: 
 def _with_position_offset(model: EncoderWithHeads, first: int) -> EncoderWithHeads:
     """The same network with positions that begin with another number. Rows before the first are never read."""
     made = deepcopy(model)
-    embed, shape = made.encoder.embed, made.config
+    embed, shape = made.network.embed, made.config
     assert isinstance(embed.position, nn.Embedding), "positions that are not learned have no rows"
     used = embed.position.weight[shape.position_offset :]
     embed.position = nn.Embedding(first + len(used), used.shape[1])
     embed.position.weight[:first] = 0.0
     embed.position.weight[first:] = used
-    embed.position_offset, made.encoder.config = first, replace(shape, position_offset=first)
+    embed.position_offset, made.network.config = first, replace(shape, position_offset=first)
     return made
 
 

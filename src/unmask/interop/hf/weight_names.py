@@ -29,7 +29,13 @@ from unmask.interop.hf.weight_table import (
 _TRUNK = re.compile(r"(embeddings|embeddings_project|encoder|pooler)\.")
 _OLD_ENDS = {"gamma": "weight", "beta": "bias"}
 """How layer norms were called in the files of 2018."""
-_HEADS = ("row.pool", "row.classify", "each", "replaced.dense", "replaced.classify")
+_HEADS = (
+    "row_head.pool",
+    "row_head.classify",
+    "token_classifier",
+    "discriminator_head.dense",
+    "discriminator_head.classify",
+)
 """The layers of our heads, the head for tokens apart."""
 
 
@@ -79,7 +85,9 @@ def _entries(grammar: ModelMap, parts: Parts, trunk: TransformerConfig) -> Itera
     yield from _embedding(grammar, parts, trunk)
     yield from grammar.layer_names.mappings(trunk, grammar.prefix)
     yield from (
-        _tokens(grammar) if parts.has_lm_head else _unmatched("tokens.dense", "tokens.norm", "tokens.token", "tokens")
+        _tokens(grammar)
+        if parts.has_lm_head
+        else _unmatched("lm_head.dense", "lm_head.norm", "lm_head.token", "lm_head")
     )
     for layer in _HEADS:
         yield from _pairs(layer, parts.layers[layer]) if layer in parts.layers else _unmatched(layer)
@@ -98,10 +106,10 @@ def _unmatched(*layers: str) -> Iterator[WeightMapping]:
 
 
 def _embedding(grammar: ModelMap, parts: Parts, trunk: TransformerConfig) -> Iterator[WeightMapping]:
-    ours, theirs = "trunk.embed", f"{grammar.prefix}embeddings"
+    ours, theirs = "network.embed", f"{grammar.prefix}embeddings"
     tied = parts.has_lm_head
     yield Renamed(
-        (f"{ours}.token.weight", *(("tokens.token.weight",) if tied else ())),
+        (f"{ours}.token.weight", *(("lm_head.token.weight",) if tied else ())),
         (f"{theirs}.word_embeddings.weight", *(grammar.lm_head_names.output if tied else ())),
     )
     yield Renamed((f"{ours}.position.weight",), (f"{theirs}.position_embeddings.weight",))
@@ -114,13 +122,13 @@ def _embedding(grammar: ModelMap, parts: Parts, trunk: TransformerConfig) -> Ite
 def _projection(grammar: ModelMap, trunk: TransformerConfig) -> Iterator[WeightMapping]:
     layer = f"{grammar.prefix}{grammar.projection.layer}"
     if trunk.token_width != trunk.width:
-        yield from _pairs("trunk.embed.project", layer)
+        yield from _pairs("network.embed.project", layer)
     elif grammar.projection.always:
         yield IdentityLayer(tuple(f"{layer}.{end}" for end in ENDS), trunk.width)
 
 
 def _tokens(grammar: ModelMap) -> Iterator[WeightMapping]:
     names = grammar.lm_head_names
-    yield from _pairs("tokens.dense", names.dense)
-    yield from _pairs("tokens.norm", names.norm)
-    yield Renamed(("tokens.bias",), names.bias)
+    yield from _pairs("lm_head.dense", names.dense)
+    yield from _pairs("lm_head.norm", names.norm)
+    yield Renamed(("lm_head.bias",), names.bias)

@@ -66,27 +66,27 @@ def _last(drawing: GraphBuilder, shape: Value) -> Value:
 
 def _encoder(drawing: GraphBuilder, model: EncoderWithHeads, ids: Value, mask: Value, segment: Value) -> Value:
     """Embeddings and all blocks (B x L x D)."""
-    zero, first, embed = drawing.constant([0]), drawing.constant([model.config.position_offset]), "trunk.embed"
+    zero, first, embed = drawing.constant([0]), drawing.constant([model.config.position_offset]), "network.embed"
     end = drawing.node("Add", [first, _last(drawing, drawing.node("Shape", [ids]))])
     place = drawing.node("Slice", [drawing.weight(f"{embed}.position.weight"), first, end, zero])
     x = drawing.node("Gather", [drawing.weight(f"{embed}.token.weight"), ids])
     x = drawing.node("Add", [x, place])
     x = drawing.node("Add", [x, drawing.node("Gather", [drawing.weight(f"{embed}.segment.weight"), segment])])
     x = drawing.layer_norm(x, f"{embed}.norm", model.config.norm_eps)
-    x = x if model.encoder.embed.project is None else drawing.linear(x, f"{embed}.project")
+    x = x if model.network.embed.project is None else drawing.linear(x, f"{embed}.project")
     seen = drawing.node("Cast", [mask], {"to": _BOOLEAN})
     seen = drawing.node("Unsqueeze", [seen, drawing.constant([1, 2])])  # B x 1 x 1 x L: the same for all who look
     for number in range(model.config.depth):
-        x = _block(drawing, model, f"trunk.layers.{number}", x, seen)
+        x = _block(drawing, model, f"network.layers.{number}", x, seen)
     return x
 
 
 def _block(drawing: GraphBuilder, model: EncoderWithHeads, layer: str, x: Value, seen: Value) -> Value:
-    shape, attend, feed = model.config, f"{layer}.attend", f"{layer}.feed"
-    y = _attention(drawing, model, f"{attend}.work", x, seen)
+    shape, attend, feed = model.config, f"{layer}.attention", f"{layer}.ffn"
+    y = _attention(drawing, model, f"{attend}.sublayer", x, seen)
     x = drawing.layer_norm(drawing.node("Add", [x, y]), f"{attend}.norm", shape.norm_eps)
-    y = drawing.activation(drawing.linear(x, f"{feed}.work.up"), shape.activation)
-    y = drawing.linear(y, f"{feed}.work.down")
+    y = drawing.activation(drawing.linear(x, f"{feed}.sublayer.up"), shape.activation)
+    y = drawing.linear(y, f"{feed}.sublayer.down")
     return drawing.layer_norm(drawing.node("Add", [x, y]), f"{feed}.norm", shape.norm_eps)
 
 
@@ -111,7 +111,7 @@ def _outputs(
     """What stands on the trunk, by the names of `transformers`."""
     states = {"last_hidden_state": GraphOutput(x, (*_ROWS, model.config.width))}
     match architecture.task:
-        case HFTask.ENCODER if "row.pool" in parts_of(architecture).layers:
+        case HFTask.ENCODER if "row_head.pool" in parts_of(architecture).layers:
             return {**states, "pooler_output": GraphOutput(_pooled(drawing, model, x), (_ROWS[0], model.config.width))}
         case HFTask.ENCODER:
             return states
@@ -125,33 +125,37 @@ def _outputs(
         case HFTask.CLASSIFIER | HFTask.MULTIPLE_CHOICE:
             return {"logits": _rows(drawing, model, x)}
         case HFTask.TOKEN_CLASSIFICATION:
-            return {"logits": GraphOutput(drawing.linear(x, "each"), (*_ROWS, drawing.width("each.bias")))}
+            return {
+                "logits": GraphOutput(
+                    drawing.linear(x, "token_classifier"), (*_ROWS, drawing.width("token_classifier.bias"))
+                )
+            }
         case HFTask.QUESTION_ANSWERING:
-            ends = drawing.nodes_of("Split", [drawing.linear(x, "each")], 2, {"axis": -1, "num_outputs": 2})
+            ends = drawing.nodes_of("Split", [drawing.linear(x, "token_classifier")], 2, {"axis": -1, "num_outputs": 2})
             start, end = (drawing.node("Squeeze", [one, drawing.constant([-1])]) for one in ends)
             return {"start_logits": GraphOutput(start, _ROWS), "end_logits": GraphOutput(end, _ROWS)}
 
 
 def _rows(drawing: GraphBuilder, model: EncoderWithHeads, x: Value) -> GraphOutput:
     """Classes of rows, through the pooler."""
-    scores = drawing.linear(_pooled(drawing, model, x), "row.classify")
-    return GraphOutput(scores, (_ROWS[0], drawing.width("row.classify.bias")))
+    scores = drawing.linear(_pooled(drawing, model, x), "row_head.classify")
+    return GraphOutput(scores, (_ROWS[0], drawing.width("row_head.classify.bias")))
 
 
 def _pooled(drawing: GraphBuilder, model: EncoderWithHeads, x: Value) -> Value:
     """The pooler (B x D)."""
     first = drawing.node("Gather", [x, drawing.constant(0)], {"axis": 1})
-    return drawing.activation(drawing.linear(first, "row.pool"), model.config.pooler_activation)
+    return drawing.activation(drawing.linear(first, "row_head.pool"), model.config.pooler_activation)
 
 
 def _replaced(drawing: GraphBuilder, model: EncoderWithHeads, x: Value) -> Value:
     """One number for each token (B x L)."""
-    x = drawing.activation(drawing.linear(x, "replaced.dense"), model.config.activation)
-    return drawing.node("Squeeze", [drawing.linear(x, "replaced.classify"), drawing.constant([-1])])
+    x = drawing.activation(drawing.linear(x, "discriminator_head.dense"), model.config.activation)
+    return drawing.node("Squeeze", [drawing.linear(x, "discriminator_head.classify"), drawing.constant([-1])])
 
 
 def _tokens(drawing: GraphBuilder, model: EncoderWithHeads, x: Value) -> GraphOutput:
     """Logits over the vocabulary, through the token embedding itself."""
-    x = drawing.activation(drawing.linear(x, "tokens.dense"), model.config.activation)
-    x = drawing.layer_norm(x, "tokens.norm", model.config.norm_eps)
-    return GraphOutput(drawing.linear(x, "trunk.embed.token", bias="tokens.bias"), (*_ROWS, model.vocab_size))
+    x = drawing.activation(drawing.linear(x, "lm_head.dense"), model.config.activation)
+    x = drawing.layer_norm(x, "lm_head.norm", model.config.norm_eps)
+    return GraphOutput(drawing.linear(x, "network.embed.token", bias="lm_head.bias"), (*_ROWS, model.vocab_size))

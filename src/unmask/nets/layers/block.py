@@ -167,8 +167,8 @@ class Block(nn.Module):
         seeds: DropoutSeeds = PER_CALL_SEEDS,
     ) -> Tensor:
         """Both branches in turn; `only_P`: the places that anybody reads, if not all, in their order."""
-        x_TD = self.attention(x_TD, context, only_P=positions_P, draws=seeds)
-        fed_TD: Tensor = self.ffn(x_TD, draws=seeds)
+        x_TD = self.attention(x_TD, context, positions_P=positions_P, seeds=seeds)
+        fed_TD: Tensor = self.ffn(x_TD, seeds=seeds)
         return fed_TD
 
     def dropout_seed_counts(self, tokens: int) -> tuple[int, ...]:

@@ -35,9 +35,9 @@ class LossSum:
     count: int
 
 
-def pooler_of(build_head: nn.Module) -> PoolerClassifier:
+def pooler_of(head: nn.Module) -> PoolerClassifier:
     """The pooler and the classes of a head that reads the first token of a row, as BERT's own classes have them."""
-    row = getattr(build_head, "row", None)
+    row = getattr(head, "row_head", None)
     if not isinstance(row, PoolerClassifier):
         raise UserError(
             "Only a head that reads the first token of a row can be written as one of BERT's classes; this one reads "
@@ -65,13 +65,9 @@ def lm_loss(
     return cross_entropy_sum(logits_PV, targets_P, num_ignored), logits_PV
 
 
-def lm_loss_from_head(
-    build_head: LMHead, x_PD: Tensor, targets_P: Tensor, num_ignored: int = 0
-) -> tuple[LossSum, Tensor]:
+def lm_loss_from_head(head: LMHead, x_PD: Tensor, targets_P: Tensor, num_ignored: int = 0) -> tuple[LossSum, Tensor]:
     """The same by a head, from states."""
-    return lm_loss(
-        build_head.transform(x_PD), build_head.token, build_head.bias, targets_P, num_ignored, build_head.fused
-    )
+    return lm_loss(head.transform(x_PD), head.token, head.bias, targets_P, num_ignored, head.fused)
 
 
 @runtime_checkable

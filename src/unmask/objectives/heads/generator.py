@@ -38,7 +38,7 @@ class GeneratorModule(nn.Module):
     def forward(self, batch: Batch) -> tuple[LossSum, Batch]:
         """How well the holes were guessed, and the batch with the guesses in them."""
         cloze = masked_targets(batch)
-        x_PD = self.network(batch.tokens, (cloze.positions_P,)).at(cloze.positions_P)
+        x_PD = self.network(batch.tokens, (cloze.positions_P,)).select(cloze.positions_P)
         term, logits_PV = lm_loss_from_head(self.lm_head, x_PD, cloze.answers_P, cloze.num_padding)
         return term, fill_samples(batch, sample_from_logits(logits_PV, cloze.uniform_P, self.lm_head.fused))
 

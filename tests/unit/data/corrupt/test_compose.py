@@ -43,8 +43,8 @@ def test_the_example_left_behind_is_the_same_for_a_row_alone(data, steps, exampl
 def test_steps_follow_one_another(plain, vocab, keys):
     """Sentences are moved first, then words are hidden in the moved text."""
     key, example = keys(1), plain(1, 12, sentences=(0, 4, 8))
-    moved = PermuteSentences().apply(example, vocab, key.fold("step", 0))
-    hidden = TextInfilling(rate=0.2).apply(moved, vocab, key.fold("step", 1))
+    moved = PermuteSentences().apply(example, vocab, key.fold_in("step", 0))
+    hidden = TextInfilling(rate=0.2).apply(moved, vocab, key.fold_in("step", 1))
     both = NoiseSequence((PermuteSentences(), TextInfilling(rate=0.2)))
     assert both(example, vocab, key).inputs.ids.tolist() == hidden.ids.tolist()
     assert both.required_units == {UnitKind.SENTENCE, UnitKind.WORD}

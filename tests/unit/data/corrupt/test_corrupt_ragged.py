@@ -21,7 +21,7 @@ from unmask.data.corrupt.row_ops import (
 def test_pick_takes_exactly_as_many_as_asked_and_shuffle_orders_them_all(sizes, data, keys):
     counts = [data.draw(st.integers(0, size)) for size in sizes]
     real = valid_mask(np.array(sizes))
-    words = keys(len(sizes)).draws(DrawPurpose.SELECT, real.shape[1])
+    words = keys(len(sizes)).bits(DrawPurpose.SELECT, real.shape[1])
     chosen = sample_cells(words, real, np.array(counts))
     assert chosen.sum(axis=1).tolist() == counts
     assert not (chosen & ~real).any()
@@ -31,7 +31,7 @@ def test_pick_takes_exactly_as_many_as_asked_and_shuffle_orders_them_all(sizes, 
 
 def test_pick_and_shuffle_favour_no_column(keys):
     rows = 6000
-    words, real = keys(rows).draws(DrawPurpose.SELECT, 5), np.ones((rows, 5), dtype=bool)
+    words, real = keys(rows).bits(DrawPurpose.SELECT, 5), np.ones((rows, 5), dtype=bool)
     share = sample_cells(words, real, np.full(rows, 2)).mean(axis=0)
     assert np.abs(share - 0.4).max() < 0.025
     first = np.bincount(shuffle(words, real)[:, 0], minlength=5) / rows
@@ -71,7 +71,7 @@ def test_units_begin_where_a_loop_says(data, examples):
         expected = []
         for first, last in pairwise(example.rows):
             for i in range(first, last):
-                border = i == first or example.fixed[i] or example.fixed[i - 1]
+                border = i == first or example.protected[i] or example.protected[i - 1]
                 border = border or example.segment[i] != example.segment[i - 1]
                 outside = inside and not bits[i] & inside
                 loose = outside and (bits[i] & UnitFlag.WORD or bits[i - 1] & inside)
@@ -98,7 +98,7 @@ def test_a_document_border_without_a_special_token_is_a_border(plain):
     example = plain(1, 6)
     document = np.array([0, 0, 0, 0, 1, 1, 1, 1], dtype=np.int32)
     example = type(example)(
-        example.ids, example.segment, document, example.fixed, TokenUnits(example.units.bits), example.rows
+        example.ids, example.segment, document, example.protected, TokenUnits(example.units.bits), example.rows
     )
     assert np.flatnonzero(segment_starts(example)).tolist() == [0, 1, 4, 7]
 

@@ -14,7 +14,7 @@ from unmask.data.corrupt.row_ops import segment_starts, unit_starts
 def test_laws_and_each_stretch_is_a_cyclic_shift(data, examples, laws):
     example = data.draw(examples)
     inputs = laws(DocumentRotation(), example).inputs
-    assert (inputs.ids[example.fixed] == example.ids[example.fixed]).all()
+    assert (inputs.ids[example.protected] == example.ids[example.protected]).all()
     for first, last in pairwise([*np.flatnonzero(segment_starts(example)), len(example.ids)]):
         text, seen = example.ids[first:last].tolist(), inputs.ids[first:last].tolist()
         assert seen in [text[shift:] + text[:shift] for shift in range(len(text))]
@@ -23,7 +23,7 @@ def test_laws_and_each_stretch_is_a_cyclic_shift(data, examples, laws):
 def test_the_seam_is_a_sentence_border(plain, vocab, keys):
     """So that a later step does not take the end and the beginning of the text for one sentence."""
     example = plain(20, 5)
-    bare = replace(example, units=TokenUnits(np.where(example.fixed, example.units.bits, 0).astype(np.uint8)))
+    bare = replace(example, units=TokenUnits(np.where(example.protected, example.units.bits, 0).astype(np.uint8)))
     turned = DocumentRotation().apply(bare, vocab, keys(20))
     starts = unit_starts(turned, UnitKind.SENTENCE).reshape(20, 7)
     for ids, begins in zip(turned.ids.reshape(20, 7).tolist(), starts.tolist(), strict=True):

@@ -18,11 +18,11 @@ def test_laws_and_ranks_are_an_order(data, share, longest, examples, laws):
     assert instance.inputs.ids.tolist() == example.ids.tolist()
     assert target.rank.dtype == np.int32
     assert np.flatnonzero(target.rank >= 0).tolist() == target.positions.tolist()
-    assert not example.fixed[target.positions].any()
+    assert not example.protected[target.positions].any()
     assert target.answers.tolist() == example.ids[target.positions].tolist()
     for first, last in pairwise(example.rows):
         ranks = target.rank[first:last]
-        free = int((~example.fixed[first:last]).sum())
+        free = int((~example.protected[first:last]).sum())
         assert sorted(ranks[ranks >= 0].tolist()) == list(range(max(1, round(free * share))))
 
 
@@ -31,14 +31,14 @@ def test_blocks_are_those_of_a_loop(free, share, plain, vocab, keys):
     """Every span that the loop places is among the targets, and the rest only fills the budget."""
     key = keys(2)
     chosen = PermutationOrder(share)(plain(2, free), vocab, key).targets[0].rank.reshape(2, -1)[:, 1:-1] >= 0
-    lengths = categorical(key.draws(DrawPurpose.LENGTH, free), 1 / np.arange(1, 6)) + 1
+    lengths = categorical(key.bits(DrawPurpose.LENGTH, free), 1 / np.arange(1, 6)) + 1
     for row in range(2):
         done, placed = 0, 0
         for number, length in enumerate(lengths[row].tolist()):
             block = int(np.ceil(length / share - 1e-9))
             if done + block > free:
                 break
-            start = done + randint(key.draws(DrawPurpose.PLACE, free)[row, number], block - length + 1)
+            start = done + randint(key.bits(DrawPurpose.PLACE, free)[row, number], block - length + 1)
             assert chosen[row, start : start + length].all()
             done, placed = done + block, placed + length
         assert placed <= chosen[row].sum() == max(1, round(free * share))

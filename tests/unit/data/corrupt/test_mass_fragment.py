@@ -14,9 +14,9 @@ def test_laws_and_one_fragment_of_the_asked_size(data, share, examples, laws):
     example = data.draw(examples)
     instance = laws(MassFragment(share), example)
     target = instance.targets[0]
-    assert (instance.inputs.ids[example.fixed] == example.ids[example.fixed]).all()
+    assert (instance.inputs.ids[example.protected] == example.ids[example.protected]).all()
     for row, (first, last) in enumerate(pairwise(example.rows)):
-        free = np.flatnonzero(~example.fixed[first:last]).tolist()
+        free = np.flatnonzero(~example.protected[first:last]).tolist()
         where = target.position[target.rows[row] : target.rows[row + 1]].tolist()
         assert len(where) == max(1, round(len(free) * share))
         begin = free.index(where[0])

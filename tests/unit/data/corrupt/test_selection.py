@@ -55,7 +55,7 @@ def one_row(example, row):
         example.ids[cut],
         example.segment[cut],
         example.document[cut],
-        example.fixed[cut],
+        example.protected[cut],
         TokenUnits(example.units.bits[cut]),
         np.array([0, b - a]),
     )
@@ -69,7 +69,7 @@ def units_of_row(example, row, own, inside):
     bits, start = example.units.bits, example.rows[row]
     for i in range(start + 1, example.rows[row + 1] + 1):
         if i == example.rows[row + 1] or bits[i] & own or (bits[i] & UnitFlag.WORD and not bits[i] & inside):
-            if not example.fixed[start]:
+            if not example.protected[start]:
                 yield start, i
             start = i
 

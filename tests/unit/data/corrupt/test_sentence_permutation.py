@@ -14,7 +14,7 @@ from unmask.data.corrupt.sentence_permutation import PermuteSentences
 def test_laws(data, examples, laws):
     example = data.draw(examples)
     inputs = laws(PermuteSentences(), example).inputs
-    assert (inputs.ids[example.fixed] == example.ids[example.fixed]).all()
+    assert (inputs.ids[example.protected] == example.ids[example.protected]).all()
     assert inputs.segment.tolist() == example.segment.tolist()
 
 

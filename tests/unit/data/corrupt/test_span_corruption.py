@@ -25,7 +25,7 @@ def test_laws_and_a_loop_that_writes_the_same(data, examples, laws, vocab):
         shown, asked = _written_by_a_loop(example, first, last, removed, vocab)
         assert instance.inputs.ids[instance.inputs.rows[row] : instance.inputs.rows[row + 1]].tolist() == shown
         assert text == asked
-        free = int((~example.fixed[first:last]).sum())
+        free = int((~example.protected[first:last]).sum())
         assert len(removed) == (1 if free == 1 else min(max(round(free * rate), 1), free - 1))
 
 

@@ -24,8 +24,8 @@ def test_laws(data, examples, laws):
 def test_whole_words_go_and_the_budget_is_met(data, seed, examples, vocab):
     example = data.draw(examples)
     # Every token a different id, so that what is left says which tokens are gone.
-    ids = np.where(example.fixed, example.ids, 10 + np.arange(len(example.ids), dtype=np.int32))
-    example = type(example)(ids, example.segment, example.document, example.fixed, example.units, example.rows)
+    ids = np.where(example.protected, example.ids, 10 + np.arange(len(example.ids), dtype=np.int32))
+    example = type(example)(ids, example.segment, example.document, example.protected, example.units, example.rows)
     spoilt = TextInfilling(0.4, 2.0).apply(example, vocab, Key.of(seed).fold_in(np.arange(len(example))))
     assert (spoilt.protected == np.isin(spoilt.ids, (vocab.cls, vocab.sep))).all()
     word = np.cumsum(unit_starts(example, UnitKind.WORD))
@@ -33,7 +33,7 @@ def test_whole_words_go_and_the_budget_is_met(data, seed, examples, vocab):
         left = [i for i in spoilt.ids[begin:end].tolist() if i != vocab.mask]
         assert left == [i for i in ids[first:last].tolist() if i in set(left)]
         gone = {int(word[i]) for i in range(first, last) if ids[i] not in left}
-        words = {int(word[i]) for i in range(first, last) if not example.fixed[i]}
+        words = {int(word[i]) for i in range(first, last) if not example.protected[i]}
         assert len(gone) == ceil(len(words) * 0.4 - 1e-9)
         assert not any(int(ids[i]) in left for i in range(first, last) if int(word[i]) in gone)
 

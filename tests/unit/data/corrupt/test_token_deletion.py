@@ -14,7 +14,7 @@ def test_laws_and_the_number_deleted(data, rate, examples, laws):
     example = data.draw(examples)
     inputs = laws(TokenDeletion(rate), example).inputs
     for row, (first, last) in enumerate(pairwise(example.rows)):
-        free = int((~example.fixed[first:last]).sum())
+        free = int((~example.protected[first:last]).sum())
         gone = (last - first) - (inputs.rows[row + 1] - inputs.rows[row])
         assert gone == min(max(round(free * rate), 1), free - 1)
         left = iter(example.ids[first:last].tolist())
@@ -35,7 +35,7 @@ def test_the_target_gets_a_separator_only_where_the_row_has_none(plain, vocab, k
         example.ids[:-1],
         example.segment[:-1],
         example.document[:-1],
-        example.fixed[:-1],
+        example.protected[:-1],
         example.units,
         np.array([0, 5]),
     )

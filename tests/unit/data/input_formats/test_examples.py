@@ -37,12 +37,12 @@ documents = st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=12), min_
 def built(builder, corpus, length, rows=None):
     plan = builder.plan(corpus, length, KEY)
     rows = np.arange(len(plan)) if rows is None else rows
-    return plan, build_rows(corpus, plan, rows, builder.frame, VOCAB)
+    return plan, build_rows(corpus, plan, rows, builder.template, VOCAB)
 
 
 def text_of(example, row):
     cut = slice(example.rows[row], example.rows[row + 1])
-    return (example.ids[cut][~example.fixed[cut]] - TEXT).tolist()
+    return (example.ids[cut][~example.protected[cut]] - TEXT).tolist()
 
 
 def document_of(corpus, address):

@@ -120,13 +120,13 @@ def test_every_spelling_has_a_vector_and_progress_is_told(trained):
     assert [frequencies[spelling] for spelling in vectors.spellings] == sorted(frequencies.values(), reverse=True)
     assert vectors.matrix.shape == (len(vectors.spellings), 16)
     assert np.isfinite(vectors.matrix).all()
-    assert heard == [(epoch, epoch * vocabulary.running) for epoch in range(1, 13)]
+    assert heard == [(epoch, epoch * vocabulary.num_running_words) for epoch in range(1, 13)]
 
 
 def test_learned_stand_ins_keep_their_length(trained):
     vocabulary, vectors, _ = trained
     table = build_table(vocabulary, vectors, (), TOKENIZER, TableConfig(5, 3, -1))
-    assert len(table) == vocabulary.exchangeable.sum()
+    assert len(table) == vocabulary.is_exchangeable.sum()
     for word, others in preview(vocabulary, table, 100):
         assert word not in others
         assert all(len(ids_of(other)) == len(ids_of(word)) for other in others)

@@ -57,7 +57,7 @@ def test_similar_words_come_from_the_table(table, text):
     words, neighbours, made = table
     near = allowed(words, neighbours)
     ids, starts, draws = flat(text)
-    result = cut(made.similar(ids, starts, draws, np.full_like(ids, SPARE)), text)
+    result = cut(made.random_similar(ids, starts, draws, np.full_like(ids, SPARE)), text)
     for word, shown in zip(text, result, strict=True):
         expected = near.get(word) or same_length(words, word) or {(SPARE,) * len(word)}
         assert shown in expected
@@ -67,7 +67,7 @@ def test_similar_words_come_from_the_table(table, text):
 def test_random_words_have_the_same_length_and_are_others(table, text):
     words, _, made = table
     ids, starts, draws = flat(text)
-    result = cut(made.any_of_length(ids, starts, draws, np.full_like(ids, SPARE)), text)
+    result = cut(made.random_of_length(ids, starts, draws, np.full_like(ids, SPARE)), text)
     for word, shown in zip(text, result, strict=True):
         assert shown in (same_length(words, word) or {(SPARE,) * len(word)})
 
@@ -77,7 +77,7 @@ def test_covered_words_are_those_with_a_neighbour(table, text):
     words, neighbours, made = table
     near = allowed(words, neighbours)
     ids, starts, _ = flat(text)
-    assert made.covered(ids, starts).tolist() == [bool(near.get(word)) for word in text]
+    assert made.has_similar(ids, starts).tolist() == [bool(near.get(word)) for word in text]
 
 
 @given(tables(), st.lists(WORD, min_size=1, max_size=12), st.data())
@@ -85,10 +85,10 @@ def test_a_word_does_not_depend_on_its_batch(table, text, data):
     _, _, made = table
     ids, starts, draws = flat(text)
     spare = np.arange(len(ids), dtype=np.int32)
-    whole = made.similar(ids, starts, draws, spare)
+    whole = made.random_similar(ids, starts, draws, spare)
     which = data.draw(st.integers(0, len(text) - 1))
     here = slice(int(starts[which]), int(starts[which]) + len(text[which]))
-    alone = made.similar(ids[here], np.array([0]), draws[here], spare[here])
+    alone = made.random_similar(ids[here], np.array([0]), draws[here], spare[here])
     assert alone.tolist() == whole[here].tolist()
 
 

@@ -86,7 +86,7 @@ def whole_text_encoder(tokenizer: Tokenizer) -> Encoder:
 @EVERYWHERE
 def test_cached_equals_whole(tokenizer, warm, whole, text):
     digest = tokenizer.digest
-    tokens, expected = warm[digest].tokens(text), whole[digest].tokens(text)
+    tokens, expected = warm[digest].encode_text(text), whole[digest].encode_text(text)
     assert tokens.ids.tolist() == expected.ids.tolist()
     assert tokens.starts.tolist() == expected.starts.tolist()
     assert tokens.ends.tolist() == expected.ends.tolist()
@@ -96,7 +96,7 @@ def test_cached_equals_whole(tokenizer, warm, whole, text):
 @EVERYWHERE
 def test_ids_are_those_of_the_tokenizer_and_spans_lie_in_order(tokenizer, warm, text):
     text = text.replace("<", "").replace("[", "")  # nothing that looks like a special token
-    tokens = warm[tokenizer.digest].tokens(text)
+    tokens = warm[tokenizer.digest].encode_text(text)
     assert tokens.ids.tolist() == tokenizer.pipeline.encode(text, add_special_tokens=False).ids
     assert (np.diff(tokens.starts) >= 0).all()
     assert (np.diff(tokens.ends) >= 0).all()
@@ -108,15 +108,15 @@ def test_ids_are_those_of_the_tokenizer_and_spans_lie_in_order(tokenizer, warm, 
 def test_text_never_becomes_a_special_id(tokenizer, warm, text):
     vocab = tokenizer.vocab
     special = {vocab.cls, vocab.sep, vocab.mask, vocab.pad, *vocab.sentinels.tolist()}
-    assert not special & set(warm[tokenizer.digest].tokens(text).ids.tolist())
+    assert not special & set(warm[tokenizer.digest].encode_text(text).ids.tolist())
 
 
 def test_literal_special_tokens_are_spelled_out(tokenizer, warm):
     encoder = warm[tokenizer.digest]
-    for name in tokenizer.roles:
-        ids = encoder.tokens(f"the {name} dog").ids.tolist()
+    for name in tokenizer.special_tokens:
+        ids = encoder.encode_text(f"the {name} dog").ids.tolist()
         assert tokenizer.pipeline.token_to_id(name) not in set(ids) - {tokenizer.vocab.unk}
-        assert len(ids) > len(encoder.tokens("the x dog").ids)
+        assert len(ids) > len(encoder.encode_text("the x dog").ids)
 
 
 @given(texts=st.lists(TEXTS, max_size=6))
@@ -124,7 +124,7 @@ def test_literal_special_tokens_are_spelled_out(tokenizer, warm):
 def test_a_full_table_changes_nothing(tokenizer, warm, texts):
     small = Encoder(tokenizer, capacity=2)
     for text in texts:
-        for ours, theirs in zip(small.encode_text(text), warm[tokenizer.digest].tokens(text), strict=True):
+        for ours, theirs in zip(small.encode_text(text), warm[tokenizer.digest].encode_text(text), strict=True):
             assert ours.tolist() == theirs.tolist()
 
 
@@ -176,7 +176,7 @@ def test_pipelines_that_treat_the_first_word_apart(tokenizers, name, before, tex
     assert safe_split_for(content) is SafeSplit.BEFORE_SPACES
     pipeline = Pipeline.from_str(json.dumps(content))
     text = text.replace("<", "").replace("[", "")
-    encoder = Encoder(Tokenizer(pipeline, tokenizers[name].roles))
+    encoder = Encoder(Tokenizer(pipeline, tokenizers[name].special_tokens))
     assert encoder.encode_text(text).ids.tolist() == pipeline.encode(text, add_special_tokens=False).ids
 
 

@@ -16,7 +16,7 @@ def test_what_is_saved_is_what_is_loaded(tokenizer, tmp_path):
     again.save(tmp_path / "b.json")
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
     assert again.digest == tokenizer.digest
-    assert again.special_tokens == tokenizer.roles
+    assert again.special_tokens == tokenizer.special_tokens
 
 
 def test_the_digest_sees_a_single_entry(tokenizers):
@@ -37,7 +37,7 @@ def test_the_digest_does_not_see_padding(tokenizers):
 def test_roles_by_id(tokenizer):
     vocab = tokenizer.vocab
     ids = [vocab.cls, vocab.sep, vocab.mask, vocab.pad, vocab.unk]
-    assert tokenizer.tokens(ids) == list(tokenizer.roles)
+    assert tokenizer.ids_to_tokens(ids) == list(tokenizer.special_tokens)
     assert not set(ids) & set(vocab.ordinary.tolist())
     assert len(vocab.ordinary) == vocab.size - 5
 
@@ -80,9 +80,11 @@ def test_ids_read_as_text(tokenizers):
         tokenizer = tokenizers[name]
         ids = tokenizer.pipeline.encode(text, add_special_tokens=False).ids
         assert tokenizer.decode(ids) == text, name
-        assert "".join(tokenizer.tokens(ids)).replace("▁", "").replace("##", "").replace(" ", "") == "thedog", name
+        assert "".join(tokenizer.ids_to_tokens(ids)).replace("▁", "").replace("##", "").replace(" ", "") == "thedog", (
+            name
+        )
 
 
 def test_an_id_from_elsewhere_is_refused(tokenizers):
     with pytest.raises(InputError, match="id 99999"):
-        tokenizers["uncased"].tokens([99999])
+        tokenizers["uncased"].ids_to_tokens([99999])

@@ -144,7 +144,7 @@ def test_the_trunk_is_saved_once_and_every_task_comes_back_bit_for_bit(tmp_path)
 
     model, _ = load_encoder(moved / "trunk")
     for name, tensor in learner.network.state_dict().items():
-        assert torch.equal(tensor, model.encoder.state_dict()[name])
+        assert torch.equal(tensor, model.network.state_dict()[name])
     assert open_model(moved / "trunk").name == "trunk"
     (moved / "trunk/model.safetensors").write_bytes(b"something else")
     with pytest.raises(InputError, match="digest differs"):
@@ -171,7 +171,7 @@ def test_each_goes_on_from_the_trunk_and_the_head_that_learned_together(tmp_path
 def test_from_scratch_only_the_first_part_is_drawn(tmp_path):
     made = together(tmp_path, settings=replace(HOW, start=StartFrom.SCRATCH))
     learner = made._build_model(made.encode())
-    assert not torch.equal(learner.network.embed.token.weight, made.model.encoder.embed.token.weight)
+    assert not torch.equal(learner.network.embed.token.weight, made.model.network.embed.token.weight)
     then = made.continue_with(made.tasks[0], made.finetuned_task(learner, made.tasks[0]), 1.0)
     assert then.settings.start is StartFrom.PRETRAINED
 

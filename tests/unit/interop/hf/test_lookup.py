@@ -205,4 +205,4 @@ def test_a_roberta_on_another_vocabulary_is_written_with_its_positions_moved(tmp
     back, _ = load_hf_model(tmp_path / "out")
     assert back.config.position_offset == 1
     assert model.config.position_offset == 2  # the network itself stays as it was
-    assert torch.equal(back.encoder.embed.position.weight[1:], model.encoder.embed.position.weight[2:])
+    assert torch.equal(back.network.embed.position.weight[1:], model.network.embed.position.weight[2:])

@@ -66,7 +66,7 @@ def test_a_last_block_that_is_spared_costs_what_torch_counts(trunk):
     places, looks = torch.tensor([0, 3, 8]), LENGTHS[0] + LENGTHS[0] + LENGTHS[2]
     cost = encoder_cost(trunk) + sparse_last_block_saving(trunk)
     counts = TOKENS, PAIRS, len(places), looks
-    assert counted(lambda: model(tokens, (places,)).at(places)) == STEP * cost.forward(*counts)
+    assert counted(lambda: model(tokens, (places,)).select(places)) == STEP * cost.forward(*counts)
 
 
 @pytest.mark.parametrize("trunk", TRUNKS[:2], ids=["plain", "narrow"])

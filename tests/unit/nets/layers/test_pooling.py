@@ -43,7 +43,7 @@ def test_a_read_out_is_what_a_loop_over_rows_says_and_so_is_its_gradient(read):
     (ours * weights).sum().backward()
     (theirs * weights).sum().backward()
     torch.testing.assert_close(flat.grad, looped.grad)
-    assert read.first_only is (flat.grad[1] == 0).all().item()
+    assert read.is_first_only is (flat.grad[1] == 0).all().item()
 
 
 @pytest.mark.parametrize("read", Pooling)

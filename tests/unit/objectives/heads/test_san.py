@@ -93,7 +93,7 @@ def written_out(module: AnswerModule, premise: list[list[float]], hypothesis: li
 def words_of(states: Tensor, batch, row: int) -> tuple[list[list[float]], list[list[float]]]:
     """The states of the words of both texts of a row, cut out by hand."""
     one, other = ROWS[row]
-    first = int(batch.first_B[row]) + 1
+    first = int(batch.row_starts_B[row]) + 1
     second = first + len(one) + 1
     return states[first : first + len(one)].tolist(), states[second : second + len(other)].tolist()
 
@@ -113,7 +113,7 @@ def test_probabilities_and_loss_equal_the_written_out_equations(steps, segments)
     term = made(states, batch)
     loss = -sum(math.log(row[truth]) for row, truth in zip(wanted, (0, 2, 1), strict=True))
     assert float(term.total.detach()) == pytest.approx(loss, rel=1e-5)
-    assert (int(term.right), term.count) == (sum(np.argmax(wanted, 1) == [0, 2, 1]), 3)
+    assert (int(term.correct), term.count) == (sum(np.argmax(wanted, 1) == [0, 2, 1]), 3)
 
 
 def test_one_step_is_a_bilinear_attention_classifier():

@@ -26,7 +26,7 @@ def test_what_moves_after_it_was_copied_is_written_as_it_was(tmp_path, monkeypat
 
     monkeypatch.setattr(made, "save_checkpoint", late)
     weight, memory = torch.ones(3), torch.zeros(2)
-    with AsyncCheckpointWriter.for_folder(tmp_path, keep=2) as writer:
+    with AsyncCheckpointWriter.for_folder(tmp_path, keep_checkpoints=2) as writer:
         writer.write({"a": weight}, {"m/a": memory}, state(1))
         assert not list_checkpoints(tmp_path)
         weight.fill_(7)
@@ -39,7 +39,7 @@ def test_what_moves_after_it_was_copied_is_written_as_it_was(tmp_path, monkeypat
 
 def test_each_checkpoint_has_its_own_numbers_and_old_ones_go(tmp_path):
     weight = torch.zeros(3)
-    with AsyncCheckpointWriter.for_folder(tmp_path, keep=2) as writer:
+    with AsyncCheckpointWriter.for_folder(tmp_path, keep_checkpoints=2) as writer:
         for step in range(1, 5):
             weight.fill_(step)
             writer.write({"a": weight}, {}, state(step))
@@ -53,7 +53,7 @@ def test_a_failure_is_told_with_the_next_one(tmp_path, monkeypatch):
         raise OSError("no space")
 
     monkeypatch.setattr(made, "save_checkpoint", full)
-    with AsyncCheckpointWriter.for_folder(tmp_path, keep=2) as writer:
+    with AsyncCheckpointWriter.for_folder(tmp_path, keep_checkpoints=2) as writer:
         writer.write({"a": torch.ones(1)}, {}, state(1))
         with pytest.raises(OSError, match="no space"):
             writer.write({"a": torch.ones(1)}, {}, state(2))
@@ -64,7 +64,10 @@ def test_a_failure_is_told_at_the_end(tmp_path, monkeypatch):
         raise OSError("no space")
 
     monkeypatch.setattr(made, "save_checkpoint", full)
-    with pytest.raises(OSError, match="no space"), AsyncCheckpointWriter.for_folder(tmp_path, keep=2) as writer:
+    with (
+        pytest.raises(OSError, match="no space"),
+        AsyncCheckpointWriter.for_folder(tmp_path, keep_checkpoints=2) as writer,
+    ):
         writer.write({"a": torch.ones(1)}, {}, state(1))
 
 
@@ -73,7 +76,7 @@ def test_a_failure_is_told_when_the_run_is_stopped(tmp_path, monkeypatch):
         raise OSError("no space")
 
     def stopped():
-        with AsyncCheckpointWriter.for_folder(tmp_path, keep=2) as writer:
+        with AsyncCheckpointWriter.for_folder(tmp_path, keep_checkpoints=2) as writer:
             writer.write({"a": torch.ones(1)}, {}, state(1))
             raise KeyboardInterrupt
 

@@ -15,19 +15,21 @@ from unmask.interop.hf.layer_names import SharedGroups
 from unmask.interop.hf.model_map import LMHeadNames, ModelMap, Parts, Projection
 from unmask.interop.hf.models.bert import FIXED_CONFIG
 
-_POOL = {"row.pool": "albert.pooler"}
-_CLASSIFIED = Parts(layers={**_POOL, "row.classify": "classifier"})
+_POOL = {"row_head.pool": "albert.pooler"}
+_CLASSIFIED = Parts(layers={**_POOL, "row_head.classify": "classifier"})
 
 ALBERT = ModelMap(
     model_type=ModelType.ALBERT,
     heads_by_task={
-        HFTask.PRE_TRAINING: Parts(has_lm_head=True, layers={**_POOL, "row.classify": "sop_classifier.classifier"}),
+        HFTask.PRE_TRAINING: Parts(
+            has_lm_head=True, layers={**_POOL, "row_head.classify": "sop_classifier.classifier"}
+        ),
         HFTask.MASKED_LM: Parts(has_lm_head=True),
         HFTask.ENCODER: Parts(layers=_POOL),
         HFTask.CLASSIFIER: _CLASSIFIED,
         HFTask.MULTIPLE_CHOICE: _CLASSIFIED,
-        HFTask.TOKEN_CLASSIFICATION: Parts(layers={"each": "classifier"}),
-        HFTask.QUESTION_ANSWERING: Parts(layers={"each": "qa_outputs"}),
+        HFTask.TOKEN_CLASSIFICATION: Parts(layers={"token_classifier": "classifier"}),
+        HFTask.QUESTION_ANSWERING: Parts(layers={"token_classifier": "qa_outputs"}),
     },
     lm_head_names=LMHeadNames(
         dense="predictions.dense",

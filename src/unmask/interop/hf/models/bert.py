@@ -29,16 +29,16 @@ FIXED_CONFIG = {
 
 def heads_by_task(model_type: ModelType) -> Mapping[HFTask, Parts]:
     """What stands on the trunk in each class."""
-    pool = {"row.pool": f"{model_type.value}.pooler.dense"}
-    classified = Parts(layers={**pool, "row.classify": "classifier"})
+    pool = {"row_head.pool": f"{model_type.value}.pooler.dense"}
+    classified = Parts(layers={**pool, "row_head.classify": "classifier"})
     return {
-        HFTask.PRE_TRAINING: Parts(has_lm_head=True, layers={**pool, "row.classify": "cls.seq_relationship"}),
+        HFTask.PRE_TRAINING: Parts(has_lm_head=True, layers={**pool, "row_head.classify": "cls.seq_relationship"}),
         HFTask.MASKED_LM: Parts(has_lm_head=True),
         HFTask.ENCODER: Parts(layers=pool),
         HFTask.CLASSIFIER: classified,
         HFTask.MULTIPLE_CHOICE: classified,
-        HFTask.TOKEN_CLASSIFICATION: Parts(layers={"each": "classifier"}),
-        HFTask.QUESTION_ANSWERING: Parts(layers={"each": "qa_outputs"}),
+        HFTask.TOKEN_CLASSIFICATION: Parts(layers={"token_classifier": "classifier"}),
+        HFTask.QUESTION_ANSWERING: Parts(layers={"token_classifier": "qa_outputs"}),
     }
 
 

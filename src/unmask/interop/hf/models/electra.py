@@ -17,8 +17,8 @@ from unmask.interop.hf.model_map import LMHeadNames, ModelMap, Parts, Projection
 from unmask.interop.hf.models.bert import FIXED_CONFIG
 
 _REPLACED = {
-    "replaced.dense": "discriminator_predictions.dense",
-    "replaced.classify": "discriminator_predictions.dense_prediction",
+    "discriminator_head.dense": "discriminator_predictions.dense",
+    "discriminator_head.classify": "discriminator_predictions.dense_prediction",
 }
 
 ELECTRA = ModelMap(
@@ -27,10 +27,14 @@ ELECTRA = ModelMap(
         HFTask.DISCRIMINATOR: Parts(layers=_REPLACED),
         HFTask.MASKED_LM: Parts(has_lm_head=True),
         HFTask.ENCODER: Parts(),
-        HFTask.CLASSIFIER: Parts(layers={"row.pool": "classifier.dense", "row.classify": "classifier.out_proj"}),
-        HFTask.MULTIPLE_CHOICE: Parts(layers={"row.pool": "sequence_summary.summary", "row.classify": "classifier"}),
-        HFTask.TOKEN_CLASSIFICATION: Parts(layers={"each": "classifier"}),
-        HFTask.QUESTION_ANSWERING: Parts(layers={"each": "qa_outputs"}),
+        HFTask.CLASSIFIER: Parts(
+            layers={"row_head.pool": "classifier.dense", "row_head.classify": "classifier.out_proj"}
+        ),
+        HFTask.MULTIPLE_CHOICE: Parts(
+            layers={"row_head.pool": "sequence_summary.summary", "row_head.classify": "classifier"}
+        ),
+        HFTask.TOKEN_CLASSIFICATION: Parts(layers={"token_classifier": "classifier"}),
+        HFTask.QUESTION_ANSWERING: Parts(layers={"token_classifier": "qa_outputs"}),
     },
     lm_head_names=LMHeadNames(
         dense="generator_predictions.dense",

@@ -16,17 +16,19 @@ from unmask.interop.hf.layer_names import PerLayer
 from unmask.interop.hf.model_map import LMHeadNames, ModelMap, Parts
 from unmask.interop.hf.models.bert import FIXED_CONFIG
 
-_POOL = {"row.pool": "roberta.pooler.dense"}
+_POOL = {"row_head.pool": "roberta.pooler.dense"}
 
 ROBERTA = ModelMap(
     model_type=ModelType.ROBERTA,
     heads_by_task={
         HFTask.MASKED_LM: Parts(has_lm_head=True),
         HFTask.ENCODER: Parts(layers=_POOL),
-        HFTask.CLASSIFIER: Parts(layers={"row.pool": "classifier.dense", "row.classify": "classifier.out_proj"}),
-        HFTask.MULTIPLE_CHOICE: Parts(layers={**_POOL, "row.classify": "classifier"}),
-        HFTask.TOKEN_CLASSIFICATION: Parts(layers={"each": "classifier"}),
-        HFTask.QUESTION_ANSWERING: Parts(layers={"each": "qa_outputs"}),
+        HFTask.CLASSIFIER: Parts(
+            layers={"row_head.pool": "classifier.dense", "row_head.classify": "classifier.out_proj"}
+        ),
+        HFTask.MULTIPLE_CHOICE: Parts(layers={**_POOL, "row_head.classify": "classifier"}),
+        HFTask.TOKEN_CLASSIFICATION: Parts(layers={"token_classifier": "classifier"}),
+        HFTask.QUESTION_ANSWERING: Parts(layers={"token_classifier": "qa_outputs"}),
     },
     lm_head_names=LMHeadNames(
         dense="lm_head.dense",

@@ -70,8 +70,8 @@ def test_transformers_loads_the_file(spec, corpus, tmp_path):
     transformers = pytest.importorskip("transformers")
     path = tmp_path / "tokenizer.json"
     train_tokenizer(spec, iter(corpus)).save(path)
-    loaded = transformers.PreTrainedTokenizerFast(tokenizer_file=str(path), mask_token=spec.roles.mask)
-    assert loaded.convert_ids_to_tokens(loaded("the dog")["input_ids"])[0] == spec.roles.cls
+    loaded = transformers.PreTrainedTokenizerFast(tokenizer_file=str(path), mask_token=spec.special_tokens.mask)
+    assert loaded.convert_ids_to_tokens(loaded("the dog")["input_ids"])[0] == spec.special_tokens.cls
 
 
 @pytest.mark.parametrize(
