@@ -25,12 +25,12 @@ def task(*learns: Objective) -> Task:
 @pytest.mark.parametrize("behind", [RTD(), AllTokensMLM()])
 def test_what_was_never_written_cannot_be_judged(behind: Objective) -> None:
     name = type(behind).__name__
-    with pytest.raises(RecipeError, match=rf"Task 'detect': {name} asks about tokens that a Guess .* Learn a Guess"):
+    with pytest.raises(RecipeError, match=rf"Task 'detect': {name} asks about tokens that a Generator .* Learn a Generator"):
         task(MLM(), behind)
 
 
 def test_what_nobody_reads_is_not_written() -> None:
-    with pytest.raises(RecipeError, match=r"Task 'detect': Guess writes what the trunk is shown.*but it is alone"):
+    with pytest.raises(RecipeError, match=r"Task 'detect': Generator writes what the trunk is shown.*but it is alone"):
         task(Generator())
 
 
@@ -42,7 +42,7 @@ def test_one_alone_writes() -> None:
 def test_a_generator_that_is_the_trunk_has_its_size() -> None:
     electra = member("electra", "small")
     with pytest.raises(RecipeError, match=r"needs width 1 and depth 1; found a generator of depth 12 and width 64"):
-        override(electra, "stages.0.tasks.0.learns.0.tie", "all")
+        override(electra, "stages.0.tasks.0.objectives.0.tie", "all")
 
 
 @pytest.mark.parametrize(

@@ -37,31 +37,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from unmask.data.corrupt.masking import MaskOut
-from unmask.data.corrupt.selection import Tokens
+from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.selection import RandomTokens
 from unmask.core.rng import Key
 from unmask.recipes.bert import bert
-from unmask.core.records import Example, Layer, Spans
+from unmask.core.records import RowBatch, Spans, UnitKind
 
 
 @dataclass(frozen=True, slots=True)
 class Half:
-    """Chooses as Tokens does, at half of the rate."""
+    """Chooses as RandomTokens does, at half of the rate."""
 
     rate: float = 0.15
 
     @property
-    def needs(self) -> frozenset[Layer]:
+    def required_units(self) -> frozenset[UnitKind]:
         return frozenset()
 
-    def __call__(self, example: Example, key: Key) -> Spans:
-        return Tokens(self.rate / 2)(example, key)
+    def __call__(self, example: RowBatch, key: Key) -> Spans:
+        return RandomTokens(self.rate / 2)(example, key)
 
 
 def halved():
     stage = bert().stages[0]
-    task = replace(stage.tasks[0], corrupt=MaskOut(Half()))
-    return replace(bert(), name="halved", stages=(replace(stage, tasks=(task,), share=1.0),))
+    task = replace(stage.tasks[0], corruption=MaskTokens(Half()))
+    return replace(bert(), name="halved", stages=(replace(stage, tasks=(task,), fraction=1.0),))
 '''
 
 
@@ -119,14 +119,14 @@ def test_a_users_own_recipe_may_define_a_part_of_its_own(tmp_path: Path) -> None
     path = tmp_path / "with_part.py"
     path.write_text(OWN_PART, encoding="utf-8")
     recipe = member(f"{path}:halved")
-    changed = override(recipe, "stages.0.tasks.0.corrupt.select.rate", "0.5")
+    changed = override(recipe, "stages.0.tasks.0.corruption.select.rate", "0.5")
     assert "rate: 0.5" in "\n".join(to_tree(changed))
 
 
 BROKEN = """
 from dataclasses import replace
 
-from unmask.data.corrupt.selection import Tokens
+from unmask.data.corrupt.selection import RandomTokens
 from unmask.recipes.bert import bert
 
 
@@ -219,19 +219,19 @@ def test_what_is_no_member_is_refused_with_a_sentence(name: str, sentence: str, 
 def test_what_roberta_changed_is_what_the_difference_says() -> None:
     found = {path: (left, right) for path, left, right in difference(member("bert"), member("roberta"))}
     changed = {path: tuple(side.partition("(")[0] for side in sides) for path, sides in found.items()}
-    assert changed["renew"] == ("Copies", "EveryVisit")
+    assert changed["masking"] == ("StaticMasking", "DynamicMasking")
     assert changed["tokenizer"] == ("WordPiece", "ByteBPE")
-    assert changed["stages.0.tasks.0.examples"] == ("Pairs", "Packed")
-    assert changed["stages.0.tasks.0.learns.1"] == ("SayTruth", "nothing")
-    assert found["stages.0.length"] == ("128", "512")
-    assert found["stages.0.batch"] == ("256", "8192")
+    assert changed["stages.0.tasks.0.examples"] == ("SegmentPairs", "Packed")
+    assert changed["stages.0.tasks.0.objectives.1"] == ("RowFactObjective", "nothing")
+    assert found["stages.0.max_length"] == ("128", "512")
+    assert found["stages.0.batch_size"] == ("256", "8192")
     assert found["stages.1"][1] == "nothing"
-    assert not any("corrupt" in path for path in found), "RoBERTa masks as BERT does"
+    assert not any("corruption" in path for path in found), "RoBERTa masks as BERT does"
 
 
 def test_what_whole_word_masking_changed_is_the_selection() -> None:
     paths = {path for path, _, _ in difference(member("bert"), member("wwm")) if "tasks" in path}
-    assert paths == {"stages.0.tasks.0.corrupt.select", "stages.1.tasks.0.corrupt.select"}
+    assert paths == {"stages.0.tasks.0.corruption.select", "stages.1.tasks.0.corruption.select"}
     corrupt = member("wwm").tasks[0].corruption
     assert isinstance(corrupt, MaskTokens)
     assert isinstance(corrupt.select, WholeUnits)
@@ -246,7 +246,7 @@ SIZED = """
 from unmask.config.sizes import Size
 from unmask.recipes.bert import bert
 
-SIZES = {"atom": Size(depth=1, width=8, heads=1, inner=16)}
+SIZES = {"atom": Size(depth=1, width=8, heads=1, ffn_width=16)}
 
 
 def mine(size=SIZES["atom"]):

@@ -58,9 +58,9 @@ def test_a_learner_takes_the_trunk_and_every_head_that_fits():
     state = learner.state_dict()
     for name, tensor in model.state_dict().items():
         part, _, rest = name.partition(".")
-        ours = {"trunk": name, "tokens": f"heads.mlm.{name}", "row": f"heads.next.{name}"}[part]
+        ours = {"network": name, "lm_head": f"heads.mlm.{name}", "row_head": f"heads.next.{name}"}[part]
         assert torch.equal(state[ours], tensor), rest
-    assert learner.heads["mlm"].tokens.token is learner.network.embed.token
+    assert learner.heads["mlm"].lm_head.token is learner.network.embed.token
 
 
 def test_what_the_network_does_not_have_stays_drawn_and_is_named():
@@ -75,7 +75,7 @@ def test_a_bare_encoder_gives_its_pooler_and_leaves_the_classes_drawn(tmp_path):
     model, _ = load_hf_model(write_folder(tmp_path / "bare", small_model(), ENCODER))
     learner = drawn(MLM(), NSP)
     assert load_matching_weights(learner, model) == ("mlm", "next")
-    row = learner.heads["next"].row
+    row = learner.heads["next"].row_head
     assert torch.equal(row.pool.weight, model.row_head.pool.weight)
     assert row.classify.weight.any()
 
@@ -83,7 +83,7 @@ def test_a_bare_encoder_gives_its_pooler_and_leaves_the_classes_drawn(tmp_path):
 def test_training_settings_may_differ_and_the_shape_may_not():
     calm = TransformerConfig(depth=2, width=16, heads=2, ffn_width=32, dropout=0.0)
     assert load_matching_weights(drawn(MLM(), trunk=calm), small_model()) == ()
-    with pytest.raises(InputError, match=r"trunk is Trunk.*depth=2.*needed is Trunk.*depth=1"):
+    with pytest.raises(InputError, match=r"trunk is TransformerConfig.*depth=2.*needed is TransformerConfig.*depth=1"):
         load_matching_weights(
             drawn(MLM(), trunk=TransformerConfig(depth=1, width=16, heads=2, ffn_width=32)), small_model()
         )

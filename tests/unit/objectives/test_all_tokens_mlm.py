@@ -32,7 +32,7 @@ def test_the_loss_is_that_of_the_written_out_mixture() -> None:
     assert torch.allclose(mixed.sum(-1), torch.ones(len(shown)))
     truth = original()
     assert float(term.total) == pytest.approx(float(-mixed.gather(-1, truth[:, None]).log().sum()), rel=1e-5)
-    assert int(term.right) == int((mixed.argmax(-1) == truth).sum())
+    assert int(term.correct) == int((mixed.argmax(-1) == truth).sum())
     assert term.count == len(truth) == AllTokensMLM().num_predictions(instance())
 
 
@@ -49,4 +49,4 @@ def test_a_gate_that_is_quite_open_or_shut_stays_finite(bias: float) -> None:
     assert bool(term.total.isfinite())
     if bias > 0:  # all is copied: right wherever the guess was, at a price of 200 wherever it was not
         shown = made.heads["guess"](batch())[1].tokens.ids_T
-        assert int(term.right) == int((shown == original()).sum())
+        assert int(term.correct) == int((shown == original()).sum())

@@ -63,7 +63,7 @@ def test_embeddings_are_the_same_objects_and_are_saved_once() -> None:
     assert mine.project is not None
     assert theirs.project is None
     names = set(made.named_weights())
-    assert "trunk.embed.token.weight" in names
+    assert "network.embed.token.weight" in names
     assert {name for name in names if name.startswith("heads.guess.network.embed")} == {
         "heads.guess.network.embed.project.weight",
         "heads.guess.network.embed.project.bias",
@@ -195,7 +195,7 @@ def test_an_mlm_after_it_reads_guesses_and_says_the_truth() -> None:
     with torch.no_grad():
         _, said = made(batch(), (Generator(), MLM()))
         shown = made.heads["guess"](batch())[1]
-        logits = made.heads["mlm"].tokens(made.network(shown.tokens).last_TD[asked.positions_P])
+        logits = made.heads["mlm"].lm_head(made.network(shown.tokens).last_TD[asked.positions_P])
     assert float(said.total) == pytest.approx(
         float(torch.nn.functional.cross_entropy(logits, asked.answers_P, reduction="sum")), rel=1e-5
     )

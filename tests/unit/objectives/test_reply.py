@@ -27,7 +27,7 @@ def test_it_needs_rows_that_state_it() -> None:
     assert (
         Task(name="talk", examples=Dialogues(), corruption=MaskTokens(), objectives=(MLM(), DLM)).objectives[1] is DLM
     )
-    with pytest.raises(RecipeError, match="needs the fact 'reply', but Pairs states next"):
+    with pytest.raises(RecipeError, match="needs the fact 'reply', but SegmentPairs states next"):
         Task(name="talk", examples=SegmentPairs(), corruption=MaskTokens(), objectives=(MLM(), DLM))
     with pytest.raises(RecipeError, match="needs the fact 'next', but Dialogues states reply"):
         Task(name="talk", examples=Dialogues(), corruption=MaskTokens(), objectives=(MLM(), NSP))

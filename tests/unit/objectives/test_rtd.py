@@ -15,8 +15,8 @@ from unmask.train.multi_head_model import MultiHeadModel
 def judged(made: MultiHeadModel) -> tuple[torch.Tensor, ReplacementTargets]:
     """Every logit, and the truth."""
     shown = made.heads["guess"](batch())[1]
-    (answers,) = (some for some in shown.answers if isinstance(some, ReplacementTargets))
-    logits: torch.Tensor = made.heads["replaced"].replaced(made.network(shown.tokens).last_TD)
+    (answers,) = (some for some in shown.targets if isinstance(some, ReplacementTargets))
+    logits: torch.Tensor = made.heads["replaced"].discriminator_head(made.network(shown.tokens).last_TD)
     return logits.detach(), answers
 
 
@@ -35,7 +35,7 @@ def test_the_loss_is_that_of_a_padded_batch_averaged_over_real_tokens() -> None:
     term = made(batch(), (Generator(), RTD()))[1]
     assert float(term.total.detach() / term.count) == pytest.approx(float(expected), rel=1e-5)
     assert term.count == sum(lengths)
-    assert int(term.right) == int(((logits_T > 0) == answers.replaced_T).sum())
+    assert int(term.correct) == int(((logits_T > 0) == answers.replaced_T).sum())
     assert 0 < int(answers.replaced_T.sum()) <= 6
 
 
@@ -62,5 +62,5 @@ def test_special_tokens_are_judged_and_never_replaced() -> None:
 def test_names_in_a_checkpoint() -> None:
     names = [name for name in learner().named_weights() if name.startswith("heads.replaced")]
     assert names == [
-        f"heads.replaced.replaced.{part}" for part in ("dense.weight", "dense.bias", "classify.weight", "classify.bias")
+        f"heads.replaced.discriminator_head.{part}" for part in ("dense.weight", "dense.bias", "classify.weight", "classify.bias")
     ]

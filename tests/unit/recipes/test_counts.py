@@ -86,6 +86,6 @@ def test_every_further_set_of_layers_costs_one_layer_of_bert():
     recipe, layer = member("albert"), 12 * 768**2 + 13 * 768
     found = [
         count_parameters(replace(recipe, network=replace(recipe.network, **sets)))
-        for sets in ({}, {"groups": 4}, {"cycle": 3}, {"groups": 2, "cycle": 3})
+        for sets in ({}, {"share_groups": 4}, {"layers_per_group": 3}, {"share_groups": 2, "layers_per_group": 3})
     ]
     assert [one - found[0] for one in found] == [0, 3 * layer, 2 * layer, 5 * layer]

@@ -63,9 +63,9 @@ def test_every_size_has_a_generator() -> None:
 @pytest.mark.parametrize(
     ("typed", "says"),
     [
-        (f"{TASK}learns.1.where=chosen", RTD(judged_tokens=JudgedTokens.CHOSEN)),
-        (f"{TASK}learns.1=MLM()", MLM()),
-        (f"{TASK}learns.1=Every()", AllTokensMLM()),
+        (f"{TASK}objectives.1.judged_tokens=chosen", RTD(judged_tokens=JudgedTokens.CHOSEN)),
+        (f"{TASK}objectives.1=MLM()", MLM()),
+        (f"{TASK}objectives.1=AllTokensMLM()", AllTokensMLM()),
     ],
 )
 def test_an_ablation_can_be_typed_and_written(typed: str, says: Objective) -> None:
@@ -76,7 +76,7 @@ def test_an_ablation_can_be_typed_and_written(typed: str, says: Objective) -> No
 
 
 def test_balance_and_ties_can_be_typed() -> None:
-    changed = resolve_member("electra", ["balance=learned", f"{TASK}learns.0.tie=all", f"{TASK}learns.0.width=1"])
+    changed = resolve_member("electra", ["loss_weighting=learned", f"{TASK}objectives.0.tie=all", f"{TASK}objectives.0.width=1"])
     assert changed.loss_weighting is LossWeighting.LEARNED
     assert changed.objectives[0] == Generator(width=1.0, tie=Tie.ALL)
     assert electra(loss_weighting=LossWeighting.LEARNED).loss_weighting is LossWeighting.LEARNED

@@ -22,11 +22,11 @@ from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.step import DeviceBatch
 
 torch.set_num_threads(1)
-EXAMPLES, LEARNS = "stages.*.tasks.0.examples", "stages.*.tasks.0.learns"
+EXAMPLES, LEARNS = "stages.*.tasks.0.examples", "stages.*.tasks.0.objectives"
 WIRINGS = {
-    "next": [(EXAMPLES, "Pairs(negative=random)"), (LEARNS, "MLM(), SayTruth(truth=next)")],
-    "order": [(EXAMPLES, "Pairs(negative=swapped)"), (LEARNS, "MLM(), SayTruth(truth=order)")],
-    "pair": [(EXAMPLES, "Pairs(negative=both)"), (LEARNS, "MLM(), SayTruth(truth=pair)")],
+    "next": [(EXAMPLES, "SegmentPairs(negative=random)"), (LEARNS, "MLM(), RowFactObjective(fact=next)")],
+    "order": [(EXAMPLES, "SegmentPairs(negative=swapped)"), (LEARNS, "MLM(), RowFactObjective(fact=order)")],
+    "pair": [(EXAMPLES, "SegmentPairs(negative=both)"), (LEARNS, "MLM(), RowFactObjective(fact=pair)")],
     "": [(LEARNS, "MLM()")],
 }
 """Next sentence, sentence order, both in one, neither."""
@@ -36,18 +36,18 @@ def small(recipe):
     """The member on rows of 32 tokens, two layers deep."""
     stages = tuple(replace(stage, max_length=32) for stage in recipe.stages)
     trunk = replace(
-        recipe.network, depth=2, width=16, heads=2, ffn_width=32, embedding=8 if recipe.network.embedding_width else 0
+        recipe.network, depth=2, width=16, heads=2, ffn_width=32, embedding_width=8 if recipe.network.embedding_width else 0
     )
-    return replace(recipe, stages=stages, trunk=trunk)
+    return replace(recipe, stages=stages, network=trunk)
 
 
 def losses(recipe):
     """One pass over four rows: the terms, and how many answers each objective said that it would be judged on."""
     instance = TaskBatches.of(recipe, corpus(), seed=1).batch_at(np.arange(4))
-    objectives = require_trainable(recipe.stages[0].tasks[0].learns)
-    learner = MultiHeadModel(recipe.trunk, objectives, SIZE, recipe.length)
+    objectives = require_trainable(recipe.stages[0].tasks[0].objectives)
+    learner = MultiHeadModel(recipe.network, objectives, SIZE, recipe.max_length)
     learner.init_weights(0)
-    lesson = StepBatch((instance,), objectives, False, "", recipe.length)
+    lesson = StepBatch((instance,), objectives, False, "", recipe.max_length)
     (batch,) = DeviceBatch.of(lesson, torch.device("cpu")).batches
     terms = learner(batch, objectives)
     sum(term.total for term in terms).backward()
@@ -70,7 +70,7 @@ def test_any_member_takes_any_sentence_task(name, truth):
 def test_both_tasks_in_one_have_three_classes():
     recipe = small(override_many(member("bert"), WIRINGS["pair"]))
     learner = MultiHeadModel(recipe.network, require_trainable(recipe.objectives), SIZE, 32)
-    assert learner.heads["pair"].row.classify.out_features == 3
+    assert learner.heads["pair"].row_head.classify.out_features == 3
     values = TaskBatches.of(recipe, corpus(), seed=1).batch_at(np.arange(60)).targets[-1].value
     assert set(values.tolist()) == {0, 1, 2}
 
@@ -82,9 +82,9 @@ def test_a_member_as_it_is_learns_what_it_asks(name):
     assert min(asked) > 0
 
 
-@pytest.mark.parametrize(("typed", "copies"), [("Copies(1)", 1), ("Copies(count=10)", 10), ("Copies", 10)])
+@pytest.mark.parametrize(("typed", "copies"), [("StaticMasking(1)", 1), ("StaticMasking(num_copies=10)", 10), ("StaticMasking", 10)])
 def test_static_masking_is_one_word_away_from_dynamic(typed, copies):
-    recipe = small(override_many(member("roberta"), [("renew", typed)]))
+    recipe = small(override_many(member("roberta"), [("masking", typed)]))
     assert recipe.masking == StaticMasking(copies)
     feed = TaskBatches.of(recipe, corpus(), seed=1)
     visits = np.arange(2 * copies) * len(feed.plan)  # the visits of some row, pass after pass
@@ -102,7 +102,7 @@ def test_doc_sentences_never_cross_a_document_and_full_sentences_do():
     crossed = []
     for recipe in (full, doc):
         feed = TaskBatches.of(
-            replace(recipe, stages=tuple(replace(s, length=60) for s in recipe.stages)), corpus(), seed=1
+            replace(recipe, stages=tuple(replace(s, max_length=60) for s in recipe.stages)), corpus(), seed=1
         )
         example = feed.build_rows(np.arange(len(feed.plan)))
         inner = example.protected.copy()
@@ -115,5 +115,5 @@ def test_doc_sentences_never_cross_a_document_and_full_sentences_do():
 @pytest.mark.parametrize("sharing", Sharing)
 def test_albert_learns_whatever_it_shares(sharing):
     recipe = small(member("albert"))
-    terms, asked = losses(replace(recipe, trunk=replace(recipe.network, sharing=sharing)))
+    terms, asked = losses(replace(recipe, network=replace(recipe.network, sharing=sharing)))
     assert [term.count for term in terms] == asked

@@ -56,7 +56,7 @@ def test_a_rule_is_data(name):
 
 
 def test_a_rule_can_be_changed_by_name():
-    assert override(preset("token"), "corrupt.select.rate", "0.3").corruption.select.rate == 0.3
+    assert override(preset("token"), "corruption.select.rate", "0.3").corruption.select.rate == 0.3
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -41,7 +41,7 @@ SPANS = tuple(
 REFUSED: dict[str, tuple[Callable[[], object], list[str]]] = {
     "next sentence on swapped pairs": (
         lambda: replace(CLOZE, examples=SegmentPairs(Negative.SWAPPED)),
-        ["Task 'cloze'", "SayTruth needs the fact 'next'", "Pairs states order", "Build rows that state it"],
+        ["Task 'cloze'", "RowFactObjective needs the fact 'next'", "Pairs states order", "Build rows that state it"],
     ),
     "sentence order on random pairs": (
         lambda: replace(CLOZE, objectives=(MLM(), SOP)),
@@ -53,15 +53,15 @@ REFUSED: dict[str, tuple[Callable[[], object], list[str]]] = {
     ),
     "span borders without a cloze": (
         lambda: Task(name="borders", examples=Packed(), corruption=PermutationOrder(), objectives=(SBO(),)),
-        ["Task 'borders'", "SBO needs a Cloze", "Order makes a Ordering", "Exchange one of the two"],
+        ["Task 'borders'", "SBO needs a Cloze", "PermutationOrder makes a PermutedTarget", "Exchange one of the two"],
     ),
     "masked language model without a cloze": (
         lambda: Task(name="filled", examples=Packed(), corruption=NoCorruption(), objectives=(MLM(),)),
-        ["Task 'filled'", "MLM needs a Cloze", "Nothing makes a NextToken"],
+        ["Task 'filled'", "MLM needs a Cloze", "NoCorruption makes a NextToken"],
     ),
     "writing out what was never asked": (
         lambda: Task(name="written", examples=Packed(), corruption=MaskTokens(), objectives=(MLM(), WriteOut())),
-        ["WriteOut needs a Rewrite", "MaskOut makes a Cloze"],
+        ["WriteOut needs a DecoderTarget", "MaskTokens makes a Cloze"],
     ),
     "a causal loss under a full view": (
         lambda: Task(name="ahead", examples=Packed(), corruption=NoCorruption(), objectives=(CLM(),)),
@@ -84,7 +84,7 @@ REFUSED: dict[str, tuple[Callable[[], object], list[str]]] = {
     ),
     "one head with two settings": (
         lambda: replace(member("spanbert"), stages=(replace(STAGE, tasks=SPANS, task_weights=(0.5, 0.5)),)),
-        ["spanbert", "two tasks learn 'sbo' with one head", "most=9", "Only their weights may differ"],
+        ["spanbert", "two tasks learn 'sbo' with one head", "max_span_tokens=9", "Only their weights may differ"],
     ),
     "two tasks of one name in a stage": (
         lambda: replace(
@@ -94,11 +94,11 @@ REFUSED: dict[str, tuple[Callable[[], object], list[str]]] = {
     ),
     "a corruption that nobody reads": (
         lambda: Task(name="idle", examples=SegmentPairs(), corruption=MaskTokens(), objectives=(NSP,)),
-        ["Task 'idle'", "MaskOut asks for a Cloze", "no objective reads it", "Add one that does"],
+        ["Task 'idle'", "MaskTokens asks for a Cloze", "no objective reads it", "Add one that does"],
     ),
     "a task that learns nothing": (
         lambda: replace(CLOZE, objectives=()),
-        ["MaskOut asks for a Cloze", "no objective reads it"],
+        ["MaskTokens asks for a Cloze", "no objective reads it"],
     ),
     "replacement shares that do not sum to one": (
         lambda: Replace(mask=0.8, random=0.1),
@@ -241,7 +241,7 @@ def test_a_recipe_says_how_wide_a_network_is_and_how_it_descends() -> None:
     recipe = member("bert")
     assert (recipe.network.depth, recipe.network.width) == (12, 768)
     assert recipe.optim.max_grad_norm == 1.0
-    for field in ("trunk", "descent"):
+    for field in ("network", "optim"):
         values = {name: getattr(recipe, name) for name in Recipe.__dataclass_fields__ if name != field}
         with pytest.raises(TypeError, match=field):
             Recipe(**values)

@@ -44,7 +44,7 @@ def small(learns: tuple[Objective, ...], dropout: float = 0.0) -> Recipe:
     made = electra(SIZES["tiny"])
     (stage,) = made.stages
     task = replace(stage.tasks[0], objectives=learns)
-    shape = {"width": 16, "heads": 4, "inner": 32, "embedding": 8, "spread": 0.3}
+    shape = {"width": 16, "heads": 4, "ffn_width": 32, "embedding_width": 8, "init_std": 0.3}
     trunk = replace(made.network, dropout=dropout, attention_dropout=dropout, **shape)
     return replace(made, network=trunk, stages=(replace(stage, tasks=(task,), max_length=LENGTH, batch_size=BATCH),))
 
@@ -58,7 +58,7 @@ def training(made: Recipe) -> TrainingSpec:
 
 
 def step(made: TrainingSpec, micro: int) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-    worker = build_step_runner(made.model, made.optim, False, made.seed, run_of(micro=micro), ALONE)
+    worker = build_step_runner(made.model, made.optim, False, made.seed, run_of(microbatch_tokens=micro), ALONE)
     lesson = made.source.batch(RunPosition(0, 0.0), RankSplit(microbatch_tokens=micro))
     sums = worker.backward(DeviceBatch.of(lesson, CPU), lesson.num_predictions(), 0)
     return sums, {name: p.grad for name, p in made.model.named_parameters() if p.grad is not None}
