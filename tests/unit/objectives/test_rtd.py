@@ -62,5 +62,6 @@ def test_special_tokens_are_judged_and_never_replaced() -> None:
 def test_names_in_a_checkpoint() -> None:
     names = [name for name in learner().named_weights() if name.startswith("heads.replaced")]
     assert names == [
-        f"heads.replaced.discriminator_head.{part}" for part in ("dense.weight", "dense.bias", "classify.weight", "classify.bias")
+        f"heads.replaced.discriminator_head.{part}"
+        for part in ("dense.weight", "dense.bias", "classify.weight", "classify.bias")
     ]

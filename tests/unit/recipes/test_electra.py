@@ -76,7 +76,9 @@ def test_an_ablation_can_be_typed_and_written(typed: str, says: Objective) -> No
 
 
 def test_balance_and_ties_can_be_typed() -> None:
-    changed = resolve_member("electra", ["loss_weighting=learned", f"{TASK}objectives.0.tie=all", f"{TASK}objectives.0.width=1"])
+    changed = resolve_member(
+        "electra", ["loss_weighting=learned", f"{TASK}objectives.0.tie=all", f"{TASK}objectives.0.width=1"]
+    )
     assert changed.loss_weighting is LossWeighting.LEARNED
     assert changed.objectives[0] == Generator(width=1.0, tie=Tie.ALL)
     assert electra(loss_weighting=LossWeighting.LEARNED).loss_weighting is LossWeighting.LEARNED

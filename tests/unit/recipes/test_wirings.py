@@ -36,7 +36,12 @@ def small(recipe):
     """The member on rows of 32 tokens, two layers deep."""
     stages = tuple(replace(stage, max_length=32) for stage in recipe.stages)
     trunk = replace(
-        recipe.network, depth=2, width=16, heads=2, ffn_width=32, embedding_width=8 if recipe.network.embedding_width else 0
+        recipe.network,
+        depth=2,
+        width=16,
+        heads=2,
+        ffn_width=32,
+        embedding_width=8 if recipe.network.embedding_width else 0,
     )
     return replace(recipe, stages=stages, network=trunk)
 
@@ -82,7 +87,9 @@ def test_a_member_as_it_is_learns_what_it_asks(name):
     assert min(asked) > 0
 
 
-@pytest.mark.parametrize(("typed", "copies"), [("StaticMasking(1)", 1), ("StaticMasking(num_copies=10)", 10), ("StaticMasking", 10)])
+@pytest.mark.parametrize(
+    ("typed", "copies"), [("StaticMasking(1)", 1), ("StaticMasking(num_copies=10)", 10), ("StaticMasking", 10)]
+)
 def test_static_masking_is_one_word_away_from_dynamic(typed, copies):
     recipe = small(override_many(member("roberta"), [("masking", typed)]))
     assert recipe.masking == StaticMasking(copies)
