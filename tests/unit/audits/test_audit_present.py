@@ -158,8 +158,8 @@ def test_json_holds_every_number_and_survives():
     findings = Findings("wwm", (section(kept, Finding("a", 1.0, Unspecified(), FindingUnit.MEAN), few),))
     said = json.loads(json.dumps(to_json_data(findings)))
     first, second, third = said["sections"][0]["findings"]
-    assert (first["measured"], first["expected"], first["rule"], first["verdict"]) == (0.1, 0.1, "within", "holds")
-    assert (second["rule"], second["expected"], second["verdict"]) == ("open", None, "reported")
+    assert (first["measured"], first["expected"], first["rule"], first["verdict"]) == (0.1, 0.1, "expected", "holds")
+    assert (second["rule"], second["expected"], second["verdict"]) == ("unspecified", None, "reported")
     assert third["verdict"] == "too few rows"
     assert said["sections"][0]["histograms"][0]["law"] == [1.0]
     assert said["holds"] is True

@@ -60,7 +60,7 @@ def test_every_bare_rule_holds(name, corpus):
 def test_every_member_holds_at_all_its_lengths(recipe, corpus):
     findings = audit(recipe, corpus, KEY, rows=400)
     assert findings.holds, findings.broken
-    assert {section.max_length for section in findings.sections} == {stage.max_length for stage in recipe.stages}
+    assert {section.length for section in findings.sections} == {stage.max_length for stage in recipe.stages}
 
 
 def test_a_mixture_of_levels_holds(corpus):
@@ -264,7 +264,7 @@ def test_pairs_that_contradict_their_fact_are_found(corpus):
 
 @dataclass(frozen=True, slots=True)
 class Stuck(DynamicMasking):
-    def renewal(self, visit):
+    def draw_number(self, visit):
         return 0 * visit
 
 

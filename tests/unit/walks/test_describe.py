@@ -39,7 +39,7 @@ def test_every_rule_is_said(found):
 
 def test_the_numbers_are_the_parts_own():
     changed = override(
-        override(preset("token"), "corrupt.select.rate", "0.25"), "corrupt.replace.mask", "0.8"
+        override(preset("token"), "corruption.select.rate", "0.25"), "corruption.replace.mask", "0.8"
     ).corruption
     assert describe_selection(changed) == "single tokens, 25 % of the row"
     assert describe_budget(changed, row(20)) == "0.25 × 20 tokens = 5.0, so at most 5"

@@ -99,7 +99,7 @@ def test_a_long_text_needs_no_room():
 
 
 def test_a_rate_that_is_set_is_kept():
-    found = take(of_rule("token", corrupt__select__rate="0.5"))
+    found = take(of_rule("token", corruption__select__rate="0.5"))
     assert sum(len(span.origins) for span in found.corrupted_rows[0].steps[0].selected_spans) == 9
     assert "50 %" in found.selection
 

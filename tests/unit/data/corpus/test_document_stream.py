@@ -46,7 +46,7 @@ def test_near_duplicates_are_left_out_when_asked(tmp_path: Path) -> None:
 
 
 def test_long_lists_are_cut_and_still_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LISTED", 3)
+    monkeypatch.setattr(module, "MAX_LISTED", 3)
     tally = DropCounts()
     for number in range(9):
         tally.drop(DroppedInput("broken JSON", f"a:{number}"))

@@ -24,7 +24,7 @@ documents = st.lists(st.lists(st.integers(1, 20), min_size=1, max_size=4), min_s
 
 def text(corpus, builder):
     plan = builder.plan(corpus, 24, Key.of(0))
-    example = build_rows(corpus, plan, np.arange(len(plan)), builder.frame, VOCAB)
+    example = build_rows(corpus, plan, np.arange(len(plan)), builder.template, VOCAB)
     return (example.ids[~example.protected] - TEXT).tolist()
 
 

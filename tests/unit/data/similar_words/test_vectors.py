@@ -154,9 +154,7 @@ def digests():
 
 def test_another_process_trains_the_same_vectors():
     """Python hashes strings differently in every process; the vectors must not notice."""
-    code = (
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_vectors as t; print(*t.digests())"
-    )
+    code = f"import sys; sys.path = {[str(Path(__file__).parent), *sys.path]!r}; import test_vectors as t; print(*t.digests())"
     environment = {**os.environ, "PYTHONHASHSEED": "7"}  # all else as here: OPENBLAS_CORETYPE changes last digits
     there = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
     here = list(digests())
@@ -334,7 +332,7 @@ def test_a_save_that_fails_between_two_names_leaves_the_old_table(tmp_path, monk
 
     table = SimilarWords.of([(1,), (2,)], [[1], [0]])
     save_table(tmp_path, table, NO_VECTORS, "digest", {})
-    monkeypatch.setattr("unmask.core.io.atomic._put_in_place", fail)
+    monkeypatch.setattr("unmask.core.io.atomic._rename_into_place", fail)
     with pytest.raises(KeyboardInterrupt):
         save_table(tmp_path, SimilarWords.of([(9,)], [[]]), NO_VECTORS, "digest", {})
     assert [path.name for path in tmp_path.iterdir()] == [FOLDER_NAME]

@@ -97,7 +97,7 @@ def test_an_interruption_says_that_nothing_changed(folder, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("unmask.data.similar_words.train_vectors.train", interrupted)
+    monkeypatch.setattr("unmask.data.similar_words.train_vectors.train_vectors", interrupted)
     result = call("--data", folder)
     assert result.exit_code == 130
     assert "unmask: stopped." in result.stderr

@@ -92,14 +92,14 @@ def test_a_word_does_not_depend_on_its_batch(table, text, data):
     assert alone.tolist() == whole[here].tolist()
 
 
-@pytest.mark.parametrize("exchange", ["similar", "any_of_length"])
+@pytest.mark.parametrize("exchange", ["random_similar", "random_of_length"])
 def test_every_choice_is_drawn_and_none_too_often(exchange):
     words = [(number,) for number in range(9)]
     made = SimilarWords.of(words, [[1, 2, 3]] + [[]] * 8)
     text = [(0,)] * 9000
     ids, starts, draws = flat(text)
     counts = np.bincount(getattr(made, exchange)(ids, starts, draws, ids), minlength=9)
-    choices = [1, 2, 3] if exchange == "similar" else list(range(1, 9))
+    choices = [1, 2, 3] if exchange == "random_similar" else list(range(1, 9))
     assert np.flatnonzero(counts).tolist() == choices
     expected = 9000 / len(choices)
     assert np.abs(counts[choices] - expected).max() < 5 * expected**0.5

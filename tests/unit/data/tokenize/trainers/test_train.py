@@ -22,12 +22,12 @@ SCRIPT = """
 import sys
 from unmask.data.tokenize.trainers.bpe import ByteBPE
 from unmask.data.tokenize.trainers.characters import Characters
-from unmask.data.tokenize.trainers.train import train
+from unmask.data.tokenize.trainers.train import train_tokenizer
 from unmask.data.tokenize.trainers.unigram import Unigram
 from unmask.data.tokenize.trainers.wordpiece import WordPiece
 texts = sys.stdin.read().split("|")
 for spec in (WordPiece(300, min_count=1, min_pair=1), ByteBPE(330), Unigram(260), Characters(300, min_count=1)):
-    print(train(spec, iter(texts)).pipeline.to_str())
+    print(train_tokenizer(spec, iter(texts)).pipeline.to_str())
 """
 
 

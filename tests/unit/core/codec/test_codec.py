@@ -201,8 +201,8 @@ class Table:
         (Numbers((float("nan"),)), "finite number, found float nan"),
         (Numbers((2**53 + 1,)), "needs float, found int"),
         (Stretch(0.1, "3"), "Stretch.longest needs int, found str '3'"),
-        (Whole("word"), "Whole.layer needs Layer, as plain data, found str"),
-        (Whole("WORD"), "Whole.layer needs Layer, as plain data, found str"),
+        (Whole("word"), "Whole.layer needs UnitKind, as plain data, found str"),
+        (Whole("WORD"), "Whole.layer needs UnitKind, as plain data, found str"),
         (Hide(Shares()), "Hide.select needs a Chooser, found a Shares"),
         (Hide(Whole), "Hide.select: type must be a frozen dataclass"),
         (Whatever(3), "at most one other type"),
@@ -254,7 +254,7 @@ def tagged(name: str, **fields: Json) -> Json:
         ({"part": "unmask.core.codec:json.JSONEncoder"}, Stretch, "names nothing"),
         ({"part": "unmask.core.codec:Converter"}, Stretch, "names nothing"),
         ({"part": "unmask.config.attention_pattern:single"}, Stretch, "names nothing"),
-        ({"part": "unmask.config.attention_pattern:Start"}, Stretch, "frozen dataclass"),
+        ({"part": "unmask.config.attention_pattern:AttentionPattern"}, Stretch, "frozen dataclass"),
         (tagged("Table", value={"a": 1, "b": "2"}), Table, "Table.value.b needs int"),
     ],
 )
@@ -360,11 +360,11 @@ def test_an_override_that_cannot_work_says_what_exists_there(path: str, text: st
 def test_changes_that_make_sense_only_together_come_in_any_order() -> None:
     """A width that old heads do not divide, shares that no longer sum to one: only the end must work."""
     changes = [
-        ("trunk.width", "32"),
-        ("trunk.heads", "2"),
-        ("stages.0.share", "0.5"),
-        ("stages.1.share", "0.25"),
-        ("stages.1.share", "0.5"),
+        ("network.width", "32"),
+        ("network.heads", "2"),
+        ("stages.0.fraction", "0.5"),
+        ("stages.1.fraction", "0.25"),
+        ("stages.1.fraction", "0.5"),
     ]
     for ordered in (changes, [changes[1], changes[0], *changes[2:]]):
         recipe = override_many(member("bert"), ordered)
