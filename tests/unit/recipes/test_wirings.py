@@ -95,7 +95,8 @@ def test_static_masking_is_one_word_away_from_dynamic(typed, copies):
     assert recipe.masking == StaticMasking(copies)
     feed = TaskBatches.of(recipe, corpus(), seed=1)
     visits = np.arange(2 * copies) * len(feed.plan)  # the visits of some row, pass after pass
-    passes = [feed.task.corruption(feed.build_rows(np.array([0])), feed.corpus.vocab, feed.sampler.key_of(np.array([0]), at))
+    rows, keys = feed.build_rows(np.array([0])), feed.sampler.key_of
+    passes = [feed.task.corruption(rows, feed.corpus.vocab, keys(np.array([0]), at))
               for at in (visits // len(feed.plan))[:, None]]  # fmt: skip
     masks = [tuple(one.targets[0].positions.tolist()) for one in passes]
     assert masks[:copies] == masks[copies:]

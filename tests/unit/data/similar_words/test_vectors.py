@@ -154,7 +154,8 @@ def digests():
 
 def test_another_process_trains_the_same_vectors():
     """Python hashes strings differently in every process; the vectors must not notice."""
-    code = f"import sys; sys.path = {[str(Path(__file__).parent), *sys.path]!r}; import test_vectors as t; print(*t.digests())"
+    places = [str(Path(__file__).parent), *sys.path]
+    code = f"import sys; sys.path = {places!r}; import test_vectors as t; print(*t.digests())"
     environment = {**os.environ, "PYTHONHASHSEED": "7"}  # all else as here: OPENBLAS_CORETYPE changes last digits
     there = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
     here = list(digests())
