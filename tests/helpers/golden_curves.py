@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-HERE = Path(__file__).parent
-sys.path.append(str(HERE.parent / "laws"))
-from law_nets import few, learning_by_heart, lines_of, trained_members, training  # noqa: E402
+HERE = Path(__file__).parent.parent / "golden"
+from law_nets import few, learning_by_heart, lines_of, trained_members, training
 
-from unmask.tasks.recipe import Recipe  # noqa: E402
+from unmask.tasks.recipe import Recipe
 
 CURVES = HERE / "curves.json"
 STEPS = 160

@@ -7,7 +7,6 @@ selections, replacements or draws does.
 from __future__ import annotations
 
 import json
-import sys
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -47,9 +46,8 @@ from unmask.members import members
 from unmask.tasks.presets import presets
 from unmask.tasks.recipe import Task
 
-HERE = Path(__file__).parent
-sys.path.append(str(HERE.parent / "laws"))
-from law_texts import spoken  # noqa: E402
+HERE = Path(__file__).parent.parent / "golden"
+from law_texts import spoken
 
 FINGERPRINTS = HERE / "fingerprints.json"
 SEED, VISITS = 1, 3

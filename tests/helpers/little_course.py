@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
-sys.path.append(str(Path(__file__).parent.parent / "examples"))
 from small_corpus import make_corpus
 
 from unmask.config.network import TransformerConfig

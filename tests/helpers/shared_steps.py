@@ -41,13 +41,13 @@ def do_all(folder: Path, processes: DistContext) -> None:
     for recipe in subjects():
         home = folder / recipe.name
         gradients(recipe, home, processes)
-        train(training(recipe, STEPS), run_of(micro=MICRO, trials=2, queue=2, save_minutes=0.001), processes, home)
+        train(training(recipe, STEPS), run_of(microbatch_tokens=MICRO, trials=2, max_in_flight=2, save_every_minutes=0.001), processes, home)
 
 
 def gradients(recipe: Recipe, home: Path, processes: DistContext) -> None:
     """What a step would move the weights by."""
     made = training(recipe, STEPS)
-    worker = worker_for(made, run_of(micro=MICRO), processes)
+    worker = worker_for(made, run_of(microbatch_tokens=MICRO), processes)
     lesson = made.source.batch(RunPosition(0, 0.0), processes.rank_split(MICRO))
     sums = worker.backward(DeviceBatch.of(lesson, CPU), processes.all_reduce_sum(list(lesson.num_predictions())), 0)
     total = processes.all_reduce_sum(sums.flatten().tolist())

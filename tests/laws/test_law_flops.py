@@ -43,7 +43,7 @@ def test_a_step_costs_what_torch_counts(recipe):
         if isinstance(module, SelfAttention):
             module.backend = AttentionBackend.LOOP  # written out as products, which torch counts on every device
     meter = FlopsMeter.of(made.source, text().vocab.size)
-    worker = worker_for(made, run_of(sparing=False))  # budgets count the network, with its last block at all places
+    worker = worker_for(made, run_of(sparse_last_block=False))  # budgets count the network, with its last block at all places
     for step in range(3):
         lesson = made.source.batch(RunPosition(step, step / 3), SINGLE_PROCESS)
         with FlopCounterMode(display=False) as counter:

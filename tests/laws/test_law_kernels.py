@@ -52,7 +52,7 @@ def gradients(
 ) -> tuple[Tensor, Mapping[str, Tensor]]:
     """The sums of a step and its gradients."""
     made = training(recipe, 1)
-    worker = worker_for(made, run_of(fused=fused, precision=precision))
+    worker = worker_for(made, run_of(triton_kernels=fused, precision=precision))
     loaded = DeviceBatch.of(made.source.batch(uneven(made.source), RankSplit()), torch.device("cpu"), bucket=True)
     sums = worker.backward(loaded, loaded.step_batch.num_predictions(), 0)
     return sums, {name: p.grad for name, p in made.model.named_parameters() if p.grad is not None}
@@ -96,10 +96,10 @@ def test_what_no_kernel_covers_goes_its_plain_way() -> None:
 def test_a_run_with_dropout_is_another_draw_of_the_same_law(name: str, tmp_path: Path) -> None:
     (recipe,) = (fast(one, 1e-3) for one in trained_members() if one.name == name)
     plain = losses(curve(recipe, 3, tmp_path / "plain"))
-    mine = losses(curve(recipe, 3, tmp_path / "mine", fused=True))
-    again = losses(curve(recipe, 3, tmp_path / "again", fused=True))
-    recorded = losses(curve(recipe, 3, tmp_path / "recorded", fused=True, graphs=True, queue=1))
-    bare = losses(curve(dry(recipe), 3, tmp_path / "bare", fused=True))
+    mine = losses(curve(recipe, 3, tmp_path / "mine", triton_kernels=True))
+    again = losses(curve(recipe, 3, tmp_path / "again", triton_kernels=True))
+    recorded = losses(curve(recipe, 3, tmp_path / "recorded", triton_kernels=True, cuda_graphs=True, max_in_flight=1))
+    bare = losses(curve(dry(recipe), 3, tmp_path / "bare", triton_kernels=True))
     assert mine == again
     assert mine != pytest.approx(bare, rel=3e-4), "nothing was left out"
     assert mine == pytest.approx(plain, rel=0.05)

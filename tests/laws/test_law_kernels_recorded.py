@@ -44,7 +44,7 @@ RATE = 1e-3
 def made_for(recipe: Recipe, **logistics: object) -> tuple[StepRunner, DeviceBatch]:
     """A worker whose rate is 0, and a lesson."""
     made = training(recipe, 1)
-    worker = worker_for(made, run_of(device=DEVICE, queue=1, **logistics))
+    worker = worker_for(made, run_of(device=DEVICE, max_in_flight=1, **logistics))
     set_lr(worker.optimizer, 0.0)
     return worker, DeviceBatch.of(made.source.batch(uneven(made.source), RankSplit()), DEVICE, bucket=True)
 
@@ -63,7 +63,7 @@ def told(recipe: Recipe, **logistics: object) -> Tensor:
 @every_member
 def test_a_step_that_is_repeated_has_the_draws_that_it_would_have_had(recipe: Recipe) -> None:
     ways = {"precision": Precision.BFLOAT16, "fused": True}
-    recorded, plainly = (told(recipe, graphs=graphs, **ways) for graphs in (True, False))
+    recorded, plainly = (told(recipe, cuda_graphs=graphs, **ways) for graphs in (True, False))
     torch.testing.assert_close(recorded, plainly, rtol=2e-3, atol=2e-3)
     if recipe.network.dropout:
         assert len({tuple(row) for row in recorded.tolist()}) == STEPS, "every step has draws of its own"
@@ -84,7 +84,7 @@ def electra() -> Recipe:
 def worker_of(aside: bool) -> tuple[StepRunner, DeviceBatch]:
     ways = {"precision": Precision.BFLOAT16, "fused": True, "graphs": True, "queue": 1}
     made = training(electra(), 1)
-    worker = worker_for(made, run_of(device=DEVICE, aside=aside, **ways))
+    worker = worker_for(made, run_of(device=DEVICE, generator_stream=aside, **ways))
     assert bool(worker.model.generator_stream.streams) is aside
     return worker, DeviceBatch.of(made.source.batch(uneven(made.source), RankSplit()), DEVICE, bucket=True)
 
@@ -121,8 +121,8 @@ def test_a_generator_beside_the_trunk_learns_the_same() -> None:
 @every_member
 def test_kernels_in_halves_come_near_the_plain_code(recipe: Recipe) -> None:
     recipe = dry(recipe)
-    mine = told(recipe, graphs=True, fused=True, precision=Precision.BFLOAT16)
-    torch.testing.assert_close(mine, told(recipe, graphs=False, fused=False), rtol=NEAR, atol=NEAR)
+    mine = told(recipe, cuda_graphs=True, triton_kernels=True, precision=Precision.BFLOAT16)
+    torch.testing.assert_close(mine, told(recipe, cuda_graphs=False, triton_kernels=False), rtol=NEAR, atol=NEAR)
 
 
 @every_member
@@ -137,8 +137,8 @@ def test_kernels_of_attention_are_taken_where_there_is_dropout(recipe: Recipe) -
     kept = replace(recipe, network=replace(recipe.network, attention_dropout=0.1))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(attention._Work, "launch", lambda self, *args: (taken.append(1), launch(self, *args)))
-        assert told(kept, graphs=False, fused=True, precision=Precision.BFLOAT16).isfinite().all()
+        assert told(kept, cuda_graphs=False, triton_kernels=True, precision=Precision.BFLOAT16).isfinite().all()
         assert taken
         taken.clear()
-        assert told(kept, graphs=False, fused=False, precision=Precision.BFLOAT16).isfinite().all()
+        assert told(kept, cuda_graphs=False, triton_kernels=False, precision=Precision.BFLOAT16).isfinite().all()
         assert not taken, "the switch is off"

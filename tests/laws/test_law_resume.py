@@ -50,7 +50,7 @@ class StopAt:
 def go(recipe: Recipe, folder: Path, until: int = STEPS, queue: int = 0, graphs: bool = False) -> None:
     """Train, or go on training, with a learner that knows nothing of what was before."""
     listeners = [StopAt(until)] if until < STEPS else []
-    train(training(recipe, STEPS), run_of(**CHECKPOINTS, queue=queue, graphs=graphs), ALONE, folder, listeners)
+    train(training(recipe, STEPS), run_of(**CHECKPOINTS, max_in_flight=queue, cuda_graphs=graphs), ALONE, folder, listeners)
 
 
 def stop(recipe: Recipe, folder: Path, at: int, queue: int = 0, graphs: bool = False) -> None:
@@ -105,8 +105,8 @@ def test_steps_that_wait_in_a_queue_are_done_again(tmp_path: Path) -> None:
     """What was queued when a training stopped is in neither the record nor a checkpoint."""
     go(TWO_STAGES, tmp_path / "straight")
     for step in (1, 9, 10, 11, 15):
-        stop(TWO_STAGES, tmp_path / "stopped", step, queue=3)
-    go(TWO_STAGES, tmp_path / "stopped", queue=2)
+        stop(TWO_STAGES, tmp_path / "stopped", step, max_in_flight=3)
+    go(TWO_STAGES, tmp_path / "stopped", max_in_flight=2)
     assert end(tmp_path / "stopped") == end(tmp_path / "straight")
     assert told(tmp_path / "stopped") == told(tmp_path / "straight")
 
@@ -117,10 +117,10 @@ def test_steps_that_wait_in_a_queue_are_done_again(tmp_path: Path) -> None:
 def test_steps_that_are_recorded_go_on_as_if_never_stopped(optimiser: AdamW | LAMB | Muon, tmp_path: Path) -> None:
     """A resumed run has recorded nothing yet, and rates that lie on the device are those of the schedule again."""
     recipe = replace(TWO_STAGES, optim=replace(TWO_STAGES.optim, optimizer=optimiser))
-    go(recipe, tmp_path / "straight", graphs=True, queue=2)
+    go(recipe, tmp_path / "straight", cuda_graphs=True, max_in_flight=2)
     for step in (1, 9, 10, 11, 15):
-        stop(recipe, tmp_path / "stopped", step, graphs=True, queue=2)
-    go(recipe, tmp_path / "stopped", graphs=True, queue=2)
+        stop(recipe, tmp_path / "stopped", step, cuda_graphs=True, max_in_flight=2)
+    go(recipe, tmp_path / "stopped", cuda_graphs=True, max_in_flight=2)
     assert end(tmp_path / "stopped") == end(tmp_path / "straight")
     assert told(tmp_path / "stopped") == told(tmp_path / "straight")
 

@@ -25,7 +25,7 @@ SAME = 2e-5
 def gradients(recipe: Recipe, sparing: bool, evened: bool) -> tuple[Tensor, Mapping[str, Tensor], int]:
     """The sums of a step, its gradients, and how many rows went through feed-forward layers."""
     made = training(recipe, 1)
-    worker = worker_for(made, run_of(sparing=sparing))
+    worker = worker_for(made, run_of(sparse_last_block=sparing))
     rows: list[int] = []
     for part in made.model.modules():
         if isinstance(part, FeedForward):

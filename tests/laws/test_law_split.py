@@ -49,7 +49,7 @@ STEPS = 6
 def gradients(recipe: Recipe, micro: int) -> tuple[Tensor, Mapping[str, Tensor]]:
     """The sums of a step and its gradients, if at most `micro` tokens are computed at once."""
     made = training(recipe, STEPS)
-    worker = worker_for(made, run_of(micro=micro))
+    worker = worker_for(made, run_of(microbatch_tokens=micro))
     loaded = DeviceBatch.of(
         made.source.batch(uneven(made.source), RankSplit(microbatch_tokens=micro)), torch.device("cpu")
     )
@@ -79,8 +79,8 @@ def test_what_is_counted_beforehand_is_what_a_head_counts(recipe: Recipe) -> Non
 
 @every_member
 def test_accumulated_steps_follow_the_curve_of_whole_ones(recipe: Recipe, tmp_path: Path) -> None:
-    whole = curve(recipe, STEPS, tmp_path / "1", micro=1 << 20)
-    split = curve(recipe, STEPS, tmp_path / "4", micro=2 * LENGTH)
+    whole = curve(recipe, STEPS, tmp_path / "1", microbatch_tokens=1 << 20)
+    split = curve(recipe, STEPS, tmp_path / "4", microbatch_tokens=2 * LENGTH)
     assert [line["count"] for line in whole] == [line["count"] for line in split]
     assert losses(split) == pytest.approx(losses(whole), rel=SAME)
     assert [line["norm"] for line in split] == pytest.approx([line["norm"] for line in whole], rel=1e-3)
@@ -95,8 +95,8 @@ EVENED: tuple[dict[str, Any], ...] = ({"even": True}, {"graphs": True, "queue": 
 def test_evened_batches_follow_the_curve_of_those_as_they_came(
     recipe: Recipe, logistics: dict[str, Any], tmp_path: Path
 ) -> None:
-    plain = curve(recipe, STEPS, tmp_path / "plain", micro=3 * LENGTH)
-    evened = curve(recipe, STEPS, tmp_path / "even", micro=3 * LENGTH, **logistics)
+    plain = curve(recipe, STEPS, tmp_path / "plain", microbatch_tokens=3 * LENGTH)
+    evened = curve(recipe, STEPS, tmp_path / "even", microbatch_tokens=3 * LENGTH, **logistics)
     assert [line["count"] for line in evened] == [line["count"] for line in plain]
     assert [line["tokens"] for line in evened] == [line["tokens"] for line in plain]
     assert losses(evened) == pytest.approx(losses(plain), rel=SAME)
@@ -110,7 +110,7 @@ def test_lessons_from_a_process_of_their_own_are_the_same(recipe: Recipe, device
         pytest.skip("needs a CUDA device")
     where = torch.device(device)
     here = curve(recipe, STEPS, tmp_path / "here", device=where)
-    there = curve(recipe, STEPS, tmp_path / "there", device=where, loader_process=True)
+    there = curve(recipe, STEPS, tmp_path / "there", device=where, batch_worker_process=True)
     assert losses(there) == (losses(here) if device == "cpu" else pytest.approx(losses(here), rel=SAME))
 
 
@@ -124,8 +124,8 @@ def test_recorded_steps_draw_what_plain_steps_of_the_same_shapes_draw(
         pytest.skip("needs a CUDA device")
     wet = replace(recipe, network=replace(recipe.network, dropout=0.1, attention_dropout=0.1))
     where = torch.device(device)
-    plain = curve(wet, STEPS, tmp_path / "plain", device=where, even=True)
-    recorded = curve(wet, STEPS, tmp_path / "recorded", device=where, graphs=True, queue=2)
+    plain = curve(wet, STEPS, tmp_path / "plain", device=where, bucket_shapes=True)
+    recorded = curve(wet, STEPS, tmp_path / "recorded", device=where, cuda_graphs=True, max_in_flight=2)
     assert losses(recorded) == pytest.approx(losses(plain), rel=SAME)
 
 
@@ -133,8 +133,8 @@ def test_recorded_steps_draw_what_plain_steps_of_the_same_shapes_draw(
 @every_member
 def test_recorded_steps_on_a_device_follow_the_curve_of_those_that_are_not(recipe: Recipe, tmp_path: Path) -> None:
     device = torch.device("cuda", 0)
-    plain = curve(recipe, STEPS, tmp_path / "plain", device=device, even=True)
-    recorded = curve(recipe, STEPS, tmp_path / "recorded", device=device, graphs=True, queue=2)
+    plain = curve(recipe, STEPS, tmp_path / "plain", device=device, bucket_shapes=True)
+    recorded = curve(recipe, STEPS, tmp_path / "recorded", device=device, cuda_graphs=True, max_in_flight=2)
     assert losses(recorded) == pytest.approx(losses(plain), rel=SAME)
 
 
@@ -153,7 +153,7 @@ def test_nothing_in_a_run_changes_the_curve(logistics: dict[str, Any], tmp_path:
 @pytest.mark.parametrize("even", [False, True])
 def test_a_compiled_network_follows_the_same_curve(tmp_path: Path, even: bool) -> None:
     plain = curve(MEMBERS[0], STEPS, tmp_path / "plain")
-    compiled = curve(MEMBERS[0], STEPS, tmp_path / "compiled", compile=True, even=even)
+    compiled = curve(MEMBERS[0], STEPS, tmp_path / "compiled", compile=True, bucket_shapes=even)
     assert losses(compiled) == pytest.approx(losses(plain), rel=SAME)
 
 

@@ -39,7 +39,7 @@ def test_tokens_are_near_what_a_run_takes(tmp_path):
     assert found.tokens == pytest.approx(last["tokens"], rel=0.15)
 
 
-@pytest.mark.parametrize("logistics", [{}, {"graphs": True, "queue": 1}], ids=["plain", "recorded"])
+@pytest.mark.parametrize("logistics", [{}, {"cuda_graphs": True, "max_in_flight": 1}], ids=["plain", "recorded"])
 def test_it_changes_no_weight_no_draw_and_leaves_no_gradient(logistics):
     guessed, fresh = made(StepBudget(10)), made(StepBudget(10)).model
     torch.manual_seed(5)
@@ -97,7 +97,7 @@ class Clock:
 def test_a_recorded_step_is_told_apart_by_its_quickest_times(several, seconds, expected, monkeypatch):
     clock = Clock(seconds)
     monkeypatch.setattr(estimating, "time", clock)
-    monkeypatch.setattr(estimating, "_settle", lambda device: clock.tick())
+    monkeypatch.setattr(estimating, "_synchronize", lambda device: clock.tick())
     worker, loaded = recorded(made(StepBudget(4)))
     assert _measure_captured(worker, loaded, several) == pytest.approx(expected)
 
@@ -106,7 +106,7 @@ def test_a_step_of_many_micro_batches_takes_as_many_times_their_gradients(monkey
     """4 of 2 s and a move of 1 s."""
     clock = Clock([90, 90, 90, 90, 3, 9, 3, 9, 3, 9])
     monkeypatch.setattr(estimating, "time", clock)
-    monkeypatch.setattr(estimating, "_settle", lambda device: clock.tick())
+    monkeypatch.setattr(estimating, "_synchronize", lambda device: clock.tick())
     begun = training(StepBudget(4), recipe(batch=16))
     worker, _ = recorded(begun, micro=64)
     pieces = begun.source.batch(RunPosition(0, 0.5), ALONE.rank_split(64)).instances
@@ -117,15 +117,15 @@ def test_a_step_of_many_micro_batches_takes_as_many_times_their_gradients(monkey
 
 def recorded(begun, micro=4096):
     """A worker whose steps are recorded, and something to learn from."""
-    run = run_of(graphs=True, queue=1, micro=micro)
-    worker = build_step_runner(begun.learner, begun.descent, False, 0, run, ALONE)
+    run = run_of(cuda_graphs=True, max_in_flight=1, microbatch_tokens=micro)
+    worker = build_step_runner(begun.model, begun.optim, False, 0, run, ALONE)
     assert worker.graph_cache
-    return worker, DeviceBatch.of(begun.course.trial()[0], run.device, run.has_few_shapes)
+    return worker, DeviceBatch.of(begun.source.eval_batches()[0], run.device, run.has_few_shapes)
 
 
 def test_a_recorded_run_is_guessed_near_a_plain_one():
     plain, recorded = (
-        estimate_cost(made(StepBudget(40)), run, ALONE, PROBES) for run in (run_of(), run_of(graphs=True, queue=1))
+        estimate_cost(made(StepBudget(40)), run, ALONE, PROBES) for run in (run_of(), run_of(cuda_graphs=True, max_in_flight=1))
     )
     assert recorded.tokens == plain.tokens
     assert plain.seconds / 5 < recorded.seconds < plain.seconds * 5
@@ -136,5 +136,5 @@ def test_larger_batches_and_more_checkpoints_cost_more():
         estimate_cost(training(StepBudget(10), recipe(batch=size)), run_of(), ALONE, PROBES[:1]) for size in (2, 32)
     )
     assert large.tokens > 10 * small.tokens
-    kept = [estimate_cost(made(StepBudget(10)), run_of(keep=keep), ALONE, PROBES).disk_bytes for keep in (1, 9)]
+    kept = [estimate_cost(made(StepBudget(10)), run_of(keep_checkpoints=keep), ALONE, PROBES).disk_bytes for keep in (1, 9)]
     assert kept[1] == 5 * kept[0]

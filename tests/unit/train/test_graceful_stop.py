@@ -31,7 +31,7 @@ class Stopper:
             os.kill(os.getpid(), signal.SIGINT)
 
 
-@pytest.mark.parametrize("logistics", [{}, {"graphs": True, "queue": 2}], ids=["plain", "queued"])
+@pytest.mark.parametrize("logistics", [{}, {"cuda_graphs": True, "max_in_flight": 2}], ids=["plain", "queued"])
 def test_no_step_is_lost_and_none_is_taken_twice(tmp_path, logistics):
     usual = signal.getsignal(signal.SIGINT)
     run = run_of(**logistics)
@@ -57,7 +57,7 @@ def test_once_more_stops_at_once(tmp_path, monkeypatch, capfd):
             for _ in range(3):
                 os.kill(os.getpid(), signal.SIGINT)
             heard.append(line["step"])
-            monkeypatch.setattr(graceful_stop, "_TWICE", 0.0)
+            monkeypatch.setattr(graceful_stop, "_REPEAT_SECONDS", 0.0)
             os.kill(os.getpid(), signal.SIGINT)
 
     heard = []

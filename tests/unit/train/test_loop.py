@@ -51,7 +51,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
         made.now += 0.5
         return take(worker, loaded, counts, step)
 
-    monkeypatch.setattr(StepRunner, "take", slow)
+    monkeypatch.setattr(StepRunner, "run", slow)
     return made
 
 
@@ -124,23 +124,23 @@ def test_trials_are_spread_evenly_and_held_at_both_ends(tmp_path: Path) -> None:
     go(StepBudget(3), many, trials=50)
     assert [line["step"] for line in lines(many, "trial")] == [0, 1, 2, 3]
     each = tmp_path / "each"  # a hundredth times a hundred is not always a whole number
-    go(StepBudget(100), each, trials=100, keep=1)
+    go(StepBudget(100), each, trials=100, keep_checkpoints=1)
     assert [line["step"] for line in lines(each, "trial")] == list(range(101))
 
 
 def test_checkpoints_come_with_trials_and_when_the_last_is_too_old(tmp_path: Path, clock: Clock) -> None:
     found = tmp_path / "rare"
-    go(StepBudget(10), found, trials=2, keep=99)
+    go(StepBudget(10), found, trials=2, keep_checkpoints=99)
     assert [path.name for path in list_checkpoints(found / "checkpoints")] == ["step-000000005", "step-000000010"]
     late = tmp_path / "late"
-    go(StepBudget(10), late, trials=1, keep=99, save_minutes=2 / 60)
+    go(StepBudget(10), late, trials=1, keep_checkpoints=99, save_every_minutes=2 / 60)
     assert 3 <= len(list_checkpoints(late / "checkpoints")) <= 9
 
 
 def test_the_best_checkpoint_outlives_later_ones(tmp_path: Path) -> None:
     """After a few good steps a rate of 3 ruins the network; the best checkpoint is from before."""
     made = replace(recipe(), optim=OptimConfig(AdamW(3.0), Linear(WarmupFraction(0.99))))
-    state = train(training(StepBudget(12), made), run_of(12, keep=2), ALONE, tmp_path)
+    state = train(training(StepBudget(12), made), run_of(12, keep_checkpoints=2), ALONE, tmp_path)
     trials = {line["step"]: sum(line["loss"].values()) for line in lines(tmp_path, "trial")}
     best = min(trials, key=lambda step: trials[step])
     assert state.best.step == best
@@ -221,7 +221,7 @@ def test_queued_steps_end_with_the_same_bits_and_the_same_record(
 ) -> None:
     made = replace(recipe((0.5, 0.5)), optim=OptimConfig(optimiser, FALL))
     for queue in (0, 1, 2, 50):
-        train(training(budget, made), run_of(4, queue=queue), ALONE, tmp_path / str(queue))
+        train(training(budget, made), run_of(4, max_in_flight=queue), ALONE, tmp_path / str(queue))
     ends = [list_checkpoints(tmp_path / str(queue) / "checkpoints")[-1] for queue in (0, 1, 2, 50)]
     assert len({end.name for end in ends}) == 1
     assert len({(end / MODEL).read_bytes() + (end / OPTIMIZER).read_bytes() for end in ends}) == 1
@@ -230,7 +230,7 @@ def test_queued_steps_end_with_the_same_bits_and_the_same_record(
 
 def test_a_queued_run_in_hours_ends_when_the_time_is_over(tmp_path: Path, clock: Clock) -> None:
     began = clock.now
-    found = go(TimeBudget(20 / 3600), tmp_path, trials=4, queue=2)
+    found = go(TimeBudget(20 / 3600), tmp_path, trials=4, max_in_flight=2)
     assert 20 <= clock.now - began <= 20.7
     assert [line["step"] for line in found] == list(range(1, len(found) + 1))
 
@@ -243,8 +243,8 @@ def test_steps_that_are_ended_together_say_each_its_own_speed(tmp_path: Path, mo
         time.sleep(0.02)
         return take(worker, loaded, counts, step)
 
-    monkeypatch.setattr(StepRunner, "take", slow)
-    found = go(StepBudget(12), tmp_path, queue=10)
+    monkeypatch.setattr(StepRunner, "run", slow)
+    found = go(StepBudget(12), tmp_path, max_in_flight=10)
     before = [0, *(line["tokens"] for line in found)]
     sizes = [line["tokens"] - earlier for earlier, line in zip(before, found, strict=False)]
     took = [size / line["tokens_per_second"] for size, line in zip(sizes, found, strict=True)]
@@ -257,13 +257,13 @@ def test_steps_that_are_ended_together_say_each_its_own_speed(tmp_path: Path, mo
 def test_a_step_that_breaks_later_leaves_the_state_before_it(tmp_path: Path, queue: int, at: int) -> None:
     """The gradient of one step is infinite: what is kept are the weights after the steps before it."""
     sound = tmp_path / "sound"
-    train(training(StepBudget(6)), run_of(6, keep=9, queue=queue), ALONE, sound)
+    train(training(StepBudget(6)), run_of(6, keep_checkpoints=9, max_in_flight=queue), ALONE, sound)
     made = training(StepBudget(6))
     calls = iter(range(1, 99))
     weight = made.model.network.embed.norm.weight
     weight.register_hook(lambda gradient: gradient * (float("inf") if next(calls) == at else 1.0))
     with pytest.raises(UserError, match=f"not finite in step {at}, so the run stops"):
-        train(made, run_of(1, queue=queue), ALONE, tmp_path / "broken")
+        train(made, run_of(1, max_in_flight=queue), ALONE, tmp_path / "broken")
     kept = tmp_path / "broken" / f"not-finite-{at}"
     good = sound / "checkpoints" / f"step-{at - 1:09d}"
     assert (kept / MODEL).read_bytes() == (good / MODEL).read_bytes()

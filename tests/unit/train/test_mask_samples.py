@@ -71,10 +71,10 @@ def test_guesses_are_the_likeliest_tokens_that_have_a_name(learner, lesson, toke
     learner.eval()
     with torch.no_grad():
         states = learner.network(collate(lesson.instances[0]).tokens)
-        chances = learner.heads["mlm"].tokens(states.last_TD[:12]).softmax(-1)
+        chances = learner.heads["mlm"].lm_head(states.last_TD[:12]).softmax(-1)
     for place, guesses in line["guesses"].items():
         best = chances[int(place), :-3].topk(3)
-        assert [name for name, _ in guesses] == tokenizer.tokens(best.indices.tolist())
+        assert [name for name, _ in guesses] == tokenizer.ids_to_tokens(best.indices.tolist())
         assert [chance for _, chance in guesses] == pytest.approx(best.values.tolist(), abs=1e-4)
 
 

@@ -48,7 +48,7 @@ def test_a_score_divides_sums_by_counts_and_leaves_out_what_was_not_asked():
 def prepared(optimiser=None, queue=0):
     made = training(StepBudget(4), recipe(batch=6))
     descent = replace(made.optim, optimizer=optimiser or made.optim.optimizer)
-    worker = build_step_runner(made.model, descent, False, 0, run_of(queue=queue), ALONE)
+    worker = build_step_runner(made.model, descent, False, 0, run_of(max_in_flight=queue), ALONE)
     return worker, DeviceBatch.of(made.source.batch(RunPosition(0, 0.0), RankSplit(microbatch_tokens=32)), CPU)
 
 

@@ -66,5 +66,5 @@ def test_moved_sentences_stay_sentences(plain, vocab, keys):
 def test_refusals():
     with pytest.raises(RecipeError, match="at least one step"):
         NoiseSequence(())
-    with pytest.raises(RecipeError, match="found Sentinels"):
+    with pytest.raises(RecipeError, match="found SpanCorruption"):
         NoiseSequence((SpanCorruption(),))

@@ -153,7 +153,7 @@ def test_a_corpus_without_conversations_is_told_how_to_get_some(texts, have):
         Dialogues().plan(conversations([[4, 4], [9, 9], [5, 5]], texts=texts), 32, KEY)
 
 
-@pytest.mark.parametrize("wrong", [{"fewest": 1}, {"fewest": 3, "most": 2}, {"fake": 1.5}])
+@pytest.mark.parametrize("wrong", [{"min_turns": 1}, {"min_turns": 3, "max_turns": 2}, {"fake_fraction": 1.5}])
 def test_impossible_numbers_are_refused(wrong):
     with pytest.raises(RecipeError, match="Dialogues needs"):
         Dialogues(**wrong)

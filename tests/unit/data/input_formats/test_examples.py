@@ -63,7 +63,7 @@ def test_rows_fit_hold_text_and_can_be_built_alone(docs, builder, shards):
     for row in {0, len(plan) // 2, len(plan) - 1}:
         _, alone = built(builder, corpus, 30, np.array([row]))
         cut = slice(example.rows[row], example.rows[row + 1])
-        for name in ("ids", "segment", "document", "fixed"):
+        for name in ("ids", "segment", "document", "protected"):
             assert (getattr(alone, name) == getattr(example, name)[cut]).all()
         assert (alone.units.bits == example.units.bits[cut]).all()
 

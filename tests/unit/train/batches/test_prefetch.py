@@ -23,26 +23,26 @@ class Slow:
     """A course whose lessons take a while, and which remembers who made them."""
 
     def __init__(self, course: BatchSource, seconds: float) -> None:
-        self.course, self.seconds, self.mixed = course, seconds, course.heads_vary
+        self.course, self.seconds, self.heads_vary = course, seconds, course.heads_vary
         self.threads: set[int] = set()
         self.made: list[RunPosition] = []
 
-    def lesson(self, moment: RunPosition, crew: RankSplit) -> StepBatch:
+    def batch(self, position: RunPosition, split: RankSplit) -> StepBatch:
         self.threads.add(threading.get_ident())
-        self.made.append(moment)
+        self.made.append(position)
         time.sleep(self.seconds)
-        return self.course.batch(moment, crew)
+        return self.course.batch(position, split)
 
     def stage_at(self, share: float) -> int:
         return self.course.stage_at(share)
 
-    def trial(self) -> tuple[StepBatch, ...]:
+    def eval_batches(self) -> tuple[StepBatch, ...]:
         return ()
 
 
 @pytest.mark.parametrize("process", [False, True], ids=["thread", "process"])
 def test_a_lesson_made_ahead_is_that_of_its_moment(process: bool) -> None:
-    course, run = training(StepBudget(4)).source, run_of(loader_process=process)
+    course, run = training(StepBudget(4)).source, run_of(batch_worker_process=process)
     with Prefetcher.open(course, CREW, run) as loader:
         coming = [loader.request(RunPosition(step, 0.0)) for step in (2, 0, 2)]
         found = [one.wait()[0] for one in coming]
@@ -72,8 +72,8 @@ def test_lessons_are_foreseen_and_made_once() -> None:
             loader.request(RunPosition(step, step / 4)).wait()
             assert loader.prefetched
             loader.prefetched.future.result()
-            assert [moment.step for moment in slow.made] == list(range(step + 2))
-    assert [moment.step for moment in slow.made[:4]] == [0, 1, 2, 3]
+            assert [position.step for position in slow.made] == list(range(step + 2))
+    assert [position.step for position in slow.made[:4]] == [0, 1, 2, 3]
     assert len(slow.made) <= 5
 
 
@@ -88,7 +88,7 @@ def test_a_lesson_that_was_foreseen_in_another_stage_is_made_anew() -> None:
 
 
 def test_an_evened_lesson_asks_the_same() -> None:
-    course, plain, even = training(StepBudget(4)).source, run_of(), run_of(even=True)
+    course, plain, even = training(StepBudget(4)).source, run_of(), run_of(bucket_shapes=True)
     shapes = []
     for run in (plain, even):
         with Prefetcher.open(course, CREW, run) as loader:
@@ -102,10 +102,10 @@ def test_an_evened_lesson_asks_the_same() -> None:
 @pytest.mark.parametrize("process", [False, True], ids=["thread", "process"])
 def test_what_fails_in_the_background_is_heard_where_it_is_needed(process: bool) -> None:
     class Broken(Slow):
-        def lesson(self, moment: RunPosition, crew: RankSplit) -> StepBatch:
+        def batch(self, position: RunPosition, split: RankSplit) -> StepBatch:
             raise OSError("the disk is gone")
 
-    with Prefetcher.open(Broken(training(StepBudget(4)).source, 0.0), CREW, run_of(loader_process=process)) as loader:
+    with Prefetcher.open(Broken(training(StepBudget(4)).source, 0.0), CREW, run_of(batch_worker_process=process)) as loader:
         coming = loader.request(RunPosition(0, 0.0))
         with pytest.raises(OSError, match="the disk is gone"):
             coming.wait()

@@ -66,14 +66,14 @@ def test_a_lesson_is_a_function_of_its_moment(lessons):
     ids = [one.batch(RunPosition(7, 0.5), RankSplit()).instances[0].inputs.ids for one in (lessons, lessons, again)]
     assert np.array_equal(ids[0], ids[1])
     assert np.array_equal(ids[0], ids[2])
-    assert not np.array_equal(ids[0], lessons.lesson(RunPosition(8, 0.5), RankSplit()).instances[0].inputs.ids)
-    late = lessons.lesson(RunPosition(8, 0.95), RankSplit())
-    assert (late.length, late.rows, late.place) == (24, 4, "cloze")
+    assert not np.array_equal(ids[0], lessons.batch(RunPosition(8, 0.5), RankSplit()).instances[0].inputs.ids)
+    late = lessons.batch(RunPosition(8, 0.95), RankSplit())
+    assert (late.max_length, late.num_rows, late.task_name) == (24, 4, "cloze")
 
 
 def test_a_trial_has_the_same_rows_and_masks_for_every_seed_and_at_any_time(lessons):
     other = RecipeBatches.of(recipe((0.9, 0.1)), corpus(), seed=6, heldout_fraction=0.1)
-    first, again, theirs = lessons.trial(), lessons.trial(), other.eval_batches()
+    first, again, theirs = lessons.eval_batches(), lessons.eval_batches(), other.eval_batches()
     for one, two, three in zip(first, again, theirs, strict=True):
         for instance, *same in zip(one.instances, two.instances, three.instances, strict=True):
             for twin in same:
@@ -84,17 +84,17 @@ def test_a_trial_has_the_same_rows_and_masks_for_every_seed_and_at_any_time(less
 
 
 def test_no_row_of_a_trial_is_ever_learned_from(lessons):
-    learn, judge = (feed.corpus for feed in (lessons.feeds[0, 0], lessons.held_out[0]))
+    learn, judge = (feed.corpus for feed in (lessons.task_batches[0, 0], lessons.heldout[0]))
     assert learn.manifest.counts.documents + judge.manifest.counts.documents == 40
     assert not any(np.may_share_memory(one.ids, other.ids) for one in learn.shards for other in judge.shards)
 
 
 def test_counts_of_a_lesson(lessons):
-    lesson = lessons.lesson(RunPosition(0, 0.0), RankSplit(microbatch_tokens=32))
+    lesson = lessons.batch(RunPosition(0, 0.0), RankSplit(microbatch_tokens=32))
     assert len(lesson.instances) == 2
-    assert lesson.rows == 4
-    assert lesson.tokens == sum(len(one.inputs.ids) for one in lesson.instances)
-    assert lesson.asked() == (lesson.predicted, 4)
+    assert lesson.num_rows == 4
+    assert lesson.num_tokens == sum(len(one.inputs.ids) for one in lesson.instances)
+    assert lesson.num_predictions() == (lesson.num_masked, 4)
 
 
 def test_a_crew_larger_than_a_batch_is_refused_before_the_first_step(lessons):

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+import little_course
 from little_course import corpus, run_of, training
 
 from unmask.core.errors import UserError
@@ -64,20 +65,20 @@ def test_lessons_come_in_the_order_in_which_they_were_asked_for() -> None:
 class Odd:
     """A course that fails over there, or only there."""
 
-    mixed = False
+    heads_vary = False
 
     def __init__(self, course: BatchSource, home: int) -> None:
         self.course, self.home = course, home
 
-    def lesson(self, moment: RunPosition, crew: RankSplit) -> StepBatch:
-        if os.getpid() != self.home or moment.step == 2:
-            raise ZeroDivisionError(f"in step {moment.step}")
-        return self.course.batch(moment, crew)
+    def batch(self, position: RunPosition, split: RankSplit) -> StepBatch:
+        if os.getpid() != self.home or position.step == 2:
+            raise ZeroDivisionError(f"in step {position.step}")
+        return self.course.batch(position, split)
 
     def stage_at(self, share: float) -> int:
         return 0
 
-    def trial(self) -> tuple[StepBatch, ...]:
+    def eval_batches(self) -> tuple[StepBatch, ...]:
         return ()
 
 
@@ -106,7 +107,7 @@ class Mine(MLM):
 
 def mine():
     made = bert()
-    stages = (replace(s, batch=4, tasks=tuple(replace(t, learns=(Mine(),)) for t in s.tasks)) for s in made.stages)
+    stages = (replace(s, batch_size=4, tasks=tuple(replace(t, objectives=(Mine(),)) for t in s.tasks)) for s in made.stages)
     return replace(made, name="mine", stages=tuple(stages))
 """
 
@@ -132,17 +133,17 @@ def test_the_process_is_gone_when_the_block_is_left() -> None:
 class Endless(Odd):
     """A course that never ends over there."""
 
-    def lesson(self, moment: RunPosition, crew: RankSplit) -> StepBatch:
+    def batch(self, position: RunPosition, split: RankSplit) -> StepBatch:
         if os.getpid() != self.home:
             time.sleep(60)
-        return self.course.batch(moment, crew)
+        return self.course.batch(position, split)
 
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["busy", "stopped"])
 def test_a_block_is_left_at_once_whatever_the_process_does(stopped: bool) -> None:
     course = Endless(training(StepBudget(4)).source, os.getpid())
     began = time.monotonic()
-    with Prefetcher.open(course, CREW, run_of(loader_process=True)) as loader:
+    with Prefetcher.open(course, CREW, run_of(batch_worker_process=True)) as loader:
         loader.request(RunPosition(0, 0.0))
         process = the_process()
         time.sleep(0.2)  # the thread listens by now
@@ -178,13 +179,14 @@ def test_its_death_is_said_in_a_sentence() -> None:
 KILLED = """
 import multiprocessing, os, signal, sys, time
 sys.path.insert(0, sys.argv[1])
+import little_course
 from little_course import corpus, training
-from unmask.train.budget import Steps
-from unmask.train.batches.protocol import Course, Crew, Lesson, Moment
-from unmask.train.batches.recipe_batches import Lessons
-from unmask.train.batches.worker_process import maker
-with maker(training(Steps(4)).course, Crew(micro=32), process=True) as begin:
-    begin(Moment(0, 0.0))()
+from unmask.train.budget import StepBudget
+from unmask.train.batches.protocol import RankSplit, RunPosition
+
+from unmask.train.batches.worker_process import batch_builder
+with batch_builder(training(StepBudget(4)).source, RankSplit(microbatch_tokens=32), process=True) as begin:
+    begin(RunPosition(0, 0.0))()
     print(multiprocessing.active_children()[0].pid, flush=True)
     time.sleep(60)
 """
@@ -201,7 +203,7 @@ def test_it_keeps_no_file_of_the_one_that_asks(tmp_path: Path) -> None:
 
 
 def test_it_ends_when_the_one_that_asks_is_killed() -> None:
-    words = [sys.executable, "-c", KILLED, str(Path(__file__).parent)]
+    words = [sys.executable, "-c", KILLED, str(Path(little_course.__file__).parent)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as asker:
         assert asker.stdout is not None
         child = int(asker.stdout.readline())

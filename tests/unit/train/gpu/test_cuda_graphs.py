@@ -55,7 +55,7 @@ def test_what_no_kernel_reads_makes_no_other_kind() -> None:
 
 
 def test_too_many_kinds_are_worked_on_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda_graphs, "_MOST", 2)
+    monkeypatch.setattr(cuda_graphs, "_MAX_GRAPHS", 2)
     repeating = CudaGraphCache(lambda value: value.x_N.sum(), CPU)
     for length in (1, 2, 3, 3, 4, 5, 1, 2, 2):
         assert float(repeating(Value(torch.ones(length)))) == length

@@ -128,7 +128,7 @@ def test_muon_moves_matrices_by_the_orthogonal_momentum_and_the_rest_by_adamw(si
 @pytest.mark.parametrize("sizing", list(UpdateScale))
 def test_muon_on_stacked_matrices_is_that_of_torch_one_by_one(sizing, at_once, monkeypatch):
     """Wide, tall and square ones, some without a gradient; the same bits on a CPU, whatever is stacked."""
-    monkeypatch.setattr(unmask.train.optim.muon, "_AT_ONCE", at_once)
+    monkeypatch.setattr(unmask.train.optim.muon, "_MAX_STACKED", at_once)
     generator = torch.Generator().manual_seed(2)
     shapes = [(32, 64), (64, 32), (32, 32), (32, 64), (32, 64), (64, 32), (32, 64), (32, 64)]
     first = [torch.randn(shape, generator=generator) for shape in shapes]
@@ -282,7 +282,7 @@ def test_a_descent_is_a_value_that_can_be_saved_and_changed():
     descents = [OptimConfig(spec, Cosine(WarmupFraction(0.06)), max_grad_norm=0.0) for spec in EVERY]
     assert [codec.decode(codec.encode(descent), OptimConfig) for descent in descents] == descents
     bert = OptimConfig(AdamW(1e-4), Linear(WarmupSteps(10_000)))
-    assert codec.override(bert, "optimiser.rate", "5e-5") == OptimConfig(AdamW(5e-5), Linear(WarmupSteps(10_000)))
+    assert codec.override(bert, "optimizer.lr", "5e-5") == OptimConfig(AdamW(5e-5), Linear(WarmupSteps(10_000)))
 
 
 @pytest.mark.parametrize(

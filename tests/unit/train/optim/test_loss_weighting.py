@@ -56,7 +56,7 @@ def training(made: Recipe, steps: int = 6) -> TrainingSpec:
 def gradients(
     made: TrainingSpec, micro: int = 1 << 20
 ) -> tuple[torch.Tensor, dict[str, torch.Tensor], tuple[int, ...]]:
-    worker = build_step_runner(made.model, made.optim, False, 1, run_of(micro=micro), ALONE)
+    worker = build_step_runner(made.model, made.optim, False, 1, run_of(microbatch_tokens=micro), ALONE)
     lesson = made.source.batch(RunPosition(0, 0.0), RankSplit(microbatch_tokens=micro))
     sums = worker.backward(DeviceBatch.of(lesson, CPU), lesson.num_predictions(), 0)
     return (

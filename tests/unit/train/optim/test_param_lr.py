@@ -39,7 +39,7 @@ def test_whether_a_pace_moves():
     assert not FROZEN.is_trained
 
 
-@pytest.mark.parametrize("wrong", [{"scale": -1}, {"since": -0.1}, {"since": 1.1}])
+@pytest.mark.parametrize("wrong", [{"scale": -1}, {"from_fraction": -0.1}, {"from_fraction": 1.1}])
 def test_numbers_that_mean_nothing_are_refused(wrong):
     with pytest.raises(RecipeError, match="A pace needs"):
         ParamLR(**wrong)
