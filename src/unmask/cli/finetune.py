@@ -148,7 +148,14 @@ def tune(
             decoder=DecoderKind(version or "2"), beam_search=BeamSearch(num_beams=beam or 4, max_new_tokens=most or 64)
         ),
     )
-    given = {"decay": decay, "width": width, "blocks": blocks, "rank": rank, "move": move, "cache": cache}
+    given = {
+        "layer_lr_decay": decay,
+        "width": width,
+        "num_blocks": blocks,
+        "rank": rank,
+        "train_encoder": move,
+        "cache_features": cache,
+    }
     moves = method_by_name(policy, {name: value for name, value in given.items() if value is not None})
     job = load_task_data(task, dev, wish, seed)
     options: dict[str, object] = {

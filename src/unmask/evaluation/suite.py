@@ -61,7 +61,7 @@ def _task_options(name: str, said: Mapping[str, str]) -> TaskOptions:
             task_type=parse_task_type(said.get("kind", "")),
             columns=ColumnChoice.parse(said.get("fields", ""), said.get("label", "")),
         )
-        return override_many(wish, [(key, said[key]) for key in ("read", "crf") if key in said])
+        return override_many(wish, [(key, said[key]) for key in ("pooling", "crf") if key in said])
     except (InputError, RecipeError) as error:
         raise InputError(f"{SETTINGS_FILE}: [{name}]: {error}") from error
 

@@ -106,7 +106,7 @@ def save_finetuned(tuned: FineTunedModel, folder: Path, root: BaseModelRef, fact
 def save_predictions(folder: Path, sheet: AnyExampleSet, answers: Sequence[Prediction]) -> None:
     """Write each question with its truth and what the network said."""
     lines = zip(sheet.examples, answers, strict=True)
-    told = ({**question.line(), **answer.to_json()} for question, answer in lines)
+    told = ({**question.to_json(), **answer.to_json()} for question, answer in lines)
     write_text(folder / PREDICTIONS_FILE, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in told))
 
 

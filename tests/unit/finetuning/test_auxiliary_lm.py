@@ -138,7 +138,7 @@ def test_lambda_weighs_the_loss(course, tmp_path):
     (batch,) = (collate(instance) for instance in lesson.instances)
     task, language = learner(batch, lesson.objectives)
     (alone,) = learner(
-        collate(course.batches.lesson(RunPosition(0, 0), SINGLE_PROCESS).instances[0]), (course.batches.objective,)
+        collate(course.batches.batch(RunPosition(0, 0), SINGLE_PROCESS).instances[0]), (course.batches.objective,)
     )
     assert float(task.total.detach()) == pytest.approx(float(alone.total.detach()), rel=1e-5), (
         "the task does not see the other rows"

@@ -36,9 +36,11 @@ def test_every_policy_comes_back_bit_for_bit(tmp_path, policy):
     for name, tensor in done.learner.named_weights().items():
         assert torch.equal(tensor, back.learner.named_weights()[name]), name
     assert back.predict(made.data.dev) == done.predict(made.data.dev)
-    assert asked == ([BaseModelRef("little", "somewhere")] if policy.apart else [])
+    assert asked == ([BaseModelRef("little", "somewhere")] if policy.saves_delta_only else [])
     paces, saved = param_lrs(policy, done.learner), set(load_file(tmp_path / "run" / MODEL_FILE))
-    assert saved == {name for name in done.learner.named_weights() if not policy.apart or paces(name).is_trained}
+    assert saved == {
+        name for name in done.learner.named_weights() if not policy.saves_delta_only or paces(name).is_trained
+    }
 
 
 @pytest.mark.parametrize("policy", APART, ids=named)

@@ -59,7 +59,7 @@ def test_the_scores_are_those_of_a_run_that_keeps_nothing(tmp_path, policy):
 def test_what_is_too_large_lies_in_a_file_that_is_gone_afterwards(tmp_path, monkeypatch):
     made = tuning(tmp_path, ScalarMixing())
     inside = tuned(made, tmp_path / "inside").learner
-    monkeypatch.setattr(unmask.finetuning.feature_cache, "IN_MEMORY", 0)
+    monkeypatch.setattr(unmask.finetuning.feature_cache, "MAX_BYTES_IN_MEMORY", 0)
     seen: list[list[str]] = []
     outside = tuned(made, tmp_path / "outside", (lambda line: seen.append(files(tmp_path / "outside")),)).learner
     assert all(len(names) == 2 for names in seen)
@@ -73,7 +73,7 @@ def files(folder):
 
 
 def test_nothing_is_left_behind_by_a_run_that_fails_or_is_killed(tmp_path, monkeypatch):
-    monkeypatch.setattr(unmask.finetuning.feature_cache, "IN_MEMORY", 0)
+    monkeypatch.setattr(unmask.finetuning.feature_cache, "MAX_BYTES_IN_MEMORY", 0)
     with pytest.raises(Stop):
         tuned(tuning(tmp_path, FrozenEncoder()), tmp_path / "run", (stop_at(2),))
     assert files(tmp_path / "run") == []

@@ -50,7 +50,7 @@ def trained(tuning, folder, listeners=()):
 
 
 def judged(tuning, tuned):
-    return tuned.answer(tuning.job.judged)
+    return tuned.predict(tuning.data.dev)
 
 
 def nowhere(root):
@@ -67,7 +67,7 @@ def test_it_learns_classes_and_comes_back_bit_for_bit(tmp_path):
     tuned = trained(tuning, tmp_path / "run")
     said = judged(tuning, tuned)
     pairs = zip(said, tuning.data.dev.examples, strict=True)
-    assert np.mean([answer.said == question.truth for answer, question in pairs]) > 0.9
+    assert np.mean([answer.prediction == question.truth for answer, question in pairs]) > 0.9
     assert all(sum(answer.probabilities) == pytest.approx(1) for answer in said)
 
     save_predictions(tmp_path / "run", tuning.data.dev, said)
@@ -76,7 +76,7 @@ def test_it_learns_classes_and_comes_back_bit_for_bit(tmp_path):
     assert judged(tuning, back) == said
     assert (back.task, back.columns, back.max_length) == (tuned.task, tuned.columns, tuned.max_length)
     lines = [json.loads(line) for line in (tmp_path / "run/predictions.jsonl").read_text().splitlines()]
-    assert [line["said"] for line in lines] == [answer.said for answer in said]
+    assert [line["said"] for line in lines] == [answer.prediction for answer in said]
     assert lines[0].keys() == {"text", "label", "said", "probability"}
 
 
@@ -84,7 +84,7 @@ def test_it_learns_numbers_in_the_units_of_the_file(tmp_path):
     tuning = tuning_of(tmp_path, ratings, epochs=16)
     tuned = trained(tuning, tmp_path / "run")
     said, truth = judged(tuning, tuned), target_numbers(tuning.data.dev)
-    numbers = np.array([answer.said for answer in said])
+    numbers = np.array([answer.prediction for answer in said])
     assert np.corrcoef(numbers, truth)[0, 1] > 0.8
     assert np.sqrt(((numbers - truth) ** 2).mean()) < 35  # the scores themselves are 50 away from their mean
 
@@ -211,7 +211,7 @@ def test_what_is_no_tuned_network_is_refused(tmp_path):
 
 
 def test_settings_that_cannot_work_are_refused():
-    for wrong in ({"epochs": 0}, {"epochs": float("inf")}, {"batch": 0}):
+    for wrong in ({"epochs": 0}, {"epochs": float("inf")}, {"batch_size": 0}):
         with pytest.raises(InputError):
             FineTuneSettings(**wrong)
 
@@ -220,4 +220,4 @@ def test_the_truths_of_rows_are_those_of_the_sheet(tmp_path):
     tuning = tuning_of(tmp_path)
     course = tuning.encode()
     truths = [question.truth for question in tuning.data.train.examples]
-    assert [tuning.data.task.num_labels[i] for i in course.train.targets.value.tolist()] == truths
+    assert [tuning.data.task.labels[i] for i in course.train.targets.value.tolist()] == truths

@@ -1,48 +1,49 @@
-"""Gradual unfreezing in a run: no gradient before a level's time, one after it, and the same after a resume."""
+"""Gradual unfreezing in a run: the weights of a level change from its own step on, and not before."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
-from little_policy import SETTINGS, Stop, stop_at, tuned, tuning
+import torch
+from little_policy import ALONE, CPU, SETTINGS, Stop, equipped, stop_at, tuning
 
 from unmask.finetuning.methods.gradual_unfreezing import GradualUnfreezing
 from unmask.finetuning.parameter_roles import locate_parameters
-from unmask.train.step import StepRunner
+from unmask.train.run_config import RunConfig
+from unmask.train.rundir.checkpoint import CHECKPOINTS, MODEL, list_checkpoints, read_tensors
 
-SLOW = replace(SETTINGS, epochs=16 / 6)  # 16 steps, so that a level joins every 2
+SLOW = replace(SETTINGS, epochs=16 / 6)  # 16 steps: every second one unfreezes a level
 JOINS = [{4}, {4}, {3, 4}, {3, 4}, {2, 3, 4}, {2, 3, 4}, {1, 2, 3, 4}, {1, 2, 3, 4}] + [{0, 1, 2, 3, 4}] * 8
+EVERY_STEP = RunConfig(device=CPU, keep_checkpoints=17, num_evals=16)
 
 
-@pytest.fixture
-def levels_seen(monkeypatch):
-    """The levels that have a gradient, step by step."""
-    seen: list[set[int]] = []
-    move = StepRunner._apply_gradients
-
-    def watched(worker, sums):
-        where = locate_parameters(worker.learner)
-        given = {where[name].level for name, p in worker.learner.named_parameters() if p.grad is not None}
-        without = {where[name].level for name, p in worker.learner.named_parameters() if p.grad is None}
-        assert not given & without, "a level moves as a whole"
-        seen.append(given)
-        return move(worker, sums)
-
-    monkeypatch.setattr(StepRunner, "_move", watched)
-    return seen
+def levels_changed(folder):
+    """The levels whose weights differ from the checkpoint before, checkpoint by checkpoint."""
+    learner = equipped(GradualUnfreezing())
+    where = locate_parameters(learner)
+    weights = [dict(learner.named_weights())]
+    weights += [read_tensors(path, MODEL) for path in sorted(list_checkpoints(folder / CHECKPOINTS))]
+    return [
+        {where[name].level for name in after if not torch.equal(after[name], before[name])}
+        for before, after in pairwise(weights)
+    ]
 
 
-def test_levels_join_from_the_top(tmp_path, levels_seen):
-    tuned(tuning(tmp_path, GradualUnfreezing(), SLOW), tmp_path / "run")
-    assert levels_seen == JOINS
+def run(made, folder, listeners=()):
+    folder.mkdir(exist_ok=True)
+    made.train(made.encode(), EVERY_STEP, ALONE, folder, listeners)
 
 
-def test_a_resume_thaws_what_an_undisturbed_run_had_thawed(tmp_path, levels_seen):
+def test_levels_are_unfrozen_from_the_top(tmp_path):
+    run(tuning(tmp_path, GradualUnfreezing(), SLOW), tmp_path / "run")
+    assert levels_changed(tmp_path / "run") == JOINS
+
+
+def test_a_resumed_run_unfreezes_at_the_same_steps(tmp_path):
     made = tuning(tmp_path, GradualUnfreezing(), SLOW)
     with pytest.raises(Stop):
-        tuned(made, tmp_path / "run", (stop_at(6),), trials=4)
-    assert levels_seen == JOINS[:6]
-    levels_seen.clear()
-    tuned(made, tmp_path / "run", trials=4)
-    assert levels_seen == JOINS[4:], "from the checkpoint of step 4 on"
+        run(made, tmp_path / "run", (stop_at(6),))
+    run(made, tmp_path / "run")
+    assert levels_changed(tmp_path / "run") == JOINS

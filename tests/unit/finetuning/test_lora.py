@@ -92,7 +92,7 @@ def test_without_peft_a_sentence_says_what_to_install(tmp_path, monkeypatch):
 
 
 def test_numbers_that_cannot_work_are_refused():
-    for wrong in ({"rank": 0}, {"scale": 0}, {"dropout": 1.0}):
+    for wrong in ({"rank": 0}, {"alpha": 0}, {"dropout": 1.0}):
         with pytest.raises(RecipeError, match="a rank of at least 1"):
             Lora(**wrong)
 
@@ -100,8 +100,8 @@ def test_numbers_that_cannot_work_are_refused():
 def test_peft_is_loaded_only_by_those_who_use_it():
     script = """
 import sys
-from unmask.finetuning.methods.by_name import choose_policy
-choose_policy("lora", {"rank": 4})
+from unmask.finetuning.methods.by_name import method_by_name
+method_by_name("lora", {"rank": 4})
 print("torch" in sys.modules, "peft" in sys.modules)
 import unmask.finetuning.finetune
 print("peft" in sys.modules)

@@ -138,7 +138,7 @@ def test_what_is_too_long_is_cut_and_counted(version: DecoderKind):
     assert exercise.rows.lengths.max() <= ROOM.max_length
     batch = collate(exercise.take(np.arange(3)))
     assert len(batch.targets) == 1
-    answers = exercise.targets.encode_ids
+    answers = exercise.targets.ids
     assert exercise.targets.begin.tolist() == [0, 6, 12, 14]
     assert answers[5] == TOKENIZER.vocab.sep
 

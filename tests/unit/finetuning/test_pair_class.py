@@ -53,11 +53,11 @@ def test_answers_are_probabilities_in_the_order_of_the_rows(tmp_path):
     found = np.array([answer.probabilities for answer in answers])
     assert found.sum(axis=1) == pytest.approx(1)
     backwards = job.task.predict(learner, job.dev, job.task.encode(job.dev, tuning.tokenizer, _room(tuning)))
-    assert [one.said for one in backwards] == [one.said for one in answers]
+    assert [one.prediction for one in backwards] == [one.prediction for one in answers]
     assert set(scores(job.task, job.dev, answers)) == {"accuracy", "macro_f1", "f1", "matthews"}
 
 
 def _room(tuning):
     from unmask.finetuning.data.encode import LengthLimits
 
-    return LengthLimits(24, tuning.model.config.segments)
+    return LengthLimits(24, tuning.model.config.num_segments)

@@ -64,15 +64,15 @@ def copies(learner: torch.nn.Module) -> dict[str, torch.Tensor]:
     embedding=st.sampled_from([0, 8]),
 )
 def test_every_parameter_has_one_place_and_one_pace(policy, depth, norm, sharing, embedding):
-    trunk = replace(DEEP, depth=max(depth, getattr(policy, "blocks", 1)), norm=norm, sharing=sharing)
+    trunk = replace(DEEP, depth=max(depth, getattr(policy, "num_blocks", 1)), norm=norm, sharing=sharing)
     learner = equipped(policy, replace(trunk, embedding_width=embedding), HEADS)
     where, paces = locate_parameters(learner), param_lrs(policy, learner)
     assert where.keys() == dict(learner.named_parameters()).keys()
     assert all(isinstance(paces(name), ParamLR) for name in where)
     assert all(0 <= place.level <= top_level(learner) for place in where.values())
     assert all((place.level == top_level(learner)) == place.is_above_encoder for place in where.values())
-    assert all(place.is_above_encoder for name, place in where.items() if name.startswith(("heads.", "mix.")))
-    assert not any(place.is_above_encoder for name, place in where.items() if name.startswith("trunk."))
+    assert all(place.is_above_encoder for name, place in where.items() if name.startswith(("heads.", "layer_mix.")))
+    assert not any(place.is_above_encoder for name, place in where.items() if name.startswith("network."))
 
 
 @every
@@ -92,7 +92,7 @@ def test_what_rests_stays_bit_for_bit_and_what_moves_changes(tmp_path, policy):
 @every
 @pytest.mark.parametrize("beside", [0.0, 0.5])
 def test_a_stopped_run_ends_with_the_same_weights(tmp_path, policy, beside):
-    if beside and isinstance(policy, FrozenEncoder | ScalarMixing) and not getattr(policy, "move", False):
+    if beside and isinstance(policy, FrozenEncoder | ScalarMixing) and not getattr(policy, "train_encoder", False):
         pytest.skip("a trunk at rest has no language model beside it")
     made = tuning(tmp_path, policy, replace(SETTINGS, lm_weight=beside))
     with pytest.raises(Stop):
@@ -179,13 +179,13 @@ def test_what_is_trained_grows_with_the_policy():
 def test_a_policy_is_chosen_by_name_and_only_with_its_own_options():
     assert {type(method_by_name(policy.name, {})) for policy in METHODS} == set(METHODS)
     assert method_by_name("adapter", {"width": 8}) == Adapter(8)
-    assert method_by_name("full", {"decay": 0.9}) == FullFineTuning(0.9)
-    assert method_by_name("top", {"blocks": 2}) == TopLayers(2)
-    assert method_by_name("frozen", {"cache": False}) == FrozenEncoder(cache_features=False)
+    assert method_by_name("full", {"layer_lr_decay": 0.9}) == FullFineTuning(0.9)
+    assert method_by_name("top", {"num_blocks": 2}) == TopLayers(2)
+    assert method_by_name("frozen", {"cache_features": False}) == FrozenEncoder(cache_features=False)
     with pytest.raises(InputError, match="--width says nothing to --policy frozen; it is for adapter"):
         method_by_name("frozen", {"width": 8})
     with pytest.raises(InputError, match="it is for full and gradual"):
-        method_by_name("norms", {"decay": 0.9})
+        method_by_name("norms", {"layer_lr_decay": 0.9})
     with pytest.raises(InputError, match=r"There is no policy 'adaptor'\. Choose one of: full, frozen, layers"):
         method_by_name("adaptor", {})
 

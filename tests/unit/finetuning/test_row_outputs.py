@@ -62,7 +62,9 @@ def ranked(count: int, first: int = 0) -> list[dict[str, object]]:
 def tuning_of(tmp_path, rows, wish: TaskOptions, epochs: float = 16) -> FineTune:
     train = write_lines(tmp_path / "train.jsonl", rows(60))
     dev = write_lines(tmp_path / "dev.jsonl", rows(18, first=101))
-    how = FineTuneSettings(lr=5e-3, epochs=epochs, batch_size=8, max_length=24)
+    how = FineTuneSettings(
+        lr=5e-3, epochs=epochs, batch_size=8, max_length=24, seed=3
+    )  # from some seeds, one of the labels is not learned
     return FineTune(load_task_data(train, dev, wish), little_model(), TOKENIZER, how, "little")
 
 
@@ -108,7 +110,7 @@ def test_several_labels_one_and_none_are_said(tmp_path):
     (tmp_path / "run").mkdir()
     tuned = tuning.train(tuning.encode(), RUN, ALONE, tmp_path / "run")
     said = tuned.predict(tuning.data.dev)
-    assert {len(answer.said) for answer in said} == {0, 1, 2}
+    assert {len(answer.prediction) for answer in said} == {0, 1, 2}
     assert all(share >= 0.5 for answer in said for share in answer.probabilities)
     assert all(list(answer.probabilities) == sorted(answer.probabilities, reverse=True) for answer in said)
 

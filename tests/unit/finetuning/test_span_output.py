@@ -91,7 +91,7 @@ def test_it_learns_to_point_and_to_be_silent(tmp_path):
         for piece in line["best"]:
             assert question.passage.startswith(piece["text"], piece["start"])
         assert sum(answer.probabilities()) == pytest.approx(1)
-        assert bool(answer.said) == (answer.doubt <= 0) == ("start" in line)
+        assert bool(answer.prediction) == (answer.no_answer_score <= 0) == ("start" in line)
 
 
 def test_each_answer_is_the_best_legal_span_of_its_scores(tmp_path):
@@ -99,17 +99,17 @@ def test_each_answer_is_the_best_legal_span_of_its_scores(tmp_path):
     tuned, course = tuned_on(job, tmp_path / "run", epochs=0.1, length=24)
     scores_T2 = token_logits(tuned.learner, "span", course.dev)
     rows, windows = course.dev.rows, course.dev.targets
-    answers = replace(tuned.task, longest=2).answer(tuned.learner, job.dev, course.dev)
+    answers = replace(tuned.task, max_answer_tokens=2).predict(tuned.learner, job.dev, course.dev)
     for number, answer in enumerate(answers):
         assert windows.question[number] == number  # one window each
-        at, passage = int(rows.offsets[number] + windows.place[number]), windows.passages[number]
+        at, passage = int(rows.offsets[number] + windows.first_token[number]), windows.passages[number]
         legal = [
             (float(scores_T2[at + i, 0]) + float(scores_T2[at + j, 1]), i, j)
             for i in range(len(passage.ids))
             for j in range(i, min(i + 2, len(passage.ids)))
         ]
         _, i, j = max(legal)
-        assert answer.said == job.dev.examples[number].passage[passage.starts[i] : passage.ends[j]]
+        assert answer.prediction == job.dev.examples[number].passage[passage.starts[i] : passage.ends[j]]
         assert math.isinf(answer.threshold)
 
 

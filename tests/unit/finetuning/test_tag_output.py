@@ -40,9 +40,9 @@ def tuning(folder, policy=FULL, wish=DEFAULT_TASK_OPTIONS, settings=SETTINGS, de
 
 
 def said_by(made, done):
-    answers = done.answer(made.job.judged)
-    for answer, question in zip(answers, made.job.judged.questions, strict=True):
-        assert len(answer.said) == len(question.words)
+    answers = done.predict(made.data.dev)
+    for answer, question in zip(answers, made.data.dev.examples, strict=True):
+        assert len(answer.prediction) == len(question.words)
     return answers
 
 
@@ -100,8 +100,8 @@ def test_a_crf_and_legal_tags_keep_the_rules_before_anything_is_learned(tmp_path
     for wish in (TaskOptions(crf=True), TaskOptions(constrained_tags=True)):
         made = tuning(tmp_path, wish=wish, settings=replace(SETTINGS, epochs=0.1, lr=1e-9), dev=[long_sentence(9)])
         for answer in said_by(made, tuned(made, tmp_path / f"run{wish.crf}")):
-            starts = {one.start for one in entities(answer.said)}
-            assert all(answer.said[start][0] == "B" for start in starts)
+            starts = {one.start for one in entities(answer.prediction)}
+            assert all(answer.prediction[start][0] == "B" for start in starts)
 
 
 def test_entities_have_their_place_and_text(tmp_path):

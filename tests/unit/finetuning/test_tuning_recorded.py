@@ -61,7 +61,7 @@ def tuning(folder: Path, name: str, **changes: object) -> FineTune:
 
 def curve(made: FineTune, folder: Path, device: torch.device, **logistics: object) -> list[float]:
     folder.mkdir()
-    run = RunConfig(**{"device": device, "keep": 1, "trials": 1, **logistics})
+    run = RunConfig(**{"device": device, "keep_checkpoints": 1, "num_evals": 1, **logistics})
     made.train(made.encode(), run, DistContext(0, 1, device), folder)
     lines = [line for line in read_record(folder / RECORD) if line["kind"] == "step"]
     return [number for line in lines for number in (*line["loss"].values(), *line["right"].values(), line["norm"])]
@@ -71,15 +71,24 @@ def curve(made: FineTune, folder: Path, device: torch.device, **logistics: objec
 @pytest.mark.parametrize("device", DEVICES, ids=str)
 @pytest.mark.parametrize("name", JOBS)
 def test_it_learns_the_same(tmp_path: Path, name: str, device: torch.device, micro: int) -> None:
-    plain = curve(tuning(tmp_path, name), tmp_path / "plain", device, micro=micro)
-    recorded = curve(tuning(tmp_path, name), tmp_path / "recorded", device, micro=micro, graphs=True, queue=2)
+    plain = curve(tuning(tmp_path, name), tmp_path / "plain", device, microbatch_tokens=micro)
+    recorded = curve(
+        tuning(tmp_path, name),
+        tmp_path / "recorded",
+        device,
+        microbatch_tokens=micro,
+        cuda_graphs=True,
+        max_in_flight=2,
+    )
     assert recorded == pytest.approx(plain, rel=1e-3, abs=1e-4)
 
 
 @pytest.mark.parametrize("name", ["mean", "number"])
 def test_it_learns_the_same_beside_a_language_model(tmp_path: Path, name: str) -> None:
-    plain = curve(tuning(tmp_path, name, beside=0.5), tmp_path / "plain", CPU)
-    recorded = curve(tuning(tmp_path, name, beside=0.5), tmp_path / "recorded", CPU, graphs=True, queue=2)
+    plain = curve(tuning(tmp_path, name, lm_weight=0.5), tmp_path / "plain", CPU)
+    recorded = curve(
+        tuning(tmp_path, name, lm_weight=0.5), tmp_path / "recorded", CPU, cuda_graphs=True, max_in_flight=2
+    )
     assert recorded == pytest.approx(plain, rel=1e-3, abs=1e-4)
 
 
@@ -97,5 +106,8 @@ def test_tags_that_are_scored_together_are_learned_as_they_come(tmp_path: Path) 
     made = replace(tuning(tmp_path, "tags"), data=load_task_data(*files, TaskOptions(crf=True)))
     lesson = made.encode().batch(RunPosition(0, 0.0), RankSplit())
     assert not any(batch.num_padding for batch in DeviceBatch.of(lesson, CPU, bucket=True).batches)
-    plain, recorded = curve(made, tmp_path / "plain", CPU), curve(made, tmp_path / "r", CPU, graphs=True, queue=2)
+    plain, recorded = (
+        curve(made, tmp_path / "plain", CPU),
+        curve(made, tmp_path / "r", CPU, cuda_graphs=True, max_in_flight=2),
+    )
     assert recorded == plain

@@ -65,12 +65,18 @@ def written_out(table, source, how):
         every = []
         for total, ids in going:
             for token, said in enumerate(table.after(source, ids)):
-                allowed = token == END or (length < how.max_new_tokens and not repeats((*ids, token), how.no_repeat))
+                allowed = token == END or (
+                    length < how.max_new_tokens and not repeats((*ids, token), how.no_repeat_ngram_size)
+                )
                 every += [(total + said, ids, token)] if allowed else []
         every.sort(reverse=True)
-        finished += [(total / how.worth(length), ids) for total, ids, token in every[: how.width] if token == END]
-        going = [(total, (*ids, token)) for total, ids, token in every if token != END][: how.width]
-        if not going or (len(finished) >= how.width and going[0][0] / how.worth(length) <= max(finished)[0]):
+        finished += [
+            (total / how.length_divisor(length), ids) for total, ids, token in every[: how.num_beams] if token == END
+        ]
+        going = [(total, (*ids, token)) for total, ids, token in every if token != END][: how.num_beams]
+        if not going or (
+            len(finished) >= how.num_beams and going[0][0] / how.length_divisor(length) <= max(finished)[0]
+        ):
             break
     return max(finished)
 
@@ -162,7 +168,7 @@ def test_a_text_that_is_almost_certain_is_not_cut_short_by_what_ends_beside_it()
     assert beam_search(table, 1, END, BeamSearch(2, 6))[0].ids == (1, 1, 1, 1)
 
 
-@pytest.mark.parametrize("wrong", [{"width": 0}, {"most": 0}, {"no_repeat": -1}])
+@pytest.mark.parametrize("wrong", [{"num_beams": 0}, {"max_new_tokens": 0}, {"no_repeat_ngram_size": -1}])
 def test_a_search_that_cannot_be_made_is_refused(wrong):
     with pytest.raises(InputError, match="width and a length of 1 or more"):
         replace(BeamSearch(), **wrong)

@@ -63,11 +63,11 @@ class Anew:
         return (self.behind if behind else self.beside)(source, ids).log_softmax(-1)
 
     def behind(self, source, ids):
-        row, segments = [*source, *ids], self.made.build_network.build_network.segments
+        row, segments = [*source, *ids], self.made.network.config.num_segments
         segment = torch.tensor([0] * len(source) + [min(1, max(segments - 1, 0))] * len(ids))
         borders = PackedSequences.of([0, len(row)], "cpu", MaskKind.PREFIX_LM, [len(source)])
-        states = self.made.trunk(TokenInputs(torch.tensor(row), torch.arange(len(row)), segment, borders))
-        return self.made.heads["write_after"].tokens(self.made.mix(states).last_TD[-1:])[0]
+        states = self.made.network(TokenInputs(torch.tensor(row), torch.arange(len(row)), segment, borders))
+        return self.made.heads["write_after"].lm_head(self.made.layer_mix(states).last_TD[-1:])[0]
 
     def beside(self, source, ids):
         tokens, shown = pack([source]), [source[0], *ids]

@@ -12,7 +12,7 @@ What never happens here: a key that is passed over. A misspelt word would change
     weight = 1.0                       # what a loss of this task counts
     metric = "accuracy"                # the score to compare by; left out: the usual one
 
-`read`, `most`, `bounded`, `crf` and `legal` say the same as the options of `unmask tune`.
+`pooling`, `max_candidates`, `use_sigmoid`, `crf` and `constrained_tags` say the same as the options of `unmask tune`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from unmask.finetuning.data.columns import ColumnChoice
 from unmask.finetuning.task_data import TaskData, load_task_data
 from unmask.finetuning.task_options import TaskOptions, parse_task_type
 
-OPTIONS = ("read", "most", "bounded", "crf", "legal")
+OPTIONS = ("pooling", "max_candidates", "use_sigmoid", "crf", "constrained_tags")
 """Wishes about some kinds of tasks."""
 KEYS = ("train", "dev", "kind", "fields", "label", "weight", "metric", *OPTIONS)
 RESERVED_NAMES = frozenset({"encoder", "each", "checkpoints"})

@@ -54,13 +54,13 @@ def trained(made: MultiTaskFineTune, folder, listeners=()):
 
 
 def answers_of(task, tuned):
-    return [answer.line() for answer in tuned.answer(task.job.judged)]
+    return [answer.to_json() for answer in tuned.predict(task.data.dev)]
 
 
 @pytest.mark.parametrize(("mover", "rate"), [(OptimizerName.ADAMW, 5e-3), (OptimizerName.ADAMAX, 2e-2)])
 def test_all_tasks_are_learned(tmp_path, mover, rate):
     lines = []
-    made = together(tmp_path, settings=replace(HOW, epochs=20, lr=rate), mover=mover)
+    made = together(tmp_path, settings=replace(HOW, epochs=20, lr=rate), optimizer=mover)
     learner = trained(made, tmp_path / "run", [lines.append])
     first, *_, last = [line for line in lines if line["kind"] == "trial"]
     assert list(last["loss"]) == list(last["count"]) == ["mood", "same", "like"]
@@ -68,7 +68,7 @@ def test_all_tasks_are_learned(tmp_path, mover, rate):
     assert last["right"]["mood"] > 0.9
     assert {line["place"] for line in lines if line["kind"] == "step"} == {"mood", "same", "like"}
     tuned = made.finetuned_task(learner, made.tasks[0])
-    said = [answer.said for answer in tuned.predict(made.tasks[0].data.dev)]
+    said = [answer.prediction for answer in tuned.predict(made.tasks[0].data.dev)]
     truths = [question.truth for question in made.tasks[0].data.dev.examples]
     assert np.mean([a == b for a, b in zip(said, truths, strict=True)]) == pytest.approx(
         last["right"]["mood"], abs=1e-4
@@ -111,7 +111,7 @@ class Stop(Exception):
 
 @pytest.mark.parametrize("order", list(TaskOrder))
 def test_a_stopped_run_ends_with_the_same_weights(tmp_path, order):
-    made = together(tmp_path, order=order)
+    made = together(tmp_path, task_order=order)
 
     def stop(line):
         if line["step"] == 13:
@@ -131,7 +131,7 @@ def test_the_trunk_is_saved_once_and_every_task_comes_back_bit_for_bit(tmp_path)
     learner = trained(made, tmp_path / "run")
     trunk, out = encoder_only(learner), tmp_path / "out"
     out.mkdir()
-    save_encoder(trunk, TOKENIZER, out / "trunk", {"source": "little"})
+    save_encoder(trunk, TOKENIZER, out / "encoder", {"source": "little"})
     for task in made.tasks:
         save_head(made.finetuned_task(learner, task), out / task.name, trunk, {"metrics": {}})
     moved = out.rename(tmp_path / "moved")  # the folder may be carried elsewhere
@@ -142,14 +142,14 @@ def test_the_trunk_is_saved_once_and_every_task_comes_back_bit_for_bit(tmp_path)
         assert answers_of(task, back) == answers_of(task, made.finetuned_task(learner, task))
         assert back.task == task.data.task
 
-    model, _ = load_encoder(moved / "trunk")
+    model, _ = load_encoder(moved / "encoder")
     for name, tensor in learner.network.state_dict().items():
         assert torch.equal(tensor, model.network.state_dict()[name])
-    assert open_model(moved / "trunk").name == "trunk"
-    (moved / "trunk/model.safetensors").write_bytes(b"something else")
+    assert open_model(moved / "encoder").name == "encoder"
+    (moved / "encoder/model.safetensors").write_bytes(b"something else")
     with pytest.raises(InputError, match="digest differs"):
         open_finetuned(moved / "mood")
-    (moved / "trunk/trunk.json").write_text("{}")
+    (moved / "encoder/encoder.json").write_text("{}")
     with pytest.raises(InputError, match="does not describe a trunk"):
         open_finetuned(moved / "mood")
 

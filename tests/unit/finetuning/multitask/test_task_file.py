@@ -58,13 +58,13 @@ MOOD = '[tasks.mood]\ntrain = "mood.train.jsonl"\n'
         (MOOD + "weight = 0\n", "task 'mood': `weight` should be a positive number, found 0"),
         (MOOD + "weight = true\n", "task 'mood': `weight` should be a positive number, found True"),
         (MOOD + "label = 3\n", "task 'mood': `label` should be a text in quotes, found 3"),
-        (MOOD + "crf = 3\n", "task 'mood': Wish.crf needs true or false, found '3'"),
+        (MOOD + "crf = 3\n", "task 'mood': TaskOptions.crf needs true or false, found '3'"),
         (MOOD + "fields = 3\n", "task 'mood': `fields` should be a text or a list"),
         (MOOD + "fields = 'missing'\n", "task 'mood': .*there is no field 'missing'"),
         (MOOD + "dev = 'nowhere.jsonl'\n", "task 'mood': .*nowhere.jsonl: there is no such file"),
         (MOOD + MOOD, "is no TOML file: Cannot declare .* twice"),
         (MOOD + MOOD.replace("mood]", "Mood]"), "the tasks mood and Mood have the same name"),
-        (MOOD.replace("mood]", "trunk]"), "a task cannot be called 'trunk'"),
+        (MOOD.replace("mood]", "encoder]"), "a task cannot be called 'encoder'"),
         (MOOD.replace("mood]", "'a/b']"), "a task cannot be called 'a/b'"),
         ("[tasks]\nmood = 'mood.jsonl'\n", "'mood' should be a table of its own"),
         ("[tasks.mood\n", "is no TOML file"),
@@ -78,7 +78,7 @@ def test_a_sentence_for_everything_that_cannot_work(tmp_path, declared, said):
 
 def test_other_wishes_reach_the_output(tmp_path):
     (plain,) = read_tasks(write_tasks(tmp_path, MOOD))
-    (mean,) = read_tasks(write_tasks(tmp_path, MOOD + "read = 'mean'\n"))
+    (mean,) = read_tasks(write_tasks(tmp_path, MOOD + "pooling = 'mean'\n"))
     assert plain.data.task != mean.data.task
 
 
