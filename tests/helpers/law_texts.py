@@ -104,7 +104,7 @@ class Ground:
 
     def corpus(self, written: Sequence[str]) -> Corpus:
         """A corpus in two shards: two plain documents, so that pairs always find a partner, and those written."""
-        encoded = [self.network(document) for text in (*SENTENCES[2:4], *written) for document in annotated(text)]
+        encoded = [self.encoder(document) for text in (*SENTENCES[2:4], *written) for document in annotated(text)]
         docs = [doc for doc in encoded if len(doc.ids)]
         middle = len(docs) // 2
         return corpus_of([docs[:middle], docs[middle:]], self.vocab)

@@ -74,7 +74,7 @@ def denoising_target(before: RowBatch, after: RowBatch, vocab: Vocab) -> InputsA
     inputs = inputs_like(after, after.ids)
     ends = before.rows[1:][_is_unterminated(inputs, vocab)]
     rows = before.rows + np.searchsorted(ends, before.rows, side="right")
-    target = DecoderTarget(np.insert(before.ids, ends, vocab.sep), rows, positions_in_rows(rows))
+    target = DecoderTarget(np.insert(before.ids, ends, vocab.eos), rows, positions_in_rows(rows))
     return InputsAndTargets(inputs, (target, *row_class_targets(before)))
 
 
@@ -88,6 +88,6 @@ def original_rows(instance: InputsAndTargets, vocab: Vocab) -> tuple[Ids, Ints]:
 
 
 def _is_unterminated(inputs: Inputs, vocab: Vocab) -> Bools:
-    """Which rows do not end with the separator."""
-    unclosed: Bools = inputs.ids[inputs.rows[1:] - 1] != vocab.sep
+    """Which rows do not end with the end token."""
+    unclosed: Bools = inputs.ids[inputs.rows[1:] - 1] != vocab.eos
     return unclosed

@@ -138,5 +138,5 @@ def _target(example: RowBatch, at: Ints, opens: Bools, vocab: Vocab) -> DecoderT
     ids[place], position[place] = example.ids[at], at - example.rows[row]
     ids[head], position[head] = vocab.sentinels[positions_in_rows(spans)], position[head + 1]
     ids[final], position[final] = vocab.sentinels[np.diff(spans)], example.lengths
-    ids[final + 1], position[final + 1] = vocab.sep, example.lengths
+    ids[final + 1], position[final + 1] = vocab.eos, example.lengths
     return DecoderTarget(ids, rows, position)

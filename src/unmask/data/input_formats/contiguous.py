@@ -14,7 +14,7 @@ import numpy as np
 from unmask.core.errors import RecipeError
 from unmask.core.rng import Key
 from unmask.data.corpus.corpus import Corpus
-from unmask.data.input_formats.row_plan import RowPlan, SpecialTokenTemplate
+from unmask.data.input_formats.row_plan import NO_SPECIAL_TOKENS, RowPlan, SpecialTokenTemplate
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class ContiguousStreams:
         if self.num_streams < 1:
             raise RecipeError(f"Lanes needs at least 1 lane, found {self.num_streams}.")
 
+    template: ClassVar[SpecialTokenTemplate] = NO_SPECIAL_TOKENS
     isolate_documents: ClassVar[bool] = False
     num_segments: ClassVar[int] = 1
 
@@ -34,11 +35,6 @@ class ContiguousStreams:
     def row_facts(self) -> frozenset[str]:
         """No facts."""
         return frozenset()
-
-    @property
-    def template(self) -> SpecialTokenTemplate:
-        """No special tokens: a lane is one long text."""
-        return SpecialTokenTemplate(cls=False, sep=False)
 
     def plan(self, corpus: Corpus, length: int, key: Key) -> RowPlan:
         """Equal lanes; what does not fill a last row is left out (fewer than `lanes * length` tokens)."""

@@ -26,7 +26,7 @@ from unmask.core.ragged import offsets
 from unmask.core.records import Bits, Ints, UnitFlag
 from unmask.core.rng import DrawPurpose, Key
 from unmask.data.corpus.corpus import Corpus, Shard
-from unmask.data.input_formats.row_plan import RowPlan, SpecialTokenTemplate
+from unmask.data.input_formats.row_plan import CLS_SEP, RowPlan, SpecialTokenTemplate
 
 QUERY, REPLY = 2, 3
 """The segments of those who speak. 0 and 1 are those of a pair."""
@@ -52,6 +52,7 @@ class Dialogues:
         if not 0 <= self.fake_fraction <= 1:
             raise RecipeError(f"Dialogues needs a share of fake rows between 0 and 1, found {self.fake_fraction}.")
 
+    template: ClassVar[SpecialTokenTemplate] = CLS_SEP
     isolate_documents: ClassVar[bool] = False
     num_segments: ClassVar[int] = 4
 
@@ -59,11 +60,6 @@ class Dialogues:
     def row_facts(self) -> frozenset[str]:
         """Whether a turn is fake."""
         return frozenset({REPLY_FACT})
-
-    @property
-    def template(self) -> SpecialTokenTemplate:
-        """`[CLS] turn [SEP] turn [SEP]`."""
-        return SpecialTokenTemplate()
 
     def plan(self, corpus: Corpus, length: int, key: Key) -> RowPlan:
         """Walk all conversations once and draw the rows."""
@@ -154,7 +150,7 @@ class _TurnRowSampler:
         fewest = min(self.config.min_turns, self.max_turns)
         end = min(first + fewest + draw * (self.max_turns - fewest + 1) // 2**64, last)
         begin = min(first, end - fewest)
-        while end - begin > fewest and int(talks.size[begin:end].sum()) > SpecialTokenTemplate().text_budget(
+        while end - begin > fewest and int(talks.size[begin:end].sum()) > CLS_SEP.text_budget(
             self.length, end - begin
         ):
             end -= 1
@@ -166,7 +162,7 @@ class _TurnRowSampler:
         if fake:
             place = draw[2] * len(start) // 2**64
             start[place], size[place] = self._sample_other_turn(own, draw)
-        most = _max_turn_length(size, SpecialTokenTemplate().text_budget(self.length, len(size)))
+        most = _max_turn_length(size, CLS_SEP.text_budget(self.length, len(size)))
         return _Row(start, [min(one, most) for one in size], talks.role[begin:end].tolist(), int(fake))
 
     def _sample_other_turn(self, own: int, draw: list[int]) -> tuple[int, int]:

@@ -17,7 +17,7 @@ import numpy as np
 from unmask.core.records import UnitFlag
 from unmask.core.rng import Key
 from unmask.data.corpus.corpus import Corpus, Shard
-from unmask.data.input_formats.row_plan import RowPlan, SpecialTokenTemplate
+from unmask.data.input_formats.row_plan import CLS_SEP, RowPlan, SpecialTokenTemplate
 from unmask.data.input_formats.sentence_index import SentenceIndex, sentence_index
 
 MIN_PIECE_TOKENS = 8
@@ -41,6 +41,8 @@ class Packed:
     """Consecutive text, filled up to the row length."""
 
     join: DocumentBoundary = DocumentBoundary.ACROSS
+    template: SpecialTokenTemplate = CLS_SEP
+    """The end token stands after each document, or after the part of it that is in the row."""
     num_segments: ClassVar[int] = 1
 
     @property
@@ -53,14 +55,9 @@ class Packed:
         """Only where borders are kept."""
         return self.join is DocumentBoundary.BORDERS
 
-    @property
-    def template(self) -> SpecialTokenTemplate:
-        """`[CLS] ... [SEP]`, and a further [SEP] after each document."""
-        return SpecialTokenTemplate()
-
     def plan(self, corpus: Corpus, length: int, key: Key) -> RowPlan:
         """Fill rows from the first document to the last; nothing is drawn."""
-        filler = _Filler(length, self.join)
+        filler = _Filler(length, self.join, self.template)
         if self.isolate_documents:
             for shard in corpus.shards:
                 filler.stream(shard)
@@ -74,8 +71,8 @@ class Packed:
 class _Filler:
     """Rows being filled, one document after another."""
 
-    def __init__(self, length: int, join: DocumentBoundary) -> None:
-        self.row_length, self.join = length, join
+    def __init__(self, length: int, join: DocumentBoundary, template: SpecialTokenTemplate) -> None:
+        self.row_length, self.join, self.template = length, join, template
         self.num_free, self.part = length, 0
         self.start: list[int] = []
         self.length: list[int] = []
@@ -124,8 +121,9 @@ class _Filler:
         )
 
     def _num_special_tokens(self) -> int:
-        """The special tokens that one more piece needs: its [SEP], and a [CLS] for a new row or a new world."""
-        return 2 if self.num_free == self.row_length or self.join is DocumentBoundary.BORDERS else 1
+        """The special tokens that one more piece needs: its end token, and a start token in a new row or document."""
+        opens = self.num_free == self.row_length or self.join is DocumentBoundary.BORDERS
+        return self.template.num_end + self.template.num_start * opens
 
     def _piece(self, start: int, length: int) -> None:
         self.num_free -= length + self._num_special_tokens()

@@ -22,7 +22,7 @@ from unmask.core.errors import RecipeError
 from unmask.core.rng import Key
 from unmask.data.corpus.corpus import Corpus
 from unmask.data.input_formats.pair_sampler import TRUE, PairProbabilities, sample_pairs
-from unmask.data.input_formats.row_plan import RowPlan, SpecialTokenTemplate
+from unmask.data.input_formats.row_plan import CLS_SEP, RowPlan, SpecialTokenTemplate
 from unmask.data.input_formats.sentence_index import sentence_index
 
 
@@ -64,6 +64,7 @@ class SegmentPairs:
         if not 0 <= self.short_fraction <= 1:
             raise RecipeError(f"Pairs needs a share of short rows between 0 and 1, found {self.short_fraction}.")
 
+    template: ClassVar[SpecialTokenTemplate] = CLS_SEP
     isolate_documents: ClassVar[bool] = False
     num_segments: ClassVar[int] = 2
 
@@ -72,11 +73,6 @@ class SegmentPairs:
         """The one fact that its negatives call for."""
         return frozenset({_FACT[self.negative]})
 
-    @property
-    def template(self) -> SpecialTokenTemplate:
-        """`[CLS] A [SEP] B [SEP]`."""
-        return SpecialTokenTemplate()
-
     def plan(self, corpus: Corpus, length: int, key: Key) -> RowPlan:
         """Walk all documents once and draw the pairs."""
         if corpus.manifest.counts.documents < 2 and self.negative is not Negative.SWAPPED:
@@ -84,7 +80,7 @@ class SegmentPairs:
                 "Pairs with a random second segment need at least two documents, but this corpus has one. "
                 "Separate documents by blank lines, or use swapped pairs (sentence order)."
             )
-        room = SpecialTokenTemplate().text_budget(length, 2)
+        room = CLS_SEP.text_budget(length, 2)
         chances = PairProbabilities(*_EDGES[self.negative], self.short_fraction, self.grain is SegmentGrain.SENTENCE)
         found = list(sentence_index(corpus, room))
         table = np.concatenate([np.zeros((0, 5), dtype=np.int64), *sample_pairs(corpus, found, room, chances, key)])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Protocol
 
@@ -24,18 +25,60 @@ from unmask.data.corpus.corpus import Corpus
 from unmask.data.tokenize.vocab import Vocab
 
 
+class StartToken(StrEnum):
+    """The special token before the first piece of a row, and of every document that attention is kept inside."""
+
+    NONE = "none"
+    CLS = "cls"
+    BOS = "bos"
+
+
+class EndToken(StrEnum):
+    """The special token after every piece of a row."""
+
+    NONE = "none"
+    SEP = "sep"
+    EOS = "eos"
+
+
 @dataclass(frozen=True, slots=True)
 class SpecialTokenTemplate:
-    """Where the special tokens of a row stand."""
+    """Which special tokens begin a row and end its pieces."""
 
-    cls: bool = True
-    """[CLS] before the first piece of every document part that attention is kept inside."""
-    sep: bool = True
-    """[SEP] after every piece."""
+    start: StartToken = StartToken.CLS
+    end: EndToken = EndToken.SEP
+
+    @property
+    def num_start(self) -> int:
+        """Tokens before the first piece: 0 or 1."""
+        return int(self.start is not StartToken.NONE)
+
+    @property
+    def num_end(self) -> int:
+        """Tokens after each piece: 0 or 1."""
+        return int(self.end is not EndToken.NONE)
 
     def text_budget(self, length: int, num_pieces: int) -> int:
         """How many text tokens fit into a row of `length` with that many pieces."""
-        return length - int(self.cls) - (num_pieces if self.sep else 0)
+        return length - self.num_start - num_pieces * self.num_end
+
+    def start_id(self, vocab: Vocab) -> int:
+        """The id of the start token."""
+        return vocab.bos if self.start is StartToken.BOS else vocab.cls
+
+    def end_id(self, vocab: Vocab) -> int:
+        """The id of the end token."""
+        return vocab.eos if self.end is EndToken.EOS else vocab.sep
+
+
+CLS_SEP = SpecialTokenTemplate()
+"""`[CLS] A [SEP] B [SEP]`: encoders."""
+BOS_EOS = SpecialTokenTemplate(StartToken.BOS, EndToken.EOS)
+"""`<s> A </s>`: encoder-decoders and language models with a start token."""
+EOS_ONLY = SpecialTokenTemplate(StartToken.NONE, EndToken.EOS)
+"""`A </s>`: GPT-2 and T5."""
+NO_SPECIAL_TOKENS = SpecialTokenTemplate(StartToken.NONE, EndToken.NONE)
+"""Text alone: contiguous streams."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +135,18 @@ def build_rows(corpus: Corpus, plan: RowPlan, rows: Ints, template: SpecialToken
     length = plan.length[piece].astype(np.int64)
     part = plan.document[piece]
     opens = np.zeros(len(piece), dtype=np.int64)
-    if template.cls:
+    if template.num_start:
         opens[1:] = part[1:] != part[:-1]
         opens[first] = 1
-    taken = opens + length + int(template.sep)
+    taken = opens + length + template.num_end
     begin = offsets(taken)
     out = _RowArrays(int(begin[-1]), vocab)
     text = begin[:-1] + opens
     corpus.gather(plan.start[piece], length, out.ids, out.bits, text)
     out.mark_piece_starts(text)
-    out.place_special_tokens(begin[:-1][opens > 0], vocab.cls)
-    if template.sep:
-        out.place_special_tokens(text + length, vocab.sep)
+    out.place_special_tokens(begin[:-1][opens > 0], template.start_id(vocab))
+    if template.num_end:
+        out.place_special_tokens(text + length, template.end_id(vocab))
     return RowBatch(
         ids=out.ids,
         segment=np.repeat(plan.segment[piece], taken),

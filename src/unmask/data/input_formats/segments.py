@@ -27,7 +27,7 @@ from unmask.core.errors import RecipeError
 from unmask.core.records import Ints
 from unmask.core.rng import DrawPurpose, Key
 from unmask.data.corpus.corpus import Corpus
-from unmask.data.input_formats.row_plan import RowPlan, SpecialTokenTemplate
+from unmask.data.input_formats.row_plan import CLS_SEP, RowPlan, SpecialTokenTemplate
 from unmask.data.input_formats.sentence_index import SentenceIndex, sentence_index
 
 _DRAWS = 4
@@ -44,6 +44,7 @@ class OneOrTwoSegments:
     """The share of rows that have one segment, as in the classification of single sentences."""
     short_fraction: float = 0.05
     """The share of rows that aim at a shorter length."""
+    template: ClassVar[SpecialTokenTemplate] = CLS_SEP
     isolate_documents: ClassVar[bool] = False
     num_segments: ClassVar[int] = 2
 
@@ -59,15 +60,10 @@ class OneOrTwoSegments:
         """No facts: B always follows A."""
         return frozenset()
 
-    @property
-    def template(self) -> SpecialTokenTemplate:
-        """`[CLS] A [SEP] B [SEP]`."""
-        return SpecialTokenTemplate()
-
     def plan(self, corpus: Corpus, length: int, key: Key) -> RowPlan:
         """Walk all documents once and draw where rows and segments end."""
         found = array("q")  # a list would take five times as much
-        for number, shard in enumerate(sentence_index(corpus, SpecialTokenTemplate().text_budget(length, 1))):
+        for number, shard in enumerate(sentence_index(corpus, CLS_SEP.text_budget(length, 1))):
             for row in self._rows(shard, length, key.fold_in("segments", number)):
                 found.extend(row)
         table: Ints = np.array(found, dtype=np.int64).reshape(-1, 3)
@@ -100,7 +96,7 @@ class OneOrTwoSegments:
 
 def _middle(border: list[int], first: int, end: int, target: int, coin: int) -> int:
     """The sentence with which B begins: the one that would overflow half of the target, or the next, by a coin."""
-    half = border[first] + SpecialTokenTemplate().text_budget(target, 2) // 2
+    half = border[first] + CLS_SEP.text_budget(target, 2) // 2
     over = max(bisect_left(border, half) - 1, first + 1)
     if border[over] < half and coin < 2**63:
         over += 1
@@ -109,5 +105,5 @@ def _middle(border: list[int], first: int, end: int, target: int, coin: int) -> 
 
 def _truncate(start: int, middle: int, end: int, length: int) -> tuple[int, int, int]:
     """Cut off what a row has no room for, at its end. A second segment costs one more [SEP]."""
-    middle = min(middle, start + SpecialTokenTemplate().text_budget(length, 1))
-    return start, middle, max(middle, min(end, start + SpecialTokenTemplate().text_budget(length, 2)))
+    middle = min(middle, start + CLS_SEP.text_budget(length, 1))
+    return start, middle, max(middle, min(end, start + CLS_SEP.text_budget(length, 2)))

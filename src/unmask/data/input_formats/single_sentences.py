@@ -14,7 +14,7 @@ import numpy as np
 
 from unmask.core.rng import Key
 from unmask.data.corpus.corpus import Corpus
-from unmask.data.input_formats.row_plan import RowPlan, SpecialTokenTemplate
+from unmask.data.input_formats.row_plan import CLS_SEP, RowPlan, SpecialTokenTemplate
 from unmask.data.input_formats.sentence_index import sentence_index
 
 
@@ -22,6 +22,7 @@ from unmask.data.input_formats.sentence_index import sentence_index
 class SingleSentences:
     """One sentence a row; a sentence that does not fit is cut between words and goes on in the next row."""
 
+    template: SpecialTokenTemplate = CLS_SEP
     isolate_documents: ClassVar[bool] = False
     num_segments: ClassVar[int] = 1
 
@@ -29,11 +30,6 @@ class SingleSentences:
     def row_facts(self) -> frozenset[str]:
         """`follows`: the row before holds the sentence before. `leads`: the row after holds the sentence after."""
         return frozenset({"follows", "leads"})
-
-    @property
-    def template(self) -> SpecialTokenTemplate:
-        """`[CLS] sentence [SEP]`."""
-        return SpecialTokenTemplate()
 
     def plan(self, corpus: Corpus, length: int, key: Key) -> RowPlan:
         """Every sentence, in order; nothing is drawn."""

@@ -29,18 +29,32 @@ class SpecialTokens:
     mask: str
     pad: str
     unk: str
+    bos: str = ""
+    """Begins a text; empty where the vocabulary has no token for this."""
+    eos: str = ""
+    """Ends a text; empty where the vocabulary has no token for this."""
 
     def __iter__(self) -> Iterator[str]:
-        return (getattr(self, field.name) for field in fields(self))
+        """Every special token once."""
+        return iter(dict.fromkeys(name for field in fields(self) if (name := getattr(self, field.name))))
 
 
 BERT = SpecialTokens("[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]")
 BERT_SPECIALS = (BERT.pad, BERT.unk, BERT.cls, BERT.sep, BERT.mask)
 """In the order of BERT's own vocabularies: padding is 0."""
-ROBERTA = SpecialTokens("<s>", "</s>", "<mask>", "<pad>", "<unk>")
+ROBERTA = SpecialTokens("<s>", "</s>", "<mask>", "<pad>", "<unk>", bos="<s>", eos="</s>")
 ALBERT = SpecialTokens("[CLS]", "[SEP]", "[MASK]", "<pad>", "<unk>")
 
-_USUAL_NAMES = SpecialTokens("[CLS] <s> <cls>", "[SEP] </s> <sep>", "[MASK] <mask>", "[PAD] <pad>", "[UNK] <unk>")
+_USUAL_NAMES = SpecialTokens(
+    cls="[CLS] <s> <cls>",
+    sep="[SEP] </s> <sep>",
+    mask="[MASK] <mask>",
+    pad="[PAD] <pad>",
+    unk="[UNK] <unk>",
+    bos="<s> <bos> [BOS] <|startoftext|> <|endoftext|>",
+    eos="</s> <eos> [EOS] <|endoftext|>",
+)
+_OPTIONAL = ("bos", "eos")
 
 
 def sentinel_names(count: int) -> tuple[str, ...]:
@@ -66,6 +80,8 @@ def _find_one(role: str, stated: Sequence[str], names: Container[str]) -> str:
     for name in (*stated, *usual):
         if name in names:
             return name
+    if role in _OPTIONAL:
+        return ""
     raise InputError(
         f"the tokenizer has no {role} token: its settings name none and its vocabulary holds none of "
         f"{', '.join(usual)}; add one of them as a special token, or use a tokenizer that has it"

@@ -90,6 +90,8 @@ class Tokenizer:
             unk=names[self.special_tokens.unk],
             ordinary=np.array(sorted(set(names.values()) - special), dtype=np.int32),
             sentinels=np.array(sentinels, dtype=np.int32),
+            own_bos=names.get(self.special_tokens.bos),
+            own_eos=names.get(self.special_tokens.eos),
         )
 
     def decode(self, ids: Sequence[int] | Ids) -> str:

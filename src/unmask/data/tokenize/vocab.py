@@ -22,7 +22,7 @@ class Vocab:
     cls: int
     """First token of a row: [CLS], or <s>."""
     sep: int
-    """Ends a segment: [SEP], or </s>. Rewriting ends with it too."""
+    """Ends a segment: [SEP], or </s>."""
     mask: int
     pad: int
     unk: int
@@ -33,6 +33,20 @@ class Vocab:
 
     similar_words: SimilarWords = NO_SIMILAR_WORDS
     """Words that may stand in for one another; empty unless a table was prepared."""
+    own_bos: int | None = None
+    """The id of a beginning-of-sequence token, where the vocabulary has one."""
+    own_eos: int | None = None
+    """The id of an end-of-sequence token, where the vocabulary has one."""
+
+    @property
+    def bos(self) -> int:
+        """Begins a text (BOS); [CLS] in a vocabulary without a token of its own for this."""
+        return self.cls if self.own_bos is None else self.own_bos
+
+    @property
+    def eos(self) -> int:
+        """Ends a text that is generated (EOS); [SEP] in a vocabulary without a token of its own for this."""
+        return self.sep if self.own_eos is None else self.own_eos
 
     def random_ordinary(self, bits: UInts) -> Ids:
         """A random ordinary id for each word."""

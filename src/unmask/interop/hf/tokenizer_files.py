@@ -52,7 +52,7 @@ def with_template(tokenizer: Tokenizer, segments: int = 2, one_between: bool = F
 
 def special_names(tokenizer: Tokenizer) -> dict[str, str]:
     """The content of `special_tokens_map.json`."""
-    return {f"{role}_token": name for role, name in asdict(tokenizer.special_tokens).items()}
+    return {f"{role}_token": name for role, name in asdict(tokenizer.special_tokens).items() if name}
 
 
 def tokenizer_config(tokenizer: Tokenizer, length: int) -> dict[str, Any]:

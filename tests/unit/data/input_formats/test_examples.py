@@ -1,6 +1,7 @@
 """Planning and building rows: what is in them, where it came from, and that any row can be built alone."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from unmask.data.input_formats.contiguous import ContiguousStreams
 from unmask.data.input_formats.packed import DocumentBoundary, Packed
 from unmask.data.input_formats.pair_sampler import count_heads, randint, split_excess
 from unmask.data.input_formats.pairs import Negative, SegmentGrain, SegmentPairs
-from unmask.data.input_formats.row_plan import build_rows
+from unmask.data.input_formats.row_plan import BOS_EOS, CLS_SEP, EOS_ONLY, NO_SPECIAL_TOKENS, build_rows
 from unmask.data.input_formats.sampler import DynamicMasking, EpochSampler, StaticMasking
 from unmask.data.input_formats.single_sentences import SingleSentences
 
@@ -37,7 +38,7 @@ documents = st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=12), min_
 def built(builder, corpus, length, rows=None):
     plan = builder.plan(corpus, length, KEY)
     rows = np.arange(len(plan)) if rows is None else rows
-    return plan, build_rows(corpus, plan, rows, builder.template, VOCAB)
+    return plan, build_rows(corpus, plan, rows, builder.template, corpus.vocab)
 
 
 def text_of(example, row):
@@ -240,3 +241,23 @@ def test_ten_copies_are_ten_draws_and_every_visit_is_always_new():
     row, visit = np.zeros(40, np.int64), np.arange(40)
     assert len(set(EpochSampler(5, StaticMasking(10), Key.of(1)).key_of(row, visit).state.tolist())) == 10
     assert len(set(EpochSampler(5, DynamicMasking(), Key.of(1)).key_of(row, visit).state.tolist())) == 40
+
+
+@pytest.mark.parametrize(
+    ("template", "first", "last"),
+    [(CLS_SEP, "cls", "sep"), (BOS_EOS, "bos", "eos"), (EOS_ONLY, "", "eos"), (NO_SPECIAL_TOKENS, "", "")],
+)
+def test_a_template_says_which_special_tokens_begin_and_end_a_row(template, first, last):
+    vocab = replace(VOCAB, own_bos=5, own_eos=6)
+    corpus = replace(make_corpus([[4, 4], [9, 9], [30]]), vocab=vocab)
+    example = built(Packed(DocumentBoundary.NEVER, template), corpus, 20)[1]
+    starts, ends = example.ids[example.rows[:-1]], example.ids[example.rows[1:] - 1]
+    assert (starts == getattr(vocab, first)).all() if first else (starts >= TEXT).all()
+    assert (ends == getattr(vocab, last)).all() if last else (ends >= TEXT).all()
+    assert (example.lengths <= 20).all()
+    assert example.lengths.max() == 20
+    assert example.protected.sum() == len(example) * (bool(first) + bool(last))
+
+
+def test_a_vocabulary_without_bos_and_eos_takes_cls_and_sep():
+    assert (VOCAB.bos, VOCAB.eos) == (VOCAB.cls, VOCAB.sep)
