@@ -129,7 +129,7 @@ def _known(entry: Entry) -> Iterator[tuple[str, float]]:
     run = json.loads((entry.network / "run.json").read_text(encoding="utf-8"))
     lines = _record(entry)
     steps = [line for line in lines if line["kind"] == "step"]
-    trials = [line for line in lines if line["kind"] == "trial"]
+    trials = [line for line in lines if line["kind"] == "eval"]
     yield "parameters", run["parameters"]
     yield "steps", steps[-1]["step"]
     yield "tokens, millions", steps[-1]["tokens"] / 1e6
@@ -138,7 +138,7 @@ def _known(entry: Entry) -> Iterator[tuple[str, float]]:
     yield "ms a step, shared", 1000 * _median_gap([line["seconds"] for line in steps])
     for name, loss in trials[-1]["loss"].items():
         yield f"{name} loss", loss
-        yield f"{name} right", trials[-1]["right"][name]
+        yield f"{name} right", trials[-1]["accuracy"][name]
         if epochs >= AGAIN:
             best = min(trials, key=lambda line, name=name: line["loss"][name])
             yield f"{name} least loss", best["loss"][name]
@@ -158,8 +158,8 @@ def _record(entry: Entry) -> list[dict[str, Any]]:
 
 def _curve(entry: Entry) -> list[dict[str, Any]]:
     """The trials of a run, for a picture; also of one that was stopped."""
-    keys = ("step", "tokens", "loss", "right")
-    return [{key: line[key] for key in keys} for line in _record(entry) if line["kind"] == "trial"]
+    keys = ("step", "tokens", "loss", "accuracy")
+    return [{key: line[key] for key in keys} for line in _record(entry) if line["kind"] == "eval"]
 
 
 def _median_gap(seconds: Sequence[float]) -> float:

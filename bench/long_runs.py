@@ -68,7 +68,7 @@ def _unmask(log: Path, words: str) -> None:
 def _pretrained(run: Path) -> dict[str, object]:
     """The end of the run, and the guesser that knows only frequencies."""
     lines = [json.loads(line) for line in (run / "record.jsonl").read_text(encoding="utf-8").splitlines()]
-    trials = [line for line in lines if line["kind"] == "trial"]
+    trials = [line for line in lines if line["kind"] == "eval"]
     steps = [line for line in lines if line["kind"] == "step"]
     said = next(
         line for line in (run.parent / "pretrain.log").read_text(encoding="utf-8").splitlines() if "loses" in line
@@ -80,7 +80,7 @@ def _pretrained(run: Path) -> dict[str, object]:
         "tokens_per_second": statistics.median(line["tokens_per_second"] for line in steps),
         "minutes": steps[-1]["seconds"] / 60,
         "unigram_entropy": entropy,
-        "held_out": [{"step": line["step"], "loss": line["loss"], "right": line["right"]} for line in trials],
+        "held_out": [{"step": line["step"], "loss": line["loss"], "accuracy": line["accuracy"]} for line in trials],
     }
     print(f"{found['steps']:,} steps, {found['tokens']:,} tokens, {found['tokens_per_second']:,.0f} tokens/s (median)")
     for line in trials:

@@ -84,7 +84,7 @@ def _ours(wish: argparse.Namespace) -> Curve:
     )
     _unmask(words)
     lines = [json.loads(line) for line in (out / "record.jsonl").read_text(encoding="utf-8").splitlines()]
-    return [(line["seconds"], line["loss"]["mlm"]) for line in lines if line["kind"] == "trial"]
+    return [(line["seconds"], line["loss"]["mlm"]) for line in lines if line["kind"] == "eval"]
 
 
 def _exported(wish: argparse.Namespace) -> Path:

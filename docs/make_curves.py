@@ -39,8 +39,8 @@ def _read(word: str) -> tuple[str, float, list[tuple[float, float]], list[tuple[
     path, _, entropy = rest.rpartition(":")
     file = Path(path) / "record.jsonl" if Path(path).is_dir() else Path(path)
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    found = {kind: [(x["tokens"], x["loss"]["mlm"]) for x in lines if x["kind"] == kind] for kind in ("step", "trial")}
-    return name, float(entropy), _smooth(found["step"]), found["trial"]
+    found = {kind: [(x["tokens"], x["loss"]["mlm"]) for x in lines if x["kind"] == kind] for kind in ("step", "eval")}
+    return name, float(entropy), _smooth(found["step"]), found["eval"]
 
 
 def _smooth(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -95,8 +95,8 @@ def test_the_curve_is_that_of_one_process(name: str, one: Path, two: Path) -> No
         assert theirs["loss"] == pytest.approx(mine["loss"], rel=SAME)
         assert theirs["count"] == mine["count"]
         assert theirs["tokens"] == mine["tokens"]
-        assert {key: theirs.get(key) for key in ("padding", "predicted", "place", "rate")} == {
-            key: mine.get(key) for key in ("padding", "predicted", "place", "rate")
+        assert {key: theirs.get(key) for key in ("padding_fraction", "masked_fraction", "task", "lr")} == {
+            key: mine.get(key) for key in ("padding_fraction", "masked_fraction", "task", "lr")
         }
 
 

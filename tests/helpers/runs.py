@@ -55,7 +55,7 @@ def head(recipe=None, **changes):
 
 
 def start(step=0, device="cpu"):
-    return {"kind": "start", "step": step, "device": device, "precision": "float32", "processes": 1, "micro": 32,
+    return {"kind": "start", "step": step, "device": device, "precision": "float32", "processes": 1, "microbatch_tokens": 32,
             "compile": False, "torch": "2.13.0", "time": "2026-11-15T10:00:00"}  # fmt: skip
 
 
@@ -64,19 +64,19 @@ def step(number, of=1000, noise=0.0, speed=1.0, floor=2.4):
     mlm = floor + 6.5 * exp(-6 * share) + noise
     length = 128 if share <= 0.9 else 512
     return {
-        "kind": "step", "step": number, "share": share, "place": "cloze", "length": length,
+        "kind": "step", "step": number, "progress": share, "task": "cloze", "length": length,
         "loss": {"mlm": mlm, "next": 0.35 + 0.34 * exp(-4 * share) + noise / 4},
-        "right": {"mlm": 0.5 * (1 - exp(-5 * share)), "next": 0.85 - 0.35 * exp(-4 * share)},
-        "count": {"mlm": 612, "next": 32}, "rate": 1e-4 * min(share * 10, (1 - share) / 0.9),
-        "norm": 1.4 + abs(noise) * 3 + 4 * exp(-20 * share), "tokens": number * 4096, "padding": 0.03,
-        "predicted": 0.15, "tokens_per_second": (5200 if length == 128 else 3900) * speed + 800 * noise,
+        "accuracy": {"mlm": 0.5 * (1 - exp(-5 * share)), "next": 0.85 - 0.35 * exp(-4 * share)},
+        "count": {"mlm": 612, "next": 32}, "lr": 1e-4 * min(share * 10, (1 - share) / 0.9),
+        "grad_norm": 1.4 + abs(noise) * 3 + 4 * exp(-20 * share), "tokens": number * 4096, "padding_fraction": 0.03,
+        "masked_fraction": 0.15, "tokens_per_second": (5200 if length == 128 else 3900) * speed + 800 * noise,
         "seconds": number * 0.8,
     }  # fmt: skip
 
 
 def trial(number, of=1000, floor=2.5):
     line = step(number, of, floor=floor)
-    return {name: line[name] for name in ("step", "loss", "right", "count", "tokens", "seconds")} | {"kind": "trial"}
+    return {name: line[name] for name in ("step", "loss", "accuracy", "count", "tokens", "seconds")} | {"kind": "eval"}
 
 
 def sample(number, of=1000):
@@ -85,7 +85,7 @@ def sample(number, of=1000):
         "4": [["气", sure], ["的", 0.11], ["下", 0.05]] if sure > 0.2 else [["的", 0.05], ["，", 0.04], ["气", 0.01]],
         "12": [["园", sure], ["司", 0.1], ["里", 0.02]] if sure > 0.6 else [["司", 0.2], ["里", 0.1], ["安", 0.05]],
     }
-    return {"kind": "sample", "step": number, "lines": [{"shown": SHOWN, "truth": TRUTH, "guesses": guesses}]}
+    return {"kind": "samples", "step": number, "lines": [{"shown": SHOWN, "truth": TRUTH, "guesses": guesses}]}
 
 
 def record(steps=300, every=50, resumes=(), of=None, seed=1, speed=1.0, floor=2.4):

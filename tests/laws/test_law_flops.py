@@ -63,7 +63,7 @@ def test_a_record_tells_nearly_what_its_steps_cost(recipe):
         load = whole(lesson)
         tokens, true = tokens + load.tokens, true + meter.step(load)
         line = {"kind": "step", "step": step + 1, "tokens": tokens, "seconds": float(step), "count": load.predictions}
-        lines.append({**line, "place": lesson.task_name, "length": lesson.max_length})
+        lines.append({**line, "task": lesson.task_name, "length": lesson.max_length})
     told = list(meter.spent(lines))
     assert [one.step for one in told] == list(range(1, 21))
     assert told[-1].flops == pytest.approx(true, rel=0.02)

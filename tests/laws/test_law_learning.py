@@ -41,7 +41,7 @@ def test_a_member_learns_by_heart_and_follows_its_golden_curve(recipe: Recipe) -
     for step, losses in shown(found).items():
         assert losses == pytest.approx(golden[step], rel=TOLERANCE), f"step {step}. {RENEW}"
     for objective in recipe.objectives:
-        assert learned(found, "right", objective.name) > 0.85
+        assert learned(found, "accuracy", objective.name) > 0.85
         first = asking(found, objective.name)[0]["loss"][objective.name]
         assert learned(found, "loss", objective.name) < first / 6
 

@@ -67,7 +67,7 @@ def end(folder: Path) -> dict[str, bytes]:
 
 def told(folder: Path) -> list[dict[str, Any]]:
     """The record without what the clock says, and without the starts."""
-    clocks = ("seconds", "tokens_per_second", "waited")
+    clocks = ("seconds", "tokens_per_second", "data_wait_seconds")
     lines = (line for line in read_record(folder / RECORD) if line["kind"] != "start")
     return [{name: value for name, value in line.items() if name not in clocks} for line in lines]
 

@@ -45,8 +45,8 @@ def test_what_a_run_leaves_behind(finished: Path, data: Path) -> None:
     assert steps_of(finished) == list(range(1, 13))
     assert json.loads((finished / "finished.json").read_text())["step"] == 12
     kinds = [line["kind"] for line in read_record(finished / RECORD)]
-    assert kinds[:3] == ["start", "trial", "sample"]
-    assert kinds[-2:] == ["trial", "sample"]
+    assert kinds[:3] == ["start", "eval", "samples"]
+    assert kinds[-2:] == ["eval", "samples"]
 
 
 def test_a_finished_run_is_left_alone(server: Server, data: Path, finished: Path) -> None:
@@ -230,8 +230,8 @@ def test_training_goes_on_from_a_run(server: Server, data: Path, finished: Path,
     out = tmp_path / "further"
     ended = server.run(*words(data, out, "--from", finished, "--steps", 4))
     assert ended.code == 0, ended.said
-    last = [line for line in read_record(finished / RECORD) if line["kind"] == "trial"][-1]
-    first = next(line for line in read_record(out / RECORD) if line["kind"] == "trial")
+    last = [line for line in read_record(finished / RECORD) if line["kind"] == "eval"][-1]
+    first = next(line for line in read_record(out / RECORD) if line["kind"] == "eval")
     assert first["loss"] == last["loss"]
     assert json.loads((out / "run.json").read_text())["from"] == str(finished)
 

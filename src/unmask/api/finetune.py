@@ -148,8 +148,8 @@ class ProgressRemark:
     def __call__(self, line: LogLine) -> str:
         """Hear a line."""
         loss = ", ".join(f"loss {value:.3f}" for value in line.get("loss", {}).values())
-        if line["kind"] == "trial":
-            right = max(line["right"].values())
+        if line["kind"] == "eval":
+            right = max(line["accuracy"].values())
             self.last_eval = f"dev: {right:.1%} right" if right else f"dev: {loss}"
             return self.last_eval
         return ", ".join(filter(None, (loss, self.last_eval)))

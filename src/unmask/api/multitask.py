@@ -113,7 +113,7 @@ def _train(
 def format_remark(line: LogLine) -> str:
     """What a line of the record says, in a few words that fit beside a bar."""
     losses = line.get("loss", {})
-    if line["kind"] == "trial":
+    if line["kind"] == "eval":
         return f"dev: mean loss {sum(losses.values()) / len(losses):.3f}"
     return ", ".join(f"{name} {loss:.3f}" for name, loss in losses.items())
 

@@ -222,7 +222,7 @@ class PretrainSetup:
 
     def sample_fills(self, learner: MultiHeadModel, trial: Sequence[StepBatch]) -> LogLine:
         """Some masks of the trial and how the learner fills them now."""
-        return {"kind": "sample", "lines": sample_fills(learner, trial[0], self.tokenizer)}
+        return {"kind": "samples", "lines": sample_fills(learner, trial[0], self.tokenizer)}
 
     def cost_probes(self) -> list[CostProbe]:
         """One moment for each stage, in the middle of it."""

@@ -95,12 +95,12 @@ class LogReader:
             case "start":
                 self._drop_after(step)
                 self.starts.append(line)
-            case "sample":
+            case "samples":
                 self.samples.append(_check_sample(line))
             case "step":
                 self._training.add(step, line)
                 self._add_length(line, step)
-            case "trial":
+            case "eval":
                 self._evals.add(step, line)
 
     def series(self) -> tuple[dict[str, MetricSeries], dict[str, MetricSeries]]:

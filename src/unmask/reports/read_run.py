@@ -59,7 +59,7 @@ class RunRecord:
 
     def has_accuracy(self, objective: str) -> bool:
         """Whether an objective has right answers: one that says a number is never exactly right."""
-        name = f"right.{objective}"
+        name = f"accuracy.{objective}"
         return any(name in kind and kind[name].value.any() for kind in (self.training, self.evals))
 
     @property

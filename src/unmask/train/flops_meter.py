@@ -111,7 +111,7 @@ class FlopsMeter:
         for line in record:
             if line["kind"] == "step":
                 new = line["tokens"] - tokens
-                looked = round(new * pairs[line["place"], line["length"]])
+                looked = round(new * pairs[line["task"], line["length"]])
                 flops += self.step(Workload(0, new, looked, line["count"]))
                 tokens = line["tokens"]
                 yield ComputeSpent(line["step"], tokens, line["seconds"], flops)

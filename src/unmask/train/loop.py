@@ -174,7 +174,7 @@ class _Loop:
         if loss < state.best.loss:
             state = replace(state, best=BestEval(loss, state.progress.step))
         spent = {"tokens": state.progress.tokens, "seconds": round(state.progress.seconds, 3)}
-        self.writer.add({"kind": "trial", "step": state.progress.step, **found.to_log(), **spent})
+        self.writer.add({"kind": "eval", "step": state.progress.step, **found.to_log(), **spent})
         for observer in self.observers if self.step_runner.dist.is_main else ():
             self.writer.add({**observer(self.step_runner.model, self.eval_batches), "step": state.progress.step})
         if state.progress.step:

@@ -89,7 +89,7 @@ class Metrics:
         """The score as a line of the record says it."""
         return {
             "loss": {name: round(value, 6) for name, value in self.loss.items()},
-            "right": {name: round(value, 4) for name, value in self.accuracy.items()},
+            "accuracy": {name: round(value, 4) for name, value in self.accuracy.items()},
             "count": dict(self.count),
         }
 

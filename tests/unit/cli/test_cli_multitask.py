@@ -77,7 +77,7 @@ def test_a_trunk_a_folder_for_each_task_and_a_table_come_out():
         assert open_finetuned(Path("out", name)).task.objective.name == name
     assert read_task(Path("out/mood"))["metrics"]["accuracy"] > 0.8
     judged = [json.loads(line) for line in Path("out/record.jsonl").read_text().splitlines()]
-    assert all(set(line["loss"]) == {"mood", "same"} for line in judged if line["kind"] == "trial")
+    assert all(set(line["loss"]) == {"mood", "same"} for line in judged if line["kind"] == "eval")
 
 
 def test_then_each_can_be_added_to_a_finished_run():
@@ -157,5 +157,5 @@ def test_the_score_to_compare_by_can_be_named():
 
 def test_remarks_name_the_task():
     assert format_remark({"kind": "step", "step": 3, "loss": {"mood": 0.5}}) == "mood 0.500"
-    assert format_remark({"kind": "trial", "step": 3, "loss": {"mood": 0.5, "same": 0.7}}) == "dev: mean loss 0.600"
+    assert format_remark({"kind": "eval", "step": 3, "loss": {"mood": 0.5, "same": 0.7}}) == "dev: mean loss 0.600"
     assert format_remark({"kind": "start", "step": 3}) == ""

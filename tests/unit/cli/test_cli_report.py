@@ -13,8 +13,8 @@ from unmask.cli.main import app, main
 
 LINES = [
     {"kind": "start", "step": 0, "device": "cpu"},
-    {"kind": "step", "step": 1, "loss": {"mlm": 8.0}, "right": {"mlm": 0.0}, "tokens": 100, "seconds": 1.0},
-    {"kind": "trial", "step": 1, "loss": {"mlm": 7.5}, "right": {"mlm": 0.1}, "tokens": 100},
+    {"kind": "step", "step": 1, "loss": {"mlm": 8.0}, "accuracy": {"mlm": 0.0}, "tokens": 100, "seconds": 1.0},
+    {"kind": "eval", "step": 1, "loss": {"mlm": 7.5}, "accuracy": {"mlm": 0.1}, "tokens": 100},
 ]
 
 

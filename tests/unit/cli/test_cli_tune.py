@@ -207,9 +207,11 @@ def test_a_folder_in_use_or_with_something_else_is_refused():
 def test_a_remark_says_how_it_goes():
     remark = ProgressRemark()
     assert remark({"kind": "start", "step": 0}) == ""
-    assert remark({"kind": "trial", "step": 0, "loss": {"judge": 0.7}, "right": {"judge": 0.51}}) == "dev: 51.0% right"
+    assert (
+        remark({"kind": "eval", "step": 0, "loss": {"judge": 0.7}, "accuracy": {"judge": 0.51}}) == "dev: 51.0% right"
+    )
     assert remark({"kind": "step", "step": 1, "loss": {"judge": 0.69}}) == "loss 0.690, dev: 51.0% right"
-    assert remark({"kind": "trial", "step": 2, "loss": {"rate": 0.25}, "right": {"rate": 0.0}}) == "dev: loss 0.250"
+    assert remark({"kind": "eval", "step": 2, "loss": {"rate": 0.25}, "accuracy": {"rate": 0.0}}) == "dev: loss 0.250"
 
 
 @pytest.mark.parametrize("command", [tune, multitask, landscape])

@@ -17,7 +17,7 @@ class Heard:
 
 
 def step(number, length, loss):
-    numbers = {"share": 0.1, "tokens_per_second": 1.0}
+    numbers = {"progress": 0.1, "tokens_per_second": 1.0}
     return {"kind": "step", "step": number, "length": length, "loss": {"mlm": loss}, **numbers}
 
 

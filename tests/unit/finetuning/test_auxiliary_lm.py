@@ -117,7 +117,7 @@ def test_the_losses_are_recorded_and_the_head_is_gone_afterwards(tmp_path):
     done = tuned(made, tmp_path / "run")
     lines = list(read_record(tmp_path / "run" / RECORD))
     assert all(line["loss"].keys() == {"judge", "mlm"} for line in lines if line["kind"] == "step")
-    assert all(line["loss"].keys() == {"judge"} for line in lines if line["kind"] == "trial")
+    assert all(line["loss"].keys() == {"judge"} for line in lines if line["kind"] == "eval")
     assert list(done.learner.heads) == ["judge"]
     save_finetuned(done, tmp_path / "run", BaseModelRef("little"), {})
     back = load_finetuned(tmp_path / "run", lambda root: made.model)

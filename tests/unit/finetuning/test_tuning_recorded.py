@@ -64,7 +64,9 @@ def curve(made: FineTune, folder: Path, device: torch.device, **logistics: objec
     run = RunConfig(**{"device": device, "keep_checkpoints": 1, "num_evals": 1, **logistics})
     made.train(made.encode(), run, DistContext(0, 1, device), folder)
     lines = [line for line in read_record(folder / RECORD) if line["kind"] == "step"]
-    return [number for line in lines for number in (*line["loss"].values(), *line["right"].values(), line["norm"])]
+    return [
+        number for line in lines for number in (*line["loss"].values(), *line["accuracy"].values(), line["grad_norm"])
+    ]
 
 
 @pytest.mark.parametrize("micro", [1 << 20, 3 * HOW.max_length], ids=["whole", "in parts"])

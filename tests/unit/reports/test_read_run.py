@@ -14,7 +14,7 @@ def test_numbers_become_series(tmp_path):
     assert run.objectives == ("mlm", "next")
     assert run.training["loss.mlm"].step.tolist() == list(range(1, 101))
     assert run.training["loss.mlm"].tokens[-1] == 409_600
-    assert run.evals["right.next"].step.tolist() == [0, 25, 50, 75, 100]
+    assert run.evals["accuracy.next"].step.tolist() == [0, 25, 50, 75, 100]
     assert (run.num_steps, run.num_tokens, run.last_value("seconds"), run.is_finished) == (100, 409_600, 80.0, True)
     assert run.lengths == ((1, 128), (91, 512))
 
@@ -32,10 +32,10 @@ def test_steps_that_a_kill_undid_are_forgotten(tmp_path):
 
 
 def test_a_number_that_is_not_finite_is_no_point_of_a_curve(tmp_path):
-    broken = step(2) | {"norm": float("nan"), "loss": {"mlm": float("inf")}}
+    broken = step(2) | {"grad_norm": float("nan"), "loss": {"mlm": float("inf")}}
     run = read_run(write_run(tmp_path, [start(), step(1), broken]))
-    assert len(run.training["norm"]) == len(run.training["loss.mlm"]) == 1
-    assert len(run.training["rate"]) == 2
+    assert len(run.training["grad_norm"]) == len(run.training["loss.mlm"]) == 1
+    assert len(run.training["lr"]) == 2
 
 
 def test_a_torn_last_line_is_skipped(tmp_path):
@@ -54,8 +54,8 @@ def test_a_torn_last_line_is_skipped(tmp_path):
         '{"kind": "step"}',
         '{"kind": "step", "step": "soon"}',
         '{"kind": "step", "step": 3, "loss": {"mlm": "low"}}',
-        '{"kind": "sample", "step": 3, "lines": [{"shown": [], "truth": {}, "guesses": {"2": []}}]}',
-        '{"kind": "sample", "step": 3, "lines": [7]}',
+        '{"kind": "samples", "step": 3, "lines": [{"shown": [], "truth": {}, "guesses": {"2": []}}]}',
+        '{"kind": "samples", "step": 3, "lines": [7]}',
     ],
 )
 def test_a_damaged_line_is_named(tmp_path, line):

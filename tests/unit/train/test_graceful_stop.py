@@ -70,7 +70,7 @@ def test_once_more_stops_at_once(tmp_path, monkeypatch, capfd):
 
 def test_stopped_in_the_first_trial_nothing_is_learned(tmp_path):
     def stop(line):
-        if line["kind"] == "trial":
+        if line["kind"] == "eval":
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):

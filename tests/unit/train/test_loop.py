@@ -69,15 +69,15 @@ def go(budget: Budget, folder: Path, trials: int = 1, schedule: Linear = FALL, *
 def test_a_budget_in_steps_ends_with_its_last_step(tmp_path: Path) -> None:
     found = go(StepBudget(6), tmp_path, schedule=Linear(WarmupSteps(2)))
     assert [line["step"] for line in found] == [1, 2, 3, 4, 5, 6]
-    assert [line["rate"] for line in found] == pytest.approx([0, 0.005, 0.01, 0.0075, 0.005, 0.0025])
-    assert [line["share"] for line in found] == pytest.approx([n / 6 for n in range(1, 7)], abs=1e-6)
+    assert [line["lr"] for line in found] == pytest.approx([0, 0.005, 0.01, 0.0075, 0.005, 0.0025])
+    assert [line["progress"] for line in found] == pytest.approx([n / 6 for n in range(1, 7)], abs=1e-6)
 
 
 def test_a_budget_in_tokens_is_used_up_and_the_rate_falls_with_it(tmp_path: Path) -> None:
     found = go(TokenBudget(400), tmp_path)
     assert found[-2]["tokens"] < 400 <= found[-1]["tokens"]
     before = [0, *(line["tokens"] for line in found[:-1])]
-    assert [line["rate"] for line in found] == pytest.approx([0.01 * (1 - tokens / 400) for tokens in before])
+    assert [line["lr"] for line in found] == pytest.approx([0.01 * (1 - tokens / 400) for tokens in before])
     steps = go(StepBudget(100), tmp_path / "steps")[: len(found)]
     assert [line["tokens"] for line in steps] == [line["tokens"] for line in found], "tokens are counted, not guessed"
 
@@ -87,13 +87,13 @@ def test_a_budget_in_hours_ends_when_the_time_is_over(tmp_path: Path, clock: Clo
     found = go(TimeBudget(20 / 3600), tmp_path, trials=4, schedule=Linear(WarmupFraction(0.25)))
     assert 20 <= clock.now - began <= 20.7
     assert found[-1]["seconds"] >= 20
-    rates = [line["rate"] for line in found]
+    rates = [line["lr"] for line in found]
     peak = rates.index(max(rates))
     assert max(rates) == pytest.approx(0.01, rel=0.2)
     assert rates[:peak] == sorted(rates[:peak])
     assert rates[peak:] == sorted(rates[peak:], reverse=True)
     assert 0 < rates[-1] < 0.1 * max(rates), "no step is taken when nothing is left to learn with"
-    assert len(lines(tmp_path, "trial")) == 5
+    assert len(lines(tmp_path, "eval")) == 5
 
 
 def test_time_before_a_resume_counts(tmp_path: Path, clock: Clock) -> None:
@@ -101,7 +101,7 @@ def test_time_before_a_resume_counts(tmp_path: Path, clock: Clock) -> None:
         pass
 
     def stop(line: LogLine) -> None:
-        if line["kind"] == "trial" and line["step"] != 0 and float(str(line["seconds"])) > 9:
+        if line["kind"] == "eval" and line["step"] != 0 and float(str(line["seconds"])) > 9:
             raise Stopped
 
     budget = TimeBudget(20 / 3600)
@@ -119,13 +119,13 @@ def test_time_before_a_resume_counts(tmp_path: Path, clock: Clock) -> None:
 
 def test_trials_are_spread_evenly_and_held_at_both_ends(tmp_path: Path) -> None:
     go(StepBudget(10), tmp_path, trials=4)
-    assert [line["step"] for line in lines(tmp_path, "trial")] == [0, 3, 5, 8, 10]
+    assert [line["step"] for line in lines(tmp_path, "eval")] == [0, 3, 5, 8, 10]
     many = tmp_path / "many"
     go(StepBudget(3), many, trials=50)
-    assert [line["step"] for line in lines(many, "trial")] == [0, 1, 2, 3]
+    assert [line["step"] for line in lines(many, "eval")] == [0, 1, 2, 3]
     each = tmp_path / "each"  # a hundredth times a hundred is not always a whole number
     go(StepBudget(100), each, trials=100, keep_checkpoints=1)
-    assert [line["step"] for line in lines(each, "trial")] == list(range(101))
+    assert [line["step"] for line in lines(each, "eval")] == list(range(101))
 
 
 def test_checkpoints_come_with_trials_and_when_the_last_is_too_old(tmp_path: Path, clock: Clock) -> None:
@@ -141,7 +141,7 @@ def test_the_best_checkpoint_outlives_later_ones(tmp_path: Path) -> None:
     """After a few good steps a rate of 3 ruins the network; the best checkpoint is from before."""
     made = replace(recipe(), optim=OptimConfig(AdamW(3.0), Linear(WarmupFraction(0.99))))
     state = train(training(StepBudget(12), made), run_of(12, keep_checkpoints=2), ALONE, tmp_path)
-    trials = {line["step"]: sum(line["loss"].values()) for line in lines(tmp_path, "trial")}
+    trials = {line["step"]: sum(line["loss"].values()) for line in lines(tmp_path, "eval")}
     best = min(trials, key=lambda step: trials[step])
     assert state.best.step == best
     assert state.best.loss == pytest.approx(trials[best], abs=1e-5)
@@ -151,14 +151,14 @@ def test_the_best_checkpoint_outlives_later_ones(tmp_path: Path) -> None:
 
 def test_what_a_step_says_of_itself(tmp_path: Path) -> None:
     found = go(StepBudget(3), tmp_path)[-1]
-    assert set(found["loss"]) == set(found["right"]) == set(found["count"]) == {"mlm", "next"}
+    assert set(found["loss"]) == set(found["accuracy"]) == set(found["count"]) == {"mlm", "next"}
     assert found["count"]["next"] == 4
     assert found["length"] == 16
-    assert 0 <= found["padding"] < 1
-    assert found["predicted"] == pytest.approx(0.15, abs=0.12)
-    assert found["norm"] > 0
+    assert 0 <= found["padding_fraction"] < 1
+    assert found["masked_fraction"] == pytest.approx(0.15, abs=0.12)
+    assert found["grad_norm"] > 0
     assert found["tokens_per_second"] > 0
-    assert 0 <= found["waited"] < found["seconds"]
+    assert 0 <= found["data_wait_seconds"] < found["seconds"]
 
 
 def test_observers_and_listeners_hear_what_is_recorded(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_what_is_not_finite_stops_before_the_weights_are_moved(tmp_path: Path, b
 
 def record(folder: Path) -> list[dict[str, Any]]:
     """The record without what the clock says, and without the starts."""
-    clocks = ("seconds", "tokens_per_second", "waited")
+    clocks = ("seconds", "tokens_per_second", "data_wait_seconds")
     said = (line for line in read_record(folder / RECORD) if line["kind"] != "start")
     return [{name: value for name, value in line.items() if name not in clocks} for line in said]
 

@@ -75,7 +75,7 @@ def print_summary(out: Path) -> None:
     trials: list[LogLine] = []
     rows = _RowLengths()
     for line in read_record(out / RECORD):  # of a long run these are millions
-        if line["kind"] == "trial":
+        if line["kind"] == "eval":
             trials.append(line)
         elif line["kind"] == "step":
             rows.add(line)
@@ -118,9 +118,9 @@ class _ProgressListener:
             # The losses alone, so that a bar fits into 80 columns.
             losses = ", ".join(f"{name} {loss:.2f}" for name, loss in line["loss"].items())
             speed = f"{line['tokens_per_second'] / 1000:,.1f} k/s"
-            self.tick(min(line["share"], 1.0), f"step {line['step']:,} {losses}, {speed}")
-        elif line["kind"] == "trial":
-            rights = line["right"]
+            self.tick(min(line["progress"], 1.0), f"step {line['step']:,} {losses}, {speed}")
+        elif line["kind"] == "eval":
+            rights = line["accuracy"]
             losses = ", ".join(f"{name} {loss:.3f} ({100 * rights[name]:.0f} %)" for name, loss in line["loss"].items())
             self.tick.note(f"step {line['step']:,}: held out {losses}")
         elif line["kind"] == "start" and line["step"]:
@@ -134,10 +134,10 @@ class _TensorBoardListener:
         self.writer = writer
 
     def __call__(self, line: LogLine) -> None:
-        for group in ("loss", "right"):
+        for group in ("loss", "accuracy"):
             for name, value in line.get(group, {}).items():
                 self._add(f"{group}/{name}/{line['kind']}", value, line["step"])
-        for name in ("rate", "norm", "tokens_per_second"):
+        for name in ("lr", "grad_norm", "tokens_per_second"):
             if name in line:
                 self._add(f"run/{name}", line[name], line["step"])
 
@@ -156,7 +156,7 @@ def _writer(out: Path) -> SummaryWriter:
 def _scores(trials: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
     """Held-out losses at the end, and at the beginning."""
     for name, loss in trials[-1]["loss"].items() if trials else ():
-        began, right = trials[0]["loss"][name], 100 * trials[-1]["right"][name]
+        began, right = trials[0]["loss"][name], 100 * trials[-1]["accuracy"][name]
         yield name, f"loss {loss:.3f} (began at {began:.3f}), {right:.1f} % right, held out"
 
 

@@ -59,16 +59,16 @@ def read_eval_curve(folder: Path, meter: FlopsMeter) -> EvalCurve:
     return EvalCurve(
         name,
         tuple(
-            EvalPoint(at[line["step"]], line["loss"][name], line["right"][name])
+            EvalPoint(at[line["step"]], line["loss"][name], line["accuracy"][name])
             for line in record
-            if line["kind"] == "trial"
+            if line["kind"] == "eval"
         ),
     )
 
 
 def masked_objective_name(recipe: Recipe, record: Sequence[Mapping[str, Any]]) -> str:
     """The objective to look at: the first that says hidden tokens, else the first there is."""
-    known: Mapping[str, float] = next(line["loss"] for line in record if line["kind"] == "trial")
+    known: Mapping[str, float] = next(line["loss"] for line in record if line["kind"] == "eval")
     said = [one.name for one in recipe.objectives if one.target_type is Cloze]
     return next(name for name in (*said, *known) if name in known)
 
@@ -80,8 +80,8 @@ def evals_for(points: int, min_evals: int) -> int:
 
 def point_steps(record: Sequence[Mapping[str, Any]], points: int) -> tuple[int, ...]:
     """The steps of all points but the last, which is the end: the first trial at or after each share of the budget."""
-    shares = {line["step"]: line["share"] for line in record if line["kind"] == "step"}
-    trials = [line["step"] for line in record if line["kind"] == "trial" and line["step"]]
+    shares = {line["step"]: line["progress"] for line in record if line["kind"] == "step"}
+    trials = [line["step"] for line in record if line["kind"] == "eval" and line["step"]]
     return tuple(
         next(step for step in trials if shares[step] >= number / points - _ROUNDING) for number in range(1, points)
     )
@@ -115,5 +115,5 @@ def fraction_done(network: Path) -> float:
     for line in reversed(lines):
         with suppress(ValueError):  # the first and the last of these lines may be parts
             if (said := json.loads(line))["kind"] == "step":
-                return float(said["share"])
+                return float(said["progress"])
     return 0.0

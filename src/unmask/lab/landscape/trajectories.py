@@ -120,7 +120,7 @@ class WeightTracker:
 
     def hear(self, line: LogLine) -> None:
         """A line of the record."""
-        if line["kind"] == "trial":
+        if line["kind"] == "eval":
             self.step = line["step"]
 
     def __call__(self, learner: MultiHeadModel, lessons: Sequence[StepBatch]) -> LogLine:

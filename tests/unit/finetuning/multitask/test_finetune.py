@@ -62,16 +62,16 @@ def test_all_tasks_are_learned(tmp_path, mover, rate):
     lines = []
     made = together(tmp_path, settings=replace(HOW, epochs=20, lr=rate), optimizer=mover)
     learner = trained(made, tmp_path / "run", [lines.append])
-    first, *_, last = [line for line in lines if line["kind"] == "trial"]
+    first, *_, last = [line for line in lines if line["kind"] == "eval"]
     assert list(last["loss"]) == list(last["count"]) == ["mood", "same", "like"]
     assert all(last["loss"][name] < 0.5 * first["loss"][name] for name in last["loss"])
-    assert last["right"]["mood"] > 0.9
-    assert {line["place"] for line in lines if line["kind"] == "step"} == {"mood", "same", "like"}
+    assert last["accuracy"]["mood"] > 0.9
+    assert {line["task"] for line in lines if line["kind"] == "step"} == {"mood", "same", "like"}
     tuned = made.finetuned_task(learner, made.tasks[0])
     said = [answer.prediction for answer in tuned.predict(made.tasks[0].data.dev)]
     truths = [question.truth for question in made.tasks[0].data.dev.examples]
     assert np.mean([a == b for a, b in zip(said, truths, strict=True)]) == pytest.approx(
-        last["right"]["mood"], abs=1e-4
+        last["accuracy"]["mood"], abs=1e-4
     )
 
 

@@ -47,8 +47,8 @@ def test_every_point_is_a_trial():
 
 
 def test_a_point_is_the_first_trial_that_has_used_up_its_share():
-    steps = [{"kind": "step", "step": step, "share": round(step / 7, 6)} for step in range(1, 8)]
-    trials = [{"kind": "trial", "step": step} for step in range(8)]
+    steps = [{"kind": "step", "step": step, "progress": round(step / 7, 6)} for step in range(1, 8)]
+    trials = [{"kind": "eval", "step": step} for step in range(8)]
     assert point_steps([*steps, *trials], 1) == ()
     assert point_steps([*steps, *trials], 2) == (4,)
     assert point_steps([*steps, *trials], 7) == (1, 2, 3, 4, 5, 6)
@@ -56,8 +56,8 @@ def test_a_point_is_the_first_trial_that_has_used_up_its_share():
 
 def test_how_much_is_done_is_read_from_the_end_of_a_record(tmp_path):
     assert fraction_done(tmp_path) == 0
-    steps = "".join(json.dumps({"kind": "step", "step": step, "share": step / 8}) + "\n" for step in range(1, 4))
-    sample = json.dumps({"kind": "sample", "lines": ["很" * 3000]})
+    steps = "".join(json.dumps({"kind": "step", "step": step, "progress": step / 8}) + "\n" for step in range(1, 4))
+    sample = json.dumps({"kind": "samples", "lines": ["很" * 3000]})
     (tmp_path / "record.jsonl").write_text(f'{steps}{sample}\n{{"kind": "st', encoding="utf-8")
     assert fraction_done(tmp_path) == 3 / 8
     (tmp_path / "finished.json").write_text("{}", encoding="utf-8")

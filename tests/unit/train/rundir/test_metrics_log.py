@@ -10,10 +10,10 @@ from unmask.train.rundir.metrics_log import RECORD, MetricsLog, read_record, tru
 
 LINES = [
     {"kind": "start", "step": 0},
-    {"kind": "trial", "step": 0, "loss": {"mlm": 7.0}},
-    {"kind": "step", "step": 1, "place": "完形"},
+    {"kind": "eval", "step": 0, "loss": {"mlm": 7.0}},
+    {"kind": "step", "step": 1, "task": "完形"},
     {"kind": "step", "step": 2},
-    {"kind": "trial", "step": 2},
+    {"kind": "eval", "step": 2},
     {"kind": "start", "step": 2},
     {"kind": "step", "step": 3},
 ]

@@ -150,5 +150,5 @@ def state_of(record: RunRecord) -> str:
     steps = f"{record.num_steps:,} step{'' if record.num_steps == 1 else 's'}"
     if record.is_finished:
         return f"finished after {steps}"
-    share = f", {format_percent(record.last_value('share'))} of the budget" if "share" in record.training else ""
+    share = f", {format_percent(record.last_value('progress'))} of the budget" if "progress" in record.training else ""
     return f"stopped at step {record.num_steps:,}{share}"

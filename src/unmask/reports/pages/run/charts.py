@@ -82,7 +82,7 @@ def chart_groups(context: ChartContext) -> Iterator[tuple[str, str, Html]]:
         (
             "accuracy",
             "准确率",
-            [_train_and_eval_chart(context, name, f"right.{name}", "answers that are right") for name in objectives],
+            [_train_and_eval_chart(context, name, f"accuracy.{name}", "answers that are right") for name in objectives],
         ),
         (
             "weights",
@@ -93,7 +93,7 @@ def chart_groups(context: ChartContext) -> Iterator[tuple[str, str, Html]]:
         (
             "descent",
             "优化",
-            [_lr_chart(context), _train_and_eval_chart(context, "gradient norm", "norm", "before clipping")],
+            [_lr_chart(context), _train_and_eval_chart(context, "gradient norm", "grad_norm", "before clipping")],
         ),
         ("speed", "速度", [_train_and_eval_chart(context, "tokens per second", "tokens_per_second", "")]),
     )
@@ -120,9 +120,9 @@ def _entry(curve: Curve) -> Curve:
 def _train_and_eval_chart(field: ChartContext, title: str, name: str, about: str) -> Chart:
     """A number of the steps and of the trials."""
     curves = [curve for at in range(len(field.runs)) for curve in _curves(field, at, name)]
-    share, counted = name.startswith("right."), name == "tokens_per_second"
+    share, counted = name.startswith("accuracy."), name == "tokens_per_second"
     unit = NumberFormat.SHARE if share else NumberFormat.COUNT if counted else NumberFormat.PLAIN
-    return Chart(title, about, tuple(curves), unit, from_zero=share or counted or name == "norm")
+    return Chart(title, about, tuple(curves), unit, from_zero=share or counted or name == "grad_norm")
 
 
 def _curves(field: ChartContext, at: int, name: str) -> Iterator[Curve]:
@@ -149,8 +149,8 @@ def _lr_chart(field: ChartContext) -> Chart:
     """The learning rate, which needs no smoothing."""
     curves = []
     for at, run in enumerate(field.runs):
-        if "rate" in run.training:
-            series = thin(run.training["rate"])
+        if "lr" in run.training:
+            series = thin(run.training["lr"])
             name = "training, smoothed" if field.is_single_run else field.labels[at]
             curves.append(Curve(name, at, CurveStyle.LINE, field.x_values(series), series.value))
     return Chart("learning rate", "", tuple(curves), from_zero=True)

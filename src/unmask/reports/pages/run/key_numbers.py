@@ -40,7 +40,7 @@ class BestValue:
 
 def best_value(record: RunRecord, objective: str) -> BestValue | None:
     """The best moment of an objective; nothing if it was never tried."""
-    losses, rights = record.evals.get(f"loss.{objective}"), record.evals.get(f"right.{objective}")
+    losses, rights = record.evals.get(f"loss.{objective}"), record.evals.get(f"accuracy.{objective}")
     if losses is None:
         return None
     at = int(losses.value.argmin())
@@ -58,10 +58,12 @@ def key_numbers(record: RunRecord) -> Iterator[KeyNumber]:
     if record.num_tokens:
         yield KeyNumber("tokens seen", format_count(record.num_tokens), _epochs(record))
     yield from _spent(record)
-    for name, words in (("padding", "padding"), ("predicted", "predicted tokens")):
+    for name, words in (("padding_fraction", "padding"), ("masked_fraction", "predicted tokens")):
         if name in record.training and record.mean(name):
             yield KeyNumber(
-                words, format_percent(record.mean(name)), "of all places" if name == "padding" else "of all tokens"
+                words,
+                format_percent(record.mean(name)),
+                "of all places" if name == "padding_fraction" else "of all tokens",
             )
     if record.starts:
         yield _device(record)
@@ -83,7 +85,7 @@ def comparison_table(records: Sequence[RunRecord]) -> tuple[list[str], list[list
 
 def is_metric(name: str) -> bool:
     """Whether a number of a trial is a score of a task, neither a loss nor a plain count of right answers."""
-    return "." in name and name.partition(".")[0] not in ("loss", "right")
+    return "." in name and name.partition(".")[0] not in ("loss", "accuracy")
 
 
 def _row(record: RunRecord, objectives: list[str], metrics: list[str], scores: list[str]) -> list[str]:

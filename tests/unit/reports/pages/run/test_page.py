@@ -57,7 +57,7 @@ def test_a_page_says_what_was_trained_how_long_and_how_well(run):
     for words in ("bert tiny", "4.39 M parameters", "data/gone", "a budget of 1,000 steps", "finished after 300 steps",
                   "best validation; perplexity 12.4, at step 300", "resumed once", "1 × cpu"):  # fmt: skip
         assert words in text
-    best = min(line["loss"]["mlm"] for line in record(300, 50) if line["kind"] == "trial")
+    best = min(line["loss"]["mlm"] for line in record(300, 50) if line["kind"] == "eval")
     assert f"{best:.3f}" in text
 
 
@@ -90,7 +90,7 @@ def test_text_is_escaped_wherever_it_comes_from(tmp_path):
     line = sample(0)
     line["lines"][0]["shown"] = [nasty, *SHOWN[1:]]
     line["lines"][0]["guesses"]["4"][0][0] = nasty
-    odd = {"kind": "trial", "step": 1, "loss": {nasty: 1.0}, "scores": {nasty: 0.5}}
+    odd = {"kind": "eval", "step": 1, "loss": {nasty: 1.0}, "scores": {nasty: 0.5}}
     folder = write_run(
         tmp_path / "run", [start(device=nasty), step(1), line, odd], corpus={"folder": nasty}, seed=nasty
     )
@@ -186,8 +186,8 @@ def test_a_run_of_tune_shows_its_scores(tmp_path):
     lines = [start()]
     for number in range(1, 41):
         line = step(number, 40)
-        lines.append({**line, "loss": {"judge": line["loss"]["next"]}, "right": {"judge": line["right"]["next"]}})
-    lines.append({**trial(40, 40), "loss": {"judge": 0.31}, "right": {"judge": 0.88}})
+        lines.append({**line, "loss": {"judge": line["loss"]["next"]}, "accuracy": {"judge": line["accuracy"]["next"]}})
+    lines.append({**trial(40, 40), "loss": {"judge": 0.31}, "accuracy": {"judge": 0.88}})
     write_run(folder, lines)
     asked = {"part": "unmask.finetuning.tasks.classification:Classify", "labels": ["bad", "good"]}
     moves = {"part": "unmask.finetuning.methods.scalar_mix:Layers", "move": False}
@@ -216,15 +216,18 @@ def test_a_run_of_tune_shows_its_scores(tmp_path):
 
 
 def test_an_objective_that_says_a_number_has_no_accuracy(tmp_path):
-    lines = [start(), *({**step(n), "loss": {"rate": 1 / n}, "right": {"rate": 0.0}, "predicted": 0.0} for n in (1, 2))]
-    lines.append({**trial(2), "loss": {"rate": 0.5}, "right": {"rate": 0.0}})
+    lines = [
+        start(),
+        *({**step(n), "loss": {"rate": 1 / n}, "accuracy": {"rate": 0.0}, "masked_fraction": 0.0} for n in (1, 2)),
+    ]
+    lines.append({**trial(2), "loss": {"rate": 0.5}, "accuracy": {"rate": 0.0}})
     text = Reader(run_page([read_run(write_run(tmp_path / "run", lines))])).text
     assert "rate loss 0.500" in text
     assert not [word for word in ("nats", "accuracy", "rate right", "predicted tokens") if word in text]
 
 
 def test_a_record_with_trials_only_still_makes_a_page(tmp_path):
-    folder = write_run(tmp_path / "run", [{"kind": "trial", "step": 3, "metrics": {"f1": 0.5}}], finished=False)
+    folder = write_run(tmp_path / "run", [{"kind": "eval", "step": 3, "metrics": {"f1": 0.5}}], finished=False)
     text = Reader(run_page([read_run(folder)])).text
     assert "stopped at step 3" in text
     assert "last validation; highest 0.5000 at step 3" in text
