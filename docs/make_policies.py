@@ -1,4 +1,4 @@
-"""Draw what each policy reaches against what it trains: one point for each policy, from files of `bench/policies.py`.
+"""Draw what each policy reaches against what it trains: one point for each policy, from files of `experiments/methods.py`.
 
     python docs/make_policies.py docs/pictures/policies.svg runs/mini/policies.json runs/curve/policies.json
 
