@@ -105,9 +105,9 @@ def record(steps=300, every=50, resumes=(), of=None, seed=1, speed=1.0, floor=2.
 def write_run(folder: Path, lines=None, finished=True, **changes) -> Path:
     """A run folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "run.json").write_text(json.dumps(head(**changes)), encoding="utf-8")
+    (folder / "run.json").write_text(json.dumps({"format": 1, **head(**changes)}), encoding="utf-8")
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in (record() if lines is None else lines))
     (folder / "record.jsonl").write_text(text, encoding="utf-8")
     if finished:
-        (folder / "finished.json").write_text("{}")
+        (folder / "finished.json").write_text('{"format": 1}')
     return folder

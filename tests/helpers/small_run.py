@@ -37,6 +37,7 @@ def write_run(folder: Path, learners: dict[int, MultiHeadModel], best: int = 0, 
     folder.mkdir()
     said = {
         "unmask": "0.1.0",
+        "format": 1,
         "kind": "pretrain",
         "recipe": encode(recipe),
         "fingerprint": fingerprint(recipe),

@@ -43,7 +43,7 @@ def write_run(folder: Path, name: str = "bert", sharing: Sharing = Sharing.NONE)
     folder.mkdir()
     tokenizer.save(folder / "tokenizer.json")
     size = tokenizer.vocab.size
-    said = {"kind": "pretrain", "recipe": encode(recipe), "fingerprint": fingerprint(recipe), "from": ""}
+    said = {"format": 1, "kind": "pretrain", "recipe": encode(recipe), "fingerprint": fingerprint(recipe), "from": ""}
     said |= {"corpus": {"documents": 12, "tokens": 345}, "vocabulary": size, "positions": POSITIONS}
     (folder / "run.json").write_text(json.dumps(said))
     for step in (5, 10):

@@ -6,12 +6,9 @@ What never happens here: the size of a vocabulary or the number of positions; bo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from unmask.core.codec import decode, encode
 from unmask.core.errors import RecipeError
 
 
@@ -143,10 +140,3 @@ class TransformerConfig:
                 f"Groups and cycles say which layers share, but here none do; found {self.share_groups} groups and a cycle "
                 f"of {self.layers_per_group}. Set sharing to attention, feed_forward or all, or leave both at 1."
             )
-
-
-def read_transformer_config(data: Mapping[str, Any]) -> TransformerConfig:
-    """A trunk as the codec has written it; what it did not know yet when it was saved has its usual value."""
-    usual = encode(TransformerConfig(depth=1, width=1, heads=1, ffn_width=1))
-    assert isinstance(usual, dict)
-    return decode({**usual, **data}, TransformerConfig)

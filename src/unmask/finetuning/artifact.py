@@ -18,11 +18,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from unmask import __version__
-from unmask.config.network import read_transformer_config
+from unmask.config.network import TransformerConfig
 from unmask.core.codec import decode
 from unmask.core.codec import encode as encode_value
 from unmask.core.errors import InputError, RecipeError, UserError
-from unmask.core.io.atomic import atomic_file, digest_file, read_json, write_json, write_text
+from unmask.core.io.atomic import atomic_file, digest_file, read_versioned_json, write_text, write_versioned_json
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.finetuning.data.columns import ColumnChoice
 from unmask.finetuning.data.dataset import AnyExampleSet
@@ -100,7 +100,7 @@ def save_finetuned(tuned: FineTunedModel, folder: Path, root: BaseModelRef, fact
         file.write(save(weights, metadata={"format": "pt"}))
     write_text(folder / TOKENIZER_FILE, tuned.tokenizer.pipeline.to_str(pretty=True))
     said = {**_describe(tuned), "root": asdict(root), **facts, "files": {MODEL_FILE: digest_file(folder / MODEL_FILE)}}
-    write_json(folder / TASK_FILE, said)
+    write_versioned_json(folder / TASK_FILE, said)
 
 
 def save_predictions(folder: Path, sheet: AnyExampleSet, answers: Sequence[Prediction]) -> None:
@@ -118,7 +118,7 @@ def load_finetuned(folder: Path, load_base: BaseModelLoader) -> FineTunedModel:
         output = decode(said["output"], TaskDefinition)  # type: ignore[type-abstract]
         policy = decode(said["policy"], Method)  # type: ignore[type-abstract]
         choice = ColumnChoice(tuple(said["choice"]["texts"]), said["choice"]["label"])
-        trunk = read_transformer_config(said["network"])
+        trunk = decode(said["network"], TransformerConfig)
         learner = MultiHeadModel(trunk, (output.objective,), said["vocabulary"], said["positions"])
         length, digest, root = int(said["length"]), said["files"][MODEL_FILE], BaseModelRef(**said["root"])
         drawn, rests = bool(said["drawn"]), str(said["rests"])
@@ -141,7 +141,7 @@ def read_task(folder: Path) -> dict[str, Any]:
     path = folder / TASK_FILE
     if not path.is_file():
         raise InputError(f"{folder} holds no tuned network: it has no {TASK_FILE}. Make one with: unmask tune")
-    return read_json(path, "Tune again.", InputError)
+    return read_versioned_json(path, "Tune again.", InputError)
 
 
 def nan_to_null(scores: Mapping[str, float]) -> dict[str, float | None]:

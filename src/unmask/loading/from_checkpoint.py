@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from unmask.config.network import TransformerConfig
-from unmask.core.codec import decode
+from unmask.core.codec import TAG, decode, tag_of
 from unmask.core.errors import InputError
 from unmask.nets.model import ROW_CLASSES, EncoderWithHeads
 from unmask.objectives.generator import Generator
@@ -65,9 +65,8 @@ def generator_from_state(
 
 def _generators(recipe: Mapping[str, Any]) -> Iterator[Any]:
     """Every generator that a recipe describes."""
-    part = f"{Generator.__module__}:{Generator.__qualname__}"
     learned = (one for stage in recipe["stages"] for task in stage["tasks"] for one in task["objectives"])
-    return (one for one in learned if one["part"] == part)
+    return (one for one in learned if one[TAG] == tag_of(Generator))
 
 
 def _generator_weight(name: str, state: Mapping[str, Tensor]) -> Tensor:

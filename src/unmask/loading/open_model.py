@@ -13,9 +13,10 @@ from typing import Any
 
 from unmask.config.inference import CheckpointChoice
 from unmask.config.model_type import ModelType
-from unmask.config.network import read_transformer_config
+from unmask.config.network import TransformerConfig
+from unmask.core.codec import decode
 from unmask.core.errors import InputError
-from unmask.core.io.atomic import read_json
+from unmask.core.io.atomic import read_versioned_json
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.finetuning.artifact import TASK_FILE
 from unmask.finetuning.multitask.artifact import is_encoder_folder, load_encoder
@@ -91,7 +92,7 @@ def _has_task_head(config: Path) -> bool:
 def model_type_in(folder: Path) -> ModelType:
     """Whose names the network of a folder is written in: as its recipe or its settings say, BERT's if neither does."""
     if (folder / RUN).is_file():
-        return _model_type_of(read_json(folder / RUN, "Name another run.", InputError).get("recipe", {}))
+        return _model_type_of(read_versioned_json(folder / RUN, "Name another run.", InputError).get("recipe", {}))
     if (folder / "config.json").is_file():
         kind = read_settings(folder / "config.json").get("model_type")
         return next((dialect for dialect in ModelType if dialect.value == kind), ModelType.BERT)
@@ -126,7 +127,7 @@ def _open_run(folder: Path, which: CheckpointChoice) -> LoadedNetwork:
     said = _read_run(folder / RUN)
     checkpoint = _checkpoint(folder, which)
     try:
-        trunk = read_transformer_config(said["recipe"]["network"])
+        trunk = decode(said["recipe"]["network"], TransformerConfig)
         sizes, dialect = (int(said["vocabulary"]), int(said["positions"])), _model_type_of(said["recipe"])
         about = _model_info(folder, said, int(checkpoint.name.removeprefix("step-")))
     except (KeyError, TypeError, ValueError) as error:
@@ -146,7 +147,7 @@ def _open_run(folder: Path, which: CheckpointChoice) -> LoadedNetwork:
 
 
 def _read_run(path: Path) -> dict[str, Any]:
-    said = read_json(path, "Name another run.", InputError)
+    said = read_versioned_json(path, "Name another run.", InputError)
     if said.get("kind") != "pretrain":
         raise InputError(f"{path} does not describe a run of unmask pretrain. Name the folder of such a run.")
     return said

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unmask.core.errors import InputError
-from unmask.core.io.atomic import read_json
+from unmask.core.io.atomic import read_versioned_json
 from unmask.reports.read_log import Json, LogReader, MetricSeries
 
 
@@ -108,7 +108,7 @@ def _object(path: Path) -> Json:
         raise InputError(
             f"{path.parent} holds no run: there is no {path.name}. Give a folder that pretrain or tune wrote to."
         )
-    return read_json(path, "Give a run folder whose files are whole.", InputError)
+    return read_versioned_json(path, "Give a run folder whose files are whole.", InputError)
 
 
 def _lines(folder: Path) -> Iterator[tuple[str, Json]]:

@@ -73,17 +73,21 @@ def test_a_run_says_whose_names_it_is_written_in(tmp_path):
     assert open_model(folder).model_type is ModelType.ERNIE
 
 
-def test_a_run_from_before_there_were_dialects_is_a_bert(tmp_path):
-    learner = drawn(1)
-    run = write_run(tmp_path / "r1", {1: learner})
+def test_fields_that_were_added_with_a_default_since_are_filled_in(tmp_path):
+    run = write_run(tmp_path / "r1", {1: drawn(1)})
     said = json.loads((run / "run.json").read_text())
-    del said["recipe"]["dialect"], said["recipe"]["balance"]
-    for name in ("groups", "cycle", "first_position", "pooled"):
-        del said["recipe"]["trunk"][name]
+    for name in ("share_groups", "layers_per_group", "position_offset", "pooler_activation"):
+        del said["recipe"]["network"][name]
     (run / "run.json").write_text(json.dumps(said))
-    source = open_model(run)
-    assert (source.model_type, source.model.config, source.generator) == (ModelType.BERT, TRUNK, None)
-    assert torch.equal(source.model.lm_head.dense.weight, learner.heads["mlm"].tokens.dense.weight)
+    assert open_model(run).model.config == TRUNK
+
+
+def test_another_format_is_refused(tmp_path):
+    run = write_run(tmp_path / "r1", {1: drawn(1)})
+    said = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**said, "format": 2}))
+    with pytest.raises(InputError, match=r"needs format 1.*found 2"):
+        open_model(run)
 
 
 def test_a_run_with_a_generator_has_two_networks(tmp_path):
@@ -163,8 +167,8 @@ def test_a_run_description_that_does_not_fit_is_told(tmp_path):
         ({"a.txt": ""}, r"holds neither run\.json nor config\.json"),
         ({"manifest.json": "{}", "tokenizer.json": "{}"}, "is a prepared corpus, not a network.*unmask pretrain"),
         ({"task.json": "{}", "config.json": "{}"}, "tuned for a task"),
-        ({"run.json": '{"kind": "pretrain"}'}, "has saved no checkpoint yet"),
-        ({"run.json": '{"kind": "tune"}'}, "does not describe a run of unmask pretrain"),
+        ({"run.json": '{"format": 1, "kind": "pretrain"}'}, "has saved no checkpoint yet"),
+        ({"run.json": '{"format": 1, "kind": "tune"}'}, "does not describe a run of unmask pretrain"),
     ],
 )
 def test_any_other_folder_gets_a_sentence(files, said, tmp_path):

@@ -13,7 +13,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -33,6 +33,8 @@ class DiskFullAdvice(StrEnum):
     NOTHING = "Nothing was written: free some space, or use another disk, and start the same command again."
 
 
+FORMAT = 1
+"""The format of the JSON files of runs, fine-tuned models, checkpoints and corpora."""
 _TEMP_NAME = re.compile(r"\..+\.\d+")
 _PREPARE_ADVICE = "Prepare the corpus again into an empty folder."
 
@@ -73,6 +75,22 @@ def read_json(path: Path, advice: str = _PREPARE_ADVICE, refusal: type[UserError
         raise refusal(f"{path} cannot be read ({error}). {advice}") from error
     if not isinstance(value, dict):
         raise refusal(f"{path} should hold a JSON object. {advice}")
+    return value
+
+
+def write_versioned_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write JSON with the number of its format."""
+    write_json(path, {"format": FORMAT, **value})
+
+
+def read_versioned_json(
+    path: Path, advice: str = _PREPARE_ADVICE, refusal: type[UserError] = CorpusError
+) -> dict[str, Any]:
+    """Read JSON that `write_versioned_json` wrote, without the number of its format. Another format is refused."""
+    value = read_json(path, advice, refusal)
+    found = value.pop("format", "no format")
+    if found != FORMAT:
+        raise refusal(f"{path} needs format {FORMAT}, which this version of unmask reads; found {found}. {advice}")
     return value
 
 

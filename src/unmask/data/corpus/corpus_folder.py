@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.core.errors import CorpusError
-from unmask.core.io.atomic import disk_errors, read_json, remove_temp, write_json
+from unmask.core.io.atomic import disk_errors, read_versioned_json, remove_temp, write_versioned_json
 from unmask.core.io.folder_lock import check_usable, folder_lock
 from unmask.data.text.files.paths import expand_paths
 
@@ -54,9 +54,9 @@ def start_or_resume(folder: Path, sources: Sequence[str], settings: dict[str, An
         "settings": json.loads(json.dumps(settings)),
     }
     if is_started(folder):
-        _check_same(folder, read_json(folder / "work.json"), mine)
+        _check_same(folder, read_versioned_json(folder / "work.json"), mine)
     else:
-        write_json(folder / "work.json", mine)
+        write_versioned_json(folder / "work.json", mine)
     with disk_errors(folder):
         (folder / "shards").mkdir(exist_ok=True)
     if (folder / "manifest.json").exists():

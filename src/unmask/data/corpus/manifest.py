@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from unmask.core.errors import CorpusError
-from unmask.core.io.atomic import read_json, write_json
+from unmask.core.io.atomic import read_versioned_json, write_versioned_json
 from unmask.core.records import UnitKind
-
-FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ class Manifest:
 
     def save(self, path: Path) -> None:
         """Write the manifest; its presence says that the corpus is complete."""
-        write_json(path, {"format": FORMAT, **asdict(self)})
+        write_versioned_json(path, asdict(self))
 
     @staticmethod
     def load(folder: Path) -> Manifest:
@@ -87,9 +85,7 @@ class Manifest:
                     else f"Make one with: unmask prepare CORPUS --out {folder}"
                 )
             )
-        value = read_json(path)
-        if value.pop("format", None) != FORMAT:
-            raise CorpusError(f"{path} was written by another version of unmask. Prepare the corpus again.")
+        value = read_versioned_json(path)
         try:
             return _manifest(value)
         except (KeyError, TypeError, ValueError) as error:

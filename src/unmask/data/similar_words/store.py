@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from unmask.core.errors import CorpusError
-from unmask.core.io.atomic import DiskFullAdvice, atomic_folder, write_array, write_json, write_text
+from unmask.core.io.atomic import DiskFullAdvice, atomic_folder, write_array, write_text, write_versioned_json
 from unmask.data.similar_words.train_vectors import WordVectors
-from unmask.data.tokenize.similar_word_table import FORMAT, SimilarWords
+from unmask.data.tokenize.similar_word_table import SimilarWords
 
 FOLDER_NAME = "vectors"
 
@@ -52,7 +52,7 @@ def save_table(
             if vectors.spellings:
                 write_array(part / "vectors.npy", vectors.matrix)
                 write_text(part / "words.txt", "".join(f"{spelling}\n" for spelling in vectors.spellings))
-            write_json(part / "table.json", {"format": FORMAT, "tokenizer": tokenizer, "settings": settings})
+            write_versioned_json(part / "table.json", {"tokenizer": tokenizer, "settings": settings})
             if final.exists():
                 final.rename(_old_path(folder))
     finally:

@@ -7,7 +7,6 @@ What never happens here: training vectors. `unmask vectors` makes the table; thi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from unmask.core.errors import CorpusError
+from unmask.core.io.atomic import read_versioned_json
 from unmask.core.ragged import offsets as offsets_of
 from unmask.core.records import Bools, Ids, Ints
 from unmask.core.rng import UInts, randint
 from unmask.data.tokenize.word_table import UNKNOWN, WordTable, word_lengths
 
-FORMAT = 1
 ARRAYS = ("tokens", "offsets", "neighbours", "rows")
 """The arrays of a saved table, each in a `.npy` file of this name; `table.json` says which tokenizer they fit."""
 _REMEDY = "Remove that folder; unmask vectors makes it anew."
@@ -62,12 +61,9 @@ class SimilarWords:
     def load(folder: Path, tokenizer: str) -> SimilarWords:
         """Read the table in a folder; `tokenizer` is the digest of the tokenizer that it must have been made for."""
         try:
-            about = json.loads((folder / "table.json").read_text(encoding="utf-8"))
-            made_for, version = str(about["tokenizer"]), about["format"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            made_for = str(read_versioned_json(folder / "table.json", _REMEDY)["tokenizer"])
+        except KeyError as error:
             raise _damaged_error(folder, error) from error
-        if version != FORMAT:
-            raise CorpusError(f"{folder} was written by another version of unmask. {_REMEDY}")
         if made_for != tokenizer:
             raise CorpusError(
                 f"The similar words in {folder} were made for another tokenizer (its digest is {made_for[:8]}, this "

@@ -20,7 +20,7 @@ from unmask.config.network import TransformerConfig
 from unmask.config.optim import Schedule
 from unmask.core.codec import decode, encode
 from unmask.core.errors import InputError, RecipeError, UserError
-from unmask.core.io.atomic import atomic_file, read_json, write_json, write_text
+from unmask.core.io.atomic import atomic_file, read_versioned_json, write_text, write_versioned_json
 from unmask.core.io.atomic import digest_file as digest_of_file
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.finetuning.artifact import MODEL_FILE, TOKENIZER_FILE, BaseModelRef, FineTunedModel, save_finetuned
@@ -80,7 +80,7 @@ def save_encoder(encoder: EncoderWithHeads, tokenizer: Tokenizer, folder: Path, 
         "positions": encoder.max_positions,
         "files": {MODEL_FILE: digest_of_file(folder / MODEL_FILE)},
     }
-    write_json(folder / ENCODER_FILE, said | dict(facts))
+    write_versioned_json(folder / ENCODER_FILE, said | dict(facts))
 
 
 def is_encoder_folder(folder: Path) -> bool:
@@ -90,7 +90,7 @@ def is_encoder_folder(folder: Path) -> bool:
 
 def load_encoder(folder: Path) -> tuple[EncoderWithHeads, Tokenizer]:
     """Read a trunk back: in float32, on the CPU, at rest."""
-    said = read_json(folder / ENCODER_FILE, "Make the folder again.", InputError)
+    said = read_versioned_json(folder / ENCODER_FILE, "Make the folder again.", InputError)
     try:
         shape = decode(said["network"], TransformerConfig)
         model = EncoderWithHeads(

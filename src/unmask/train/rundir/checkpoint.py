@@ -21,13 +21,14 @@ from torch import Tensor
 
 from unmask.core.errors import InputError
 from unmask.core.io.atomic import (
+    FORMAT,
     atomic_folder,
     digest_bytes,
     digest_file,
     is_temp_path,
     temp_path,
     write_blocks,
-    write_json,
+    write_versioned_json,
 )
 from unmask.train.budget import RunProgress
 from unmask.train.rundir.safetensors_stream import blocks_of
@@ -77,7 +78,7 @@ def write_checkpoint(
         for name, tensors in ((MODEL, model), (OPTIMIZER, optimizer)):
             digests[name] = write_blocks(part / name, blocks_of(tensors))
         content = {**state.describe(), "files": digests}
-        write_json(part / STATE, {**content, "digest": _digest(content)})
+        write_versioned_json(part / STATE, {**content, "digest": _digest(content)})
 
 
 def read_state(checkpoint: Path) -> RunState:
@@ -136,9 +137,11 @@ def checkpoint_name(step: int) -> str:
 def _read_content(checkpoint: Path) -> dict[str, Any]:
     try:
         content: dict[str, Any] = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
-        digest = content.pop("digest")
+        digest, version = content.pop("digest"), content.pop("format")
     except (OSError, ValueError, KeyError, AttributeError) as error:
         raise _damaged_error(checkpoint, f"{STATE} cannot be read") from error
+    if version != FORMAT:
+        raise _damaged_error(checkpoint, f"{STATE} has format {version}, and this version of unmask reads {FORMAT}")
     if digest != _digest(content):
         raise _damaged_error(checkpoint, f"{STATE} is not what was written")
     return content

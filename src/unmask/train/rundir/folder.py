@@ -15,8 +15,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from unmask.core.errors import CorpusError, InputError
-from unmask.core.io.atomic import disk_errors, read_json, remove_temp, write_json
+from unmask.core.codec import fill_defaults
+from unmask.core.errors import InputError
+from unmask.core.io.atomic import disk_errors, read_versioned_json, remove_temp, write_versioned_json
 from unmask.core.io.folder_lock import check_usable, folder_lock
 
 RUN, FINISHED = "run.json", "finished.json"
@@ -24,8 +25,6 @@ NEW_FOLDER_ADVICE = "choose a new folder for --out"
 """What to do for something new."""
 _LABELS = frozenset({"unmask", "folder", "parameters", "fingerprint", "year", "paper", "title", "changed", "parent"})
 """What may differ between two starts of the same run: it follows from the rest, or changes nothing."""
-_ADDED_LATER = frozenset({"corpus.similar"})
-"""What runs that were begun long ago do not say; they are taken at their word."""
 
 
 @contextlib.contextmanager
@@ -65,12 +64,12 @@ def start_or_resume(folder: Path, description: Mapping[str, Any], advice: str = 
     if is_run_folder(folder):
         _check_same(folder, description, advice)
     else:
-        write_json(folder / RUN, dict(description))
+        write_versioned_json(folder / RUN, dict(description))
 
 
 def _check_same(folder: Path, description: Mapping[str, Any], instead: str) -> None:
     mine = json.loads(json.dumps(description))
-    for path, was, now in _differences(read_run(folder), mine, ""):
+    for path, was, now in _differences(fill_defaults(read_run(folder)), mine, ""):
         said = "has changed since" if _is_digest(was) and _is_digest(now) else f"was {was} and is now {now}"
         raise InputError(
             f"{folder} holds another run: {path} {said}. To go on with it, start it as it was begun; for something "
@@ -80,34 +79,27 @@ def _check_same(folder: Path, description: Mapping[str, Any], instead: str) -> N
 
 def mark_finished(folder: Path, summary: Mapping[str, Any]) -> None:
     """Say that a run came to its end, and with what."""
-    write_json(folder / FINISHED, dict(summary))
+    write_versioned_json(folder / FINISHED, dict(summary))
 
 
 def read_finished(folder: Path) -> dict[str, Any]:
     """With what a run came to its end."""
-    return read_json(folder / FINISHED, "Remove that file and start the same command again.", InputError)
+    return read_versioned_json(folder / FINISHED, "Remove that file and start the same command again.", InputError)
 
 
 def read_run(folder: Path) -> dict[str, Any]:
     """What was begun in a folder."""
     if not is_run_folder(folder):
         raise InputError(f"{folder} holds no run: it has no {RUN}. Give the folder that was --out of a training.")
-    try:
-        return read_json(folder / RUN)
-    except CorpusError as error:
-        raise InputError(
-            f"{folder / RUN} cannot be read, so nobody knows which run this is. Put the file back, or choose a new "
-            "folder for --out."
-        ) from error
+    advice = "Put back the file that was written there, or choose a new folder for --out."
+    return read_versioned_json(folder / RUN, advice, InputError)
 
 
 def _differences(was: object, now: object, path: str) -> Iterator[tuple[str, str, str]]:
     """Where two descriptions differ, in words. What only one of them has is nothing in the other."""
     if isinstance(was, dict) and isinstance(now, dict):
         for name in [name for name in {**now, **was} if name not in _LABELS]:
-            where = f"{path}.{name}".lstrip(".")
-            if name in was or where not in _ADDED_LATER:
-                yield from _differences(was.get(name), now.get(name), where)
+            yield from _differences(was.get(name), now.get(name), f"{path}.{name}".lstrip("."))
     elif isinstance(was, list) and isinstance(now, list):
         for number, (old, new) in enumerate(zip_longest(was, now)):
             yield from _differences(old, new, f"{path}.{number}")

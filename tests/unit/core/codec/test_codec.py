@@ -23,11 +23,14 @@ from unmask.core.codec import (
     difference,
     dumps,
     encode,
+    fill_defaults,
     fingerprint,
     override,
     override_many,
+    tag_of,
     to_tree,
 )
+from unmask.core.codec.part_names import _locations, class_of_name, class_of_tag
 from unmask.core.errors import RecipeError
 from unmask.core.records import UnitKind
 from unmask.members import member
@@ -154,9 +157,9 @@ def test_types_come_back_and_not_only_values() -> None:
 
 def test_what_json_looks_like() -> None:
     assert encode(Hide(Whole(UnitKind.PHRASE), Shares(1, 0))) == {
-        "part": f"{__name__}:Hide",
-        "select": {"part": f"{__name__}:Whole", "layer": "PHRASE", "run": [1.0], "rate": 0.15},
-        "replace": {"part": f"{__name__}:Shares", "mask": 1.0, "keep": 0.0},
+        "type": f"{__name__}:Hide",
+        "select": {"type": f"{__name__}:Whole", "layer": "PHRASE", "run": [1.0], "rate": 0.15},
+        "replace": {"type": f"{__name__}:Shares", "mask": 1.0, "keep": 0.0},
     }
 
 
@@ -168,8 +171,25 @@ def test_equal_values_have_one_text_and_one_fingerprint() -> None:
 
 
 def test_a_fingerprint_never_changes() -> None:
-    assert fingerprint(single_stream(Causal() & WithinDocument())) == "3ccdbc20f459404f91ac0f11b80fd279"
-    assert fingerprint((Causal(), 3, "shards")) == "dcad95fe172de5419986ab5a7eef70cc"
+    assert fingerprint(single_stream(Causal() & WithinDocument())) == "7019fe59320ebaa6ebdf5df4d65dfce3"
+    assert fingerprint((Causal(), 3, "shards")) == "fe549ae1792776d7757234aca5380641"
+
+
+def test_parts_of_unmask_are_saved_under_names_that_survive_a_move() -> None:
+    assert encode(Causal()) == {"type": "causal"}
+    assert tag_of(WithinDocument) == "within-document"
+    classes = [class_of_name(name) for name in _locations()[1]]
+    assert all(cls is class_of_tag(tag_of(cls), "", {}) for cls in classes if cls)
+
+
+def test_a_field_that_was_added_with_a_default_is_filled_in() -> None:
+    stage = member("bert").stages[0]
+    saved = encode(stage)
+    assert isinstance(saved, dict)
+    older = {name: value for name, value in saved.items() if name not in ("fraction", "task_weights")}
+    assert decode(older, type(stage)) == replace(stage, fraction=1.0)
+    assert fill_defaults({"stage": older}) == {"stage": encode(replace(stage, fraction=1.0))}
+    assert fill_defaults([tagged("Gone")]) == [tagged("Gone")]
 
 
 def test_the_parts_of_unmask_are_found_without_being_given() -> None:
@@ -182,7 +202,7 @@ def holder(name: str, kind: object, held: str = "value", frozen: bool = True) ->
 
 Bad, Calls = holder("Bad", object), holder("Calls", Callable[[int], int])
 Whatever, Numbers = holder("Whatever", int | str), holder("Numbers", tuple[float, ...])
-Taken, Melting = holder("Taken", int, held="part"), holder("Melting", int, frozen=False)
+Taken, Melting = holder("Taken", int, held="type"), holder("Melting", int, frozen=False)
 
 
 @dataclass(frozen=True)
@@ -208,7 +228,7 @@ class Table:
         (Whatever(3), "at most one other type"),
         (Taken(3), "rename it"),
         (Melting(3), "frozen dataclass"),
-        (Table({"part": 3}), "'part', which names parts"),
+        (Table({"type": 3}), "'type', the key of tags"),
         (Table({3: 3}), "str as keys, found dict \\{3: 3\\}"),
         (lambda: 0, "as plain data, found function"),
     ],
@@ -228,7 +248,7 @@ def test_a_part_defined_inside_a_function_is_refused() -> None:
 
 
 def tagged(name: str, **fields: Json) -> Json:
-    return {"part": f"{__name__}:{name}", **fields}
+    return {"type": f"{__name__}:{name}", **fields}
 
 
 @pytest.mark.parametrize(
@@ -237,24 +257,27 @@ def tagged(name: str, **fields: Json) -> Json:
         (tagged("Stretch", rate=0.1, longest="5"), Stretch, "Stretch.longest needs int, found str '5'"),
         (tagged("Stretch", rate=0.1, longest=True), Stretch, "needs int, found bool"),
         (tagged("Stretch", rate=float("inf"), longest=5), Stretch, "finite"),
-        (tagged("Stretch", rate=0.1), Stretch, "exactly the fields rate, longest, found rate"),
-        (tagged("Stretch", rate=0.1, longest=5, extra=1), Stretch, "found rate, longest, extra"),
+        (tagged("Stretch", longest=5), Stretch, "no rate"),
+        (
+            tagged("Stretch", rate=0.1, longest=5, extra=1),
+            Stretch,
+            "Stretch has the fields rate, longest; found an unknown extra",
+        ),
         (tagged("Shares", mask=0.5, keep=0.1), Shares, "Shares: shares must sum to one"),
         (tagged("Whole", layer="word", run=[], rate=0.1), Whole, "one of TOKEN, WORD"),
         (tagged("Whole", layer="WORD", run="12", rate=0.1), Whole, "Whole.run needs tuple.*found str '12'"),
         (tagged("Hide", select=tagged("Nothing"), replace=tagged("Nothing")), Hide, "needs a Chooser"),
         (tagged("Nothing"), Plan, "needs a Plan, found a Nothing"),
-        ({"rate": 0.1}, Stretch, "whose 'part' names a Stretch"),
-        ({"part": "nowhere:Stretch"}, Stretch, "lies outside unmask"),
-        ({"part": "unmaskable:Stretch"}, Stretch, "lies outside unmask"),
-        ({"part": "unmask.nowhere:Stretch"}, Stretch, "names a module that does not exist"),
-        ({"part": "unmask..codec:Stretch"}, Stretch, "names a module that does not exist"),
-        ({"part": "unmask.config.attention_pattern.Past:Stretch"}, Stretch, "names a module that does not exist"),
-        ({"part": "unmask.\0:Stretch"}, Stretch, "names a module that does not exist"),
-        ({"part": "unmask.core.codec:json.JSONEncoder"}, Stretch, "names nothing"),
-        ({"part": "unmask.core.codec:Converter"}, Stretch, "names nothing"),
-        ({"part": "unmask.config.attention_pattern:single"}, Stretch, "names nothing"),
-        ({"part": "unmask.config.attention_pattern:AttentionPattern"}, Stretch, "frozen dataclass"),
+        ({"rate": 0.1}, Stretch, "whose 'type' names a Stretch"),
+        ({"type": "nowhere:Stretch"}, Stretch, "lies outside unmask"),
+        ({"type": "unmaskable:Stretch"}, Stretch, "lies outside unmask"),
+        ({"type": "unmask.config.attention_pattern:Causal"}, Stretch, "lies outside unmask"),
+        ({"type": "no-such-part"}, Stretch, "no part 'no-such-part' in this version"),
+        ({"type": "user-error"}, Stretch, "no part 'user-error' in this version"),
+        ({"type": f"{__name__}:json"}, Stretch, "no part"),
+        ({"type": f"{__name__}:RecipeError"}, Stretch, "no part"),
+        ({"type": "causal"}, Stretch, "needs a Stretch, found a Causal"),
+        ({"type": f"{__name__}:Speed"}, Stretch, "frozen dataclass"),
         (tagged("Table", value={"a": 1, "b": "2"}), Table, "Table.value.b needs int"),
     ],
 )
@@ -266,7 +289,7 @@ def test_json_that_does_not_fit_is_refused_with_its_place(data: Json, kind: type
 def test_decoding_imports_nothing_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "this", raising=False)
     with pytest.raises(RecipeError, match="the module it comes from must be given"):
-        decode({"part": "this:Zen"}, Stretch)
+        decode({"type": "this:Zen"}, Stretch)
     assert "this" not in sys.modules
 
 
@@ -335,7 +358,7 @@ def test_an_override_changes_one_leaf_by_its_type(path: str, text: str, read: Ca
         ("length", "5", "Plan has no 'length'; it has name, stages, on"),
         ("stages.2.length", "5", "Plan.stages has no '2'; it has 0, 1"),
         ("stages.0.corrupt.rate", "5", "Plan.stages.0.corrupt has no 'rate'; it has select, replace"),
-        ("stages.0.length.x", "5", "holds nothing by name, only 128"),
+        ("stages.0.length.x", "5", "it is 128, which has no fields"),
         ("stages.0.length", "long", "Plan.stages.0.length needs a whole number, found 'long'"),
         ("stages.0.length", "2.5", "needs a whole number, found '2.5'"),
         ("stages.0.ramp", "fast", "needs a number, found 'fast'"),
@@ -347,7 +370,7 @@ def test_an_override_changes_one_leaf_by_its_type(path: str, text: str, read: Ca
             "letter",
             "needs one of token, word, phrase, entity, sentence, turn, found 'letter'",
         ),
-        ("stages.0.corrupt", "x", "set what it holds: select, replace"),
+        ("stages.0.corrupt", "x", "one of its fields: select, replace"),
         ("stages.0.corrupt.replace.mask", "0.9", "Plan.stages.0.corrupt.replace: shares must sum to one"),
         ("", "x", "Plan has no ''"),
     ],

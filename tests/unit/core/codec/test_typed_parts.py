@@ -30,7 +30,7 @@ TASK = "stages.0.tasks.0"
         ("masking", " DynamicMasking ", lambda recipe: recipe.masking == DynamicMasking()),
         ("optim.optimizer", "LAMB(1e-3, betas=(0.8, 0.9))",
          lambda recipe: recipe.optim.optimizer == LAMB(1e-3, (0.8, 0.9))),
-        (f"{TASK}.examples", "unmask.data.input_formats.pairs.SegmentPairs(short_fraction=0.5)",
+        (f"{TASK}.examples", "SegmentPairs(short_fraction=0.5)",
          lambda recipe: recipe.tasks[0].examples == SegmentPairs(short_fraction=0.5)),
         (f"{TASK}.objectives", "MLM", lambda recipe: recipe.tasks[0].objectives == (MLM(),)),
         (f"{TASK}.objectives", "MLM(weight=2), RowFactObjective(next, 0.5)",
@@ -79,11 +79,11 @@ def test_a_star_in_place_of_a_name_is_no_path():
         ("masking", "StaticMasking(**{})", "has no field None"),
         ("masking", "StaticMasking(one)", "Recipe.masking.num_copies needs a whole number, found 'one'"),
         ("masking", "StaticMasking(0)", "Static masking needs at least 1 copy, found 0"),
-        ("masking", "MLM()", "there is no part 'MLM'"),
+        ("masking", "MLM()", "needs a DynamicMasking or StaticMasking, found a MLM"),
         (
             "masking",
             "unmask.objectives.mlm.MLM()",
-            "needs a DynamicMasking or StaticMasking, found a MLM, which does not do what",
+            "there is no part 'unmask.objectives.mlm.MLM'",
         ),
         ("masking", "'('()", "there is no part"),
         ("masking", "unmask.members.member('bert')", "there is no part 'unmask.members.member'"),
@@ -98,7 +98,7 @@ def test_a_star_in_place_of_a_name_is_no_path():
             "RowFactObjective needs the fact 'next', but Packed states no facts",
         ),
         (f"{TASK}.examples.negative", "SegmentPairs()", "needs one of random, swapped, both, found 'SegmentPairs"),
-        ("network", "x", "or set what it holds: depth, width, heads"),
+        ("network", "x", "or set one of its fields: depth, width, heads"),
     ],
 )
 def test_what_cannot_stand_there_is_refused_with_a_sentence(path, typed, sentence):

@@ -112,7 +112,7 @@ def test_counts_add_up() -> None:
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
-    [({"format": 0}, "another version"), ({"layers": ["verse"]}, "damaged"), ({"extra": 1}, "damaged")],
+    [({"format": 0}, "format 1"), ({"layers": ["verse"]}, "damaged"), ({"extra": 1}, "damaged")],
 )
 def test_a_strange_manifest_is_refused(
     change: dict[str, object], sentence: str, tmp_path: Path, tokenizer: Tokenizer

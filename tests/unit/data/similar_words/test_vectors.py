@@ -320,7 +320,7 @@ def test_a_saved_table_is_found_beside_the_shards_and_replaced_whole(tmp_path):
 def test_a_failed_save_leaves_the_old_table(tmp_path, monkeypatch):
     table = SimilarWords.of([(1,), (2,)], [[1], [0]])
     save_table(tmp_path, table, NO_VECTORS, "digest", {})
-    monkeypatch.setattr("unmask.data.similar_words.store.write_json", lambda *_: 1 / 0)
+    monkeypatch.setattr("unmask.data.similar_words.store.write_versioned_json", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         save_table(tmp_path, SimilarWords.of([(9,)], [[]]), NO_VECTORS, "digest", {})
     assert [path.name for path in tmp_path.iterdir()] == [FOLDER_NAME]

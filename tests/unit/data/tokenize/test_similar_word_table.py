@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from unmask.core.errors import CorpusError
 from unmask.core.rng import DrawPurpose, Key
 from unmask.data.tokenize import word_table
-from unmask.data.tokenize.similar_word_table import FORMAT, NO_SIMILAR_WORDS, SimilarWords
+from unmask.data.tokenize.similar_word_table import NO_SIMILAR_WORDS, SimilarWords
 from unmask.data.tokenize.word_table import UNKNOWN, WordTable, word_hashes
 
 SPARE = -7
@@ -151,7 +151,7 @@ def test_lexicon_refuses_what_it_cannot_hold():
         WordTable.of(np.array([1], np.int32), np.array([0, 0, 1]))
 
 
-def save(folder, table, tokenizer, version=FORMAT):
+def save(folder, table, tokenizer, version=1):
     folder.mkdir(exist_ok=True)
     for name, array in table.arrays().items():
         np.save(folder / f"{name}.npy", array)
@@ -180,7 +180,7 @@ def test_a_saved_table_does_not_depend_on_the_hash(tmp_path, monkeypatch):
 @pytest.mark.parametrize("wrong", ["tokenizer", "format", "missing", "array", "numbers", "json"])
 def test_a_table_that_does_not_fit_is_refused_with_a_sentence(tmp_path, wrong):
     folder, table = tmp_path / "t", SimilarWords.of([(1,), (2,)], [[1], [0]])
-    save(folder, table, "another" if wrong == "tokenizer" else "digest", 0 if wrong == "format" else FORMAT)
+    save(folder, table, "another" if wrong == "tokenizer" else "digest", 0 if wrong == "format" else 1)
     if wrong == "missing":
         (folder / "rows.npy").unlink()
     elif wrong == "array":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from unmask.core.codec import Difference, decode, difference, fingerprint
+from unmask.core.codec import TAG, Difference, decode, difference, fingerprint
 from unmask.core.errors import RecipeError, UserError
 from unmask.members import member, sizes
 from unmask.reports.read_log import Json
@@ -116,9 +116,9 @@ def facts_of(record: RunRecord) -> Iterator[tuple[str, str]]:
 
 def _words(value: object) -> str:
     """Plain data as running words."""
-    if isinstance(value, dict) and "part" in value:  # a part of unmask, kept by its name
-        inside = _words({name: item for name, item in value.items() if name != "part"})
-        return str(value["part"]).rpartition(":")[2] + (f" ({inside})" if inside else "")
+    if isinstance(value, dict) and TAG in value:
+        inside = _words({name: item for name, item in value.items() if name != TAG})
+        return str(value[TAG]).rpartition(":")[2] + (f" ({inside})" if inside else "")
     if isinstance(value, dict):
         return ", ".join(f"{name} {_words(item)}" for name, item in value.items())
     return ", ".join(map(_words, value)) if isinstance(value, list) else str(value)

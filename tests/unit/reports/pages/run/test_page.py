@@ -111,10 +111,10 @@ def test_samples_show_how_guesses_change_and_mark_the_truth(tmp_path):
 
 
 def test_a_changed_recipe_is_held_against_the_published_one(tmp_path):
-    recipe = override(member("wwm", "mini"), "stages.0.length", "64")
+    recipe = override(member("wwm", "mini"), "stages.0.max_length", "64")
     text = Reader(run_page([read_run(write_run(tmp_path / "run", recipe=recipe))])).text
     assert "wwm mini" in text
-    assert "stages.0.length 128 64" in text
+    assert "stages.0.max_length 128 64" in text
     assert "nothing was changed" in Reader(run_page([read_run(write_run(tmp_path / "other"))])).text
 
 
@@ -122,14 +122,14 @@ def test_a_recipe_of_ones_own_is_shown_without_a_comparison(tmp_path):
     recipe = replace(member("bert", "tiny"), name="mine")
     text = Reader(run_page([read_run(write_run(tmp_path / "run", recipe=recipe))])).text
     assert "mine is a recipe of one's own" in text
-    assert "corrupt: MaskOut" in text
+    assert "corruption: MaskTokens" in text
 
 
 def test_a_recipe_with_parts_from_elsewhere_is_told_as_that(tmp_path):
     folder = write_run(tmp_path / "run")
     stored = head()
-    stored["recipe"]["trunk"]["part"] = "somewhere:Else"
-    (folder / "run.json").write_text(json.dumps(stored))
+    stored["recipe"]["network"]["type"] = "somewhere:Else"
+    (folder / "run.json").write_text(json.dumps({"format": 1, **stored}))
     text = Reader(run_page([read_run(folder)])).text
     assert "cannot be read with the parts of this version" in text
     assert "'somewhere:Else' lies outside unmask" in text
@@ -144,7 +144,7 @@ def test_the_audit_is_missing_with_a_reason(tmp_path):
     assert "there is no prepared corpus in data/gone now" in text("a", folder="data/gone", manifest="")
     assert "is another one than the run learned from" in text("b", folder=str(tmp_path), manifest="0")
     digest = digest_file(tmp_path / "manifest.json")
-    assert "written by another version" in text("c", folder=str(tmp_path), manifest=digest)
+    assert "needs format 1" in text("c", folder=str(tmp_path), manifest=digest)
     assert "does not name the corpus" in text("d")
 
 
@@ -189,12 +189,12 @@ def test_a_run_of_tune_shows_its_scores(tmp_path):
         lines.append({**line, "loss": {"judge": line["loss"]["next"]}, "accuracy": {"judge": line["accuracy"]["next"]}})
     lines.append({**trial(40, 40), "loss": {"judge": 0.31}, "accuracy": {"judge": 0.88}})
     write_run(folder, lines)
-    asked = {"part": "unmask.finetuning.tasks.classification:Classify", "labels": ["bad", "good"]}
-    moves = {"part": "unmask.finetuning.methods.scalar_mix:Layers", "move": False}
+    asked = {"type": "classification", "labels": ["bad", "good"]}
+    moves = {"type": "scalar-mixing", "move": False}
     said = {"kind": "tune", "source": {"name": "runs/m"}, "output": asked, "policy": moves, "settings": {"epochs": 3}}
-    (folder / "run.json").write_text(json.dumps(said))
+    (folder / "run.json").write_text(json.dumps({"format": 1, **said}))
     ends = {"metrics": {"accuracy": 0.8812, "matthews": None}, "layers": [0.25, 0.75]}
-    (folder / "finished.json").write_text(json.dumps(ends))
+    (folder / "finished.json").write_text(json.dumps({"format": 1, **ends}))
     text = Reader(run_page([read_run(folder)])).text
     for words in (
         "runs/m",
@@ -204,7 +204,7 @@ def test_a_run_of_tune_shows_its_scores(tmp_path):
         "judge loss",
         "0.310",
         "bad, good",
-        "Layers",
+        "scalar-mixing",
         "epochs 3",
         "75.0 %",
     ):
