@@ -23,7 +23,6 @@ import unmask.recipes
 from unmask.config.model_type import ModelType
 from unmask.config.sizes import SIZES, Size
 from unmask.core.errors import RecipeError, UserError
-from unmask.nets.accounting.parameters import encoder_parameters, pooler_parameters
 from unmask.tasks.recipe import Recipe
 
 
@@ -66,8 +65,8 @@ def count_parameters(recipe: Recipe) -> int:
     Counted are embeddings, layers and the pooler over the first token, also where nothing trains it (RoBERTa), but no
     head. ELECTRA's class has no pooler, and its generator does not count.
     """
-    pooler = 0 if recipe.model_type is ModelType.ELECTRA else pooler_parameters(recipe.network)
-    return encoder_parameters(recipe.network, recipe.tokenizer.size, recipe.max_length) + pooler
+    pooler = 0 if recipe.model_type is ModelType.ELECTRA else recipe.network.pooler_parameters()
+    return recipe.network.num_parameters(recipe.tokenizer.size, recipe.max_length) + pooler
 
 
 def _names() -> list[str]:

@@ -82,8 +82,8 @@ def test_an_objective_that_does_not_say_what_it_costs_is_refused():
         def asks(self, sample):
             return self.usual.prediction_sites(sample)
 
-        def head(self, trunk, token):
-            return self.usual.build_head(trunk, token)
+        def build_head(self, backbone):
+            return self.usual.build_head(backbone)
 
         def asked(self, instance):
             return self.usual.num_predictions(instance)

@@ -16,7 +16,6 @@ from unmask.api.pretrain_setup import PretrainRequest, PretrainSetup
 from unmask.cli.ui.console import explain_interrupt, print_line
 from unmask.cli.ui.training_display import print_estimate, print_start, print_summary, training_listeners
 from unmask.core.io.atomic import write_text
-from unmask.nets.accounting.activation_memory import activation_bytes
 from unmask.objectives.generator import all_networks
 from unmask.tasks.recipe import Recipe
 from unmask.train.cost_estimate import estimate_cost
@@ -102,7 +101,7 @@ def microbatch_for(recipe: Recipe, run: RunConfig, num_sharing: int = 1) -> int:
 
     Steps that are recorded have memory of their own, beside that of steps that come in a new shape.
     """
-    held = sum(activation_bytes(trunk, run.uses_kernels) for trunk in all_networks(recipe.network, recipe.objectives))
+    held = sum(config.activation_bytes(run.uses_kernels) for config in all_networks(recipe.network, recipe.objectives))
     twice = (run.precision is Precision.FLOAT32, run.cuda_graphs)
     return pick_microbatch(run.device, held * 2 ** sum(twice) * num_sharing)
 

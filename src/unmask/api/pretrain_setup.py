@@ -17,7 +17,7 @@ from typing import Any
 from unmask import __version__
 from unmask.api.short_run import short_recipe
 from unmask.cli.ui.console import apply_changes
-from unmask.config.network import TransformerConfig
+from unmask.config.network import NetworkConfig
 from unmask.config.sizes import Size
 from unmask.core.codec import encode, fingerprint
 from unmask.core.errors import RecipeError
@@ -134,7 +134,7 @@ class PretrainSetup:
                     f"{recipe.name} has rows of {recipe.network.num_segments} segments, but the network in {wish.init_from} "
                     f"knows {model.config.num_segments}. Take a member whose rows have no more, or another network."
                 )
-            recipe = replace(recipe, network=_with_dropout(model.config, recipe.network))
+            recipe = replace(recipe, network=model.config.with_settings_of(recipe.network))
         return recipe
 
     @property
@@ -266,19 +266,12 @@ class PretrainSetup:
         return {"similar": digest_bytes(b"".join(array.tobytes() for array in arrays))}
 
 
-def _with_dropout(shape: TransformerConfig, like: TransformerConfig) -> TransformerConfig:
-    """A given shape; what is dropped in training and how rows are pooled is no part of it: the recipe says it."""
-    return replace(
-        shape, dropout=like.dropout, attention_dropout=like.attention_dropout, pooler_activation=like.pooler_activation
-    )
-
-
 def _about_tasks(change: str) -> bool:
     """Whether a change is about what the tasks of a stage are, not about how long or how wide."""
     path = change.partition("=")[0].split(".")
     return path[0] == "stages" and "tasks" in path[1:3]
 
 
-def _same_size(one: TransformerConfig | Size, other: TransformerConfig) -> bool:
-    """Whether two networks are equally deep and wide; dropout and the like may differ."""
-    return (one.depth, one.width, one.heads, one.ffn_width) == (other.depth, other.width, other.heads, other.ffn_width)
+def _same_size(one: NetworkConfig | Size, other: NetworkConfig) -> bool:
+    """Whether two networks have the same depth and widths; dropout and the like may differ."""
+    return (one if isinstance(one, Size) else one.size) == other.size

@@ -38,7 +38,7 @@ def short_recipe(recipe: Recipe) -> Recipe:
     return replace(
         recipe,
         stages=(*(_with_rows(stage, _EARLY) for stage in early), _with_rows(last, _LAST)),
-        network=replace(recipe.network, dropout=0.0, attention_dropout=0.0),
+        network=recipe.network.with_dropout(0.0),
         optim=OPTIM,
     )
 

@@ -1,142 +1,390 @@
-"""The shape of a network as a value: what a recipe says about it. No torch here.
+"""Network configurations: what a recipe says about its network, as frozen values without torch.
 
-What arrives: the numbers of a paper. What leaves: a frozen value that `encoder.py` builds from.
-What never happens here: the size of a vocabulary or the number of positions; both are derived when a network is built.
+`NetworkConfig` is a union of few kinds. Each builds itself and counts its parameters, its FLOPs and its activation
+memory, so that no other code matches on the kind. The vocabulary size and the number of positions are no part of a
+configuration; they are given when a network is built.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
+from unmask.config.sizes import Size
+from unmask.config.transformer import (
+    Activation,
+    Norm,
+    NormKind,
+    Positions,
+    Sharing,
+    TransformerConfig,
+    WeightInit,
+)
+from unmask.core.codec import decode
 from unmask.core.errors import RecipeError
 
+if TYPE_CHECKING:
+    from unmask.nets.accounting.flops import ForwardCost
+    from unmask.nets.backbone import Backbone
 
-class Activation(StrEnum):
-    """The non-linearity between the two halves of a feed-forward layer."""
-
-    GELU = "gelu"
-    """x times the normal distribution function, exactly."""
-    GELU_TANH = "gelu_tanh"
-    """The approximation of Google's BERT code, ALBERT and GPT-2."""
-    RELU = "relu"
-    TANH = "tanh"
-    GEGLU = "gated"
-    """A gate with exact GELU times a linear branch (GLU)."""
-
-
-class Norm(StrEnum):
-    """Where the layer norms stand."""
-
-    POST = "post"
-    """After each residual sum (BERT)."""
-    PRE = "pre"
-    """Before each branch, and once at the end (GPT-2)."""
+__all__ = [
+    "Activation",
+    "EmbeddingTableConfig",
+    "EncoderDecoderConfig",
+    "LSTMConfig",
+    "NetworkConfig",
+    "NetworkValues",
+    "Norm",
+    "NormKind",
+    "Positions",
+    "Sharing",
+    "TransformerConfig",
+    "WeightInit",
+    "read_network_config",
+]
 
 
-class Positions(StrEnum):
-    """How a token knows where it stands."""
+class NetworkValues(Protocol):
+    """What every network configuration knows: the numbers that heads are built from, and what it can do."""
 
-    LEARNED = "learned"
-    SINUSOIDAL = "sinusoidal"
+    @property
+    def depth(self) -> int:
+        """The number of layers above the embeddings."""
 
-
-class Sharing(StrEnum):
-    """Which parameters all layers have in common (ALBERT)."""
-
-    NONE = "none"
-    ATTENTION = "attention"
-    FEED_FORWARD = "feed_forward"
-    ALL = "all"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransformerConfig:
-    """A stack of Transformer blocks with its embeddings."""
-
-    depth: int
-    width: int
-    heads: int
-    ffn_width: int
-    """Width between the two halves of a feed-forward layer."""
-    embedding_width: int = 0
-    """Width of the token embedding; 0 means the width of the trunk, anything else is projected up to it (ALBERT)."""
-    num_segments: int = 2
-    """How many segments are told apart; with 1 all tokens are of the same."""
-    num_tasks: int = 0
-    """How many task embeddings are added (ERNIE 2.0)."""
-    activation: Activation = Activation.GELU
-    norm: Norm = Norm.POST
-    positions: Positions = Positions.LEARNED
-    sharing: Sharing = Sharing.NONE
-    share_groups: int = 1
-    """How many sets of what is shared there are; the layers are parted evenly among them, in order (ALBERT)."""
-    layers_per_group: int = 1
-    """How many layers of its own a group has, which its share of the depth runs through again and again (ALBERT)."""
-    position_offset: int = 0
-    """The number of the first position; those before it are never used (RoBERTa: 2)."""
-    pooler_activation: Activation = Activation.TANH
-    """The non-linearity over the first token, before the classes of a row."""
-    dropout: float = 0.1
-    attention_dropout: float = 0.1
-    norm_eps: float = 1e-12
-    """Of the layer norms."""
-    init_std: float = 0.02
-    """Standard deviation of the initial weights (a normal law cut at two deviations)."""
-
-    def __post_init__(self) -> None:
-        if min(self.depth, self.width, self.heads, self.ffn_width) < 1 or self.width % self.heads:
-            raise RecipeError(
-                f"A trunk needs positive sizes and a width that its heads divide; found depth {self.depth}, width "
-                f"{self.width}, {self.heads} heads, inner {self.ffn_width}."
-            )
-        if min(self.embedding_width, self.num_segments, self.num_tasks) < 0 or min(self.norm_eps, self.init_std) <= 0:
-            raise RecipeError(
-                f"A trunk has 0 or more segments, task embeddings and places of a narrow embedding, and positive "
-                f"numbers for epsilon and spread; found {self.num_segments}, {self.num_tasks}, {self.embedding_width}, "
-                f"{self.norm_eps:g} and {self.init_std:g}."
-            )
-        if not (0 <= self.dropout < 1 and 0 <= self.attention_dropout < 1):
-            raise RecipeError(f"Dropout lies between 0 and 1, found {self.dropout} and {self.attention_dropout}.")
-        if self.position_offset < 0:
-            raise RecipeError(f"The first position is numbered 0 or more, found {self.position_offset}.")
-        self._check_sharing()
+    @property
+    def width(self) -> int:
+        """The width of the hidden states."""
 
     @property
     def token_width(self) -> int:
-        """Width of the token embedding."""
-        return self.embedding_width or self.width
+        """The width of the token embedding."""
 
     @property
-    def num_distinct_layers(self) -> int:
-        """How many sets of what is shared there are; without sharing every layer is a set of its own."""
-        return self.depth if self.sharing is Sharing.NONE else self.share_groups * self.layers_per_group
+    def num_segments(self) -> int:
+        """How many segments the network distinguishes; with 1 all tokens are of the same, with 0 there is no table."""
+
+    @property
+    def activation(self) -> Activation:
+        """The non-linearity of layers in heads."""
+
+    @property
+    def pooler_activation(self) -> Activation:
+        """The non-linearity over the first token, before the classes of a row."""
+
+    @property
+    def dropout(self) -> float:
+        """The dropout rate of states."""
+
+    @property
+    def norm_eps(self) -> float:
+        """The epsilon of norms."""
+
+    @property
+    def init_std(self) -> float:
+        """The standard deviation of initial weights."""
 
     @property
     def layer_of_depth(self) -> tuple[int, ...]:
-        """Which set stands at each depth. Three sets of a cycle in two groups: 0 1 2 0 1 2, then 3 4 5 3 4 5."""
-        if self.sharing is Sharing.NONE:
-            return tuple(range(self.depth))
-        part = self.depth // self.share_groups
-        return tuple(
-            layer // part * self.layers_per_group + layer % self.layers_per_group for layer in range(self.depth)
-        )
+        """The set of weights at each depth; layers with the same number share them."""
 
-    def is_shared(self, branch: Sharing) -> bool:
-        """Whether layers have this branch in common: `ATTENTION` or `FEED_FORWARD`."""
-        return self.sharing in (branch, Sharing.ALL)
+    @property
+    def size(self) -> Size:
+        """Depth and widths, to be compared with the published sizes."""
 
-    def _check_sharing(self) -> None:
-        if min(self.share_groups, self.layers_per_group) < 1 or self.depth % (
-            self.share_groups * self.layers_per_group
-        ):
+    def build(self, vocab_size: int, max_positions: int) -> Backbone:
+        """The network with weights yet to be initialized."""
+
+    def num_parameters(self, vocab_size: int, max_positions: int) -> int:
+        """The exact number of parameters without heads, shared ones counted once."""
+
+    def pooler_parameters(self) -> int:
+        """The parameters of the pooler that papers count with the network; 0 where the kind has none."""
+
+    def forward_cost(self) -> ForwardCost:
+        """The FLOPs of a forward pass over the inputs."""
+
+    def activation_bytes(self, fused: bool) -> int:
+        """About how many bytes per token are saved for the backward pass, in half precision."""
+
+    def with_dropout(self, rate: float) -> NetworkConfig:
+        """The same network with this dropout rate everywhere."""
+
+    def with_settings_of(self, other: NetworkConfig) -> NetworkConfig:
+        """The same network with the dropout rates and the pooler of another one, which are no part of its shape."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderDecoderConfig:
+    """An encoder, and a decoder that attends to its states (Vaswani et al., 2017). Heads read the encoder's states."""
+
+    encoder: TransformerConfig
+    decoder: TransformerConfig
+    share_embedding: bool = True
+    """Whether encoder and decoder have one token table."""
+    tie_output: bool = True
+    """Whether the decoder's token table is also its output matrix."""
+    scale_logits: bool = False
+    """Whether states are multiplied by width^-0.5 before a tied output matrix (T5)."""
+
+    def __post_init__(self) -> None:
+        if self.share_embedding and self.encoder.token_width != self.decoder.token_width:
             raise RecipeError(
-                f"The layers of a trunk are parted evenly among its groups, and each part runs through its cycle a "
-                f"whole number of times; found depth {self.depth}, {self.share_groups} groups, a cycle of {self.layers_per_group}. Take "
-                "numbers whose product divides the depth."
+                f"An encoder and a decoder that share a token table need token embeddings of one width; found "
+                f"{self.encoder.token_width} and {self.decoder.token_width}. Set share_embedding=false."
             )
-        if self.sharing is Sharing.NONE and self.share_groups * self.layers_per_group > 1:
+
+    @property
+    def depth(self) -> int:
+        """The number of layers whose states heads read: those of the encoder."""
+        return self.encoder.depth
+
+    @property
+    def width(self) -> int:
+        """The width of the encoder's states."""
+        return self.encoder.width
+
+    @property
+    def token_width(self) -> int:
+        """The width of the encoder's token embedding."""
+        return self.encoder.token_width
+
+    @property
+    def num_segments(self) -> int:
+        """How many segments the encoder distinguishes."""
+        return self.encoder.num_segments
+
+    @property
+    def activation(self) -> Activation:
+        """That of the encoder."""
+        return self.encoder.activation
+
+    @property
+    def pooler_activation(self) -> Activation:
+        """That of the encoder."""
+        return self.encoder.pooler_activation
+
+    @property
+    def dropout(self) -> float:
+        """That of the encoder."""
+        return self.encoder.dropout
+
+    @property
+    def norm_eps(self) -> float:
+        """That of the encoder."""
+        return self.encoder.norm_eps
+
+    @property
+    def init_std(self) -> float:
+        """That of the encoder."""
+        return self.encoder.init_std
+
+    @property
+    def layer_of_depth(self) -> tuple[int, ...]:
+        """That of the encoder."""
+        return self.encoder.layer_of_depth
+
+    @property
+    def size(self) -> Size:
+        """The size of the encoder."""
+        return self.encoder.size
+
+    def build(self, vocab_size: int, max_positions: int) -> Backbone:
+        """Both stacks with weights yet to be initialized."""
+        from unmask.nets.encoder_decoder import EncoderDecoder
+
+        return EncoderDecoder(self, vocab_size, max_positions)
+
+    def num_parameters(self, vocab_size: int, max_positions: int) -> int:
+        """Both stacks, shared tables once."""
+        from unmask.nets.accounting.parameters import encoder_decoder_parameters
+
+        return encoder_decoder_parameters(self, vocab_size, max_positions)
+
+    def pooler_parameters(self) -> int:
+        """None."""
+        return 0
+
+    def forward_cost(self) -> ForwardCost:
+        """The encoder over the inputs; the decoder is counted by the objective whose targets it reads."""
+        return self.encoder.forward_cost()
+
+    def activation_bytes(self, fused: bool) -> int:
+        """Both stacks, as if a target were as long as its source."""
+        return self.encoder.activation_bytes(fused) + self.decoder.activation_bytes(fused)
+
+    def with_dropout(self, rate: float) -> EncoderDecoderConfig:
+        """The same networks with this dropout rate everywhere."""
+        return replace(self, encoder=self.encoder.with_dropout(rate), decoder=self.decoder.with_dropout(rate))
+
+    def with_settings_of(self, other: NetworkConfig) -> EncoderDecoderConfig:
+        """The same networks with the dropout rates of another one."""
+        pair = (other.encoder, other.decoder) if isinstance(other, EncoderDecoderConfig) else (other, other)
+        encoder, decoder = self.encoder.with_settings_of(pair[0]), self.decoder.with_settings_of(pair[1])
+        return replace(self, encoder=encoder, decoder=decoder)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LSTMConfig:
+    """Two independent stacks of LSTM layers over one token table, left to right and right to left (ELMo)."""
+
+    depth: int
+    direction_width: int
+    """Width of the states of one direction, and of the token table; heads read both directions side by side."""
+    cell_width: int
+    """Width of the cells, which are projected to `direction_width` after every step."""
+    dropout: float = 0.1
+    norm_eps: float = 1e-12
+    """The epsilon of norms in heads."""
+    init_std: float = 0.02
+    """Standard deviation of the initial weights (a normal distribution cut at two deviations)."""
+    num_segments: ClassVar[int] = 1
+    activation: ClassVar[Activation] = Activation.RELU
+    pooler_activation: ClassVar[Activation] = Activation.TANH
+
+    def __post_init__(self) -> None:
+        if min(self.depth, self.direction_width) < 1 or self.cell_width <= self.direction_width:
             raise RecipeError(
-                f"Groups and cycles say which layers share, but here none do; found {self.share_groups} groups and a cycle "
-                f"of {self.layers_per_group}. Set sharing to attention, feed_forward or all, or leave both at 1."
+                f"An LSTM needs positive sizes and cells wider than its states; found depth {self.depth}, states of "
+                f"{self.direction_width}, cells of {self.cell_width}."
             )
+        if not 0 <= self.dropout < 1 or min(self.norm_eps, self.init_std) <= 0:
+            raise RecipeError(
+                f"An LSTM needs a dropout between 0 and 1 and a positive norm_eps and init_std; found {self.dropout}, "
+                f"{self.norm_eps:g} and {self.init_std:g}."
+            )
+
+    @property
+    def width(self) -> int:
+        """Both directions."""
+        return 2 * self.direction_width
+
+    @property
+    def token_width(self) -> int:
+        """The token table has the width of one direction."""
+        return self.direction_width
+
+    @property
+    def layer_of_depth(self) -> tuple[int, ...]:
+        """No layers share weights."""
+        return tuple(range(self.depth))
+
+    @property
+    def size(self) -> Size:
+        """Depth and widths; the two directions take the place of heads."""
+        return Size(self.depth, self.width, 2, self.cell_width)
+
+    def build(self, vocab_size: int, max_positions: int) -> Backbone:
+        """The network with weights yet to be initialized; rows may have any length."""
+        from unmask.nets.lstm import BidirectionalLSTM
+
+        return BidirectionalLSTM(self, vocab_size)
+
+    def num_parameters(self, vocab_size: int, max_positions: int) -> int:
+        """The token table, and in each direction and layer four gates with two biases and a projection."""
+        states, cells = self.direction_width, self.cell_width
+        layer = 4 * cells * (2 * states + 2) + cells * states
+        return vocab_size * states + 2 * self.depth * layer
+
+    def pooler_parameters(self) -> int:
+        """None."""
+        return 0
+
+    def forward_cost(self) -> ForwardCost:
+        """Gates and projections of both directions; the cost does not depend on the length of rows."""
+        from unmask.nets.accounting.flops import ForwardCost, matmul_flops
+
+        layer = matmul_flops(2 * self.direction_width, 4 * self.cell_width)
+        layer += matmul_flops(self.cell_width, self.direction_width)
+        return ForwardCost(per_token=2 * self.depth * layer)
+
+    def activation_bytes(self, fused: bool) -> int:
+        """In each direction and layer the gates, the cells before and after tanh, and the states, in float32."""
+        return 4 * 2 * self.depth * (6 * self.cell_width + 3 * self.direction_width)
+
+    def with_dropout(self, rate: float) -> LSTMConfig:
+        """The same network with this dropout rate."""
+        return replace(self, dropout=rate)
+
+    def with_settings_of(self, other: NetworkConfig) -> LSTMConfig:
+        """The same network with the dropout rate of another one."""
+        return replace(self, dropout=other.dropout)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingTableConfig:
+    """A token table and nothing above it: one vector per token, whatever surrounds it (word2vec)."""
+
+    width: int
+    init_std: float = 0.02
+    """Standard deviation of the initial weights (a normal distribution cut at two deviations)."""
+    depth: ClassVar[int] = 0
+    num_segments: ClassVar[int] = 1
+    dropout: ClassVar[float] = 0.0
+    norm_eps: ClassVar[float] = 1e-12
+    activation: ClassVar[Activation] = Activation.TANH
+    pooler_activation: ClassVar[Activation] = Activation.TANH
+
+    def __post_init__(self) -> None:
+        if self.width < 1 or self.init_std <= 0:
+            raise RecipeError(
+                f"An embedding table needs a positive width and init_std; found {self.width} and {self.init_std:g}."
+            )
+
+    @property
+    def token_width(self) -> int:
+        """The width of the table."""
+        return self.width
+
+    @property
+    def layer_of_depth(self) -> tuple[int, ...]:
+        """There are no layers."""
+        return ()
+
+    @property
+    def size(self) -> Size:
+        """The width alone."""
+        return Size(0, self.width, 0, 0)
+
+    def build(self, vocab_size: int, max_positions: int) -> Backbone:
+        """The table with weights yet to be initialized; rows may have any length."""
+        from unmask.nets.embedding_table import EmbeddingTable
+
+        return EmbeddingTable(self, vocab_size)
+
+    def num_parameters(self, vocab_size: int, max_positions: int) -> int:
+        """The table."""
+        return vocab_size * self.width
+
+    def pooler_parameters(self) -> int:
+        """None."""
+        return 0
+
+    def forward_cost(self) -> ForwardCost:
+        """A look-up costs no product."""
+        from unmask.nets.accounting.flops import ForwardCost
+
+        return ForwardCost()
+
+    def activation_bytes(self, fused: bool) -> int:
+        """The looked-up vector, in float32."""
+        return 4 * self.width
+
+    def with_dropout(self, rate: float) -> EmbeddingTableConfig:
+        """A table has no dropout."""
+        return self
+
+    def with_settings_of(self, other: NetworkConfig) -> EmbeddingTableConfig:
+        """A table has no dropout."""
+        return self
+
+
+NetworkConfig: TypeAlias = TransformerConfig | EncoderDecoderConfig | LSTMConfig | EmbeddingTableConfig
+"""The kinds of networks. Each has what `NetworkValues` lists."""
+
+
+def read_network_config(data: Mapping[str, Any]) -> NetworkConfig:
+    """A configuration as the codec wrote it."""
+    union: Any = NetworkConfig
+    found: NetworkConfig = decode(dict(data), union)
+    return found

@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from unmask import __version__
-from unmask.config.network import TransformerConfig
+from unmask.config.network import read_network_config
 from unmask.core.codec import decode
 from unmask.core.codec import encode as encode_value
 from unmask.core.errors import InputError, RecipeError, UserError
@@ -118,7 +118,7 @@ def load_finetuned(folder: Path, load_base: BaseModelLoader) -> FineTunedModel:
         output = decode(said["output"], TaskDefinition)  # type: ignore[type-abstract]
         policy = decode(said["policy"], Method)  # type: ignore[type-abstract]
         choice = ColumnChoice(tuple(said["choice"]["texts"]), said["choice"]["label"])
-        trunk = decode(said["network"], TransformerConfig)
+        trunk = read_network_config(said["network"])
         learner = MultiHeadModel(trunk, (output.objective,), said["vocabulary"], said["positions"])
         length, digest, root = int(said["length"]), said["files"][MODEL_FILE], BaseModelRef(**said["root"])
         drawn, rests = bool(said["drawn"]), str(said["rests"])

@@ -7,7 +7,6 @@ What never happens here: training.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import StrEnum
 
 from torch import nn
@@ -29,8 +28,7 @@ class StartFrom(StrEnum):
 
 def with_dropout(model: EncoderWithHeads, dropout: float) -> EncoderWithHeads:
     """The same weights in a network that drops out this much while it learns: a short pre-training does without."""
-    shape = replace(model.config, dropout=dropout, attention_dropout=dropout)
-    other = model.with_config(shape, model.vocab_size)
+    other = model.with_config(model.config.with_dropout(dropout), model.vocab_size)
     load_weights(other, dict(model.named_parameters()))
     return other.eval()
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.nets.layers.block import Block
     from unmask.train.multi_head_model import MultiHeadModel
 
 
@@ -82,7 +81,7 @@ def _walk(learner: MultiHeadModel) -> Iterator[LocatedParameters]:
     yield ParameterLocation(ParameterRole.HEAD, top), learner.heads.parameters()
 
 
-def _added_modules(block: Block) -> Iterator[Iterable[nn.Parameter]]:
+def _added_modules(block: nn.Module) -> Iterator[Iterable[nn.Parameter]]:
     """What a policy put into a block: what stands in the place for adapters, and what was wrapped around a layer."""
     from torch import nn
 
@@ -101,5 +100,5 @@ def _norms(module: nn.Module, level: int) -> Iterator[LocatedParameters]:
     from torch import nn
 
     for part in module.modules():
-        if isinstance(part, nn.LayerNorm):
+        if isinstance(part, nn.LayerNorm | nn.RMSNorm):
             yield ParameterLocation(ParameterRole.NORM, level), part.parameters()

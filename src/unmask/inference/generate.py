@@ -46,7 +46,7 @@ class PrefixLMGenerator:
     def __init__(self, learner: MultiHeadModel, head: LMHead, sources: TokenInputs) -> None:
         self._learner, self._head = learner, head
         states: HiddenStates = learner.network(sources)
-        self._caches = prefill(learner.network, states, sources.sequences)
+        self._caches = prefill(learner.network.require_encoder("Continuing a text"), states, sources.sequences)
         self._last_B = sources.sequences.cu_seqlens_S1[1:].long() - 1
         self._next_position_B = sources.position_T[self._last_B] + 1
         self._last_state_D = learner.layer_mix(states).last_TD[self._last_B]
@@ -64,7 +64,9 @@ class PrefixLMGenerator:
         position_R = (self._next_position_B[beams.source_B] + length - 1).repeat_interleave(texts)
         second = min(self._learner.network.config.num_segments - 1, 1)
         return decode_step(
-            self._learner.network, NewTokens(ids_R, position_R, torch.full_like(ids_R, max(second, 0))), self._caches
+            self._learner.network.require_encoder("Continuing a text"),
+            NewTokens(ids_R, position_R, torch.full_like(ids_R, max(second, 0))),
+            self._caches,
         )
 
 

@@ -39,4 +39,4 @@ def pack(rows: Sequence[Sequence[int]], device: torch.device | str = "cpu") -> T
 
 def device_of(model: EncoderWithHeads) -> torch.device:
     """Where a network lies."""
-    return model.network.embed.token.weight.device
+    return model.network.token_embedding.weight.device

@@ -11,11 +11,11 @@ from typing import Any
 
 from torch import Tensor
 
-from unmask.config.network import TransformerConfig
+from unmask.config.network import NetworkConfig
 from unmask.core.codec import TAG, decode, tag_of
 from unmask.core.errors import InputError
 from unmask.nets.model import ROW_CLASSES, EncoderWithHeads
-from unmask.objectives.generator import Generator
+from unmask.objectives.generator import Generator, require_transformer
 from unmask.train.multi_head_model import load_weights
 
 _GENERATOR_PREFIX = f"heads.{Generator.name}."
@@ -23,7 +23,7 @@ _GENERATOR_PREFIX = f"heads.{Generator.name}."
 
 
 def model_from_state(
-    state: Mapping[str, Tensor], trunk: TransformerConfig, vocabulary: int, positions: int
+    state: Mapping[str, Tensor], trunk: NetworkConfig, vocabulary: int, positions: int
 ) -> EncoderWithHeads:
     """The network that was trained: its trunk, and the heads that say tokens, two classes of rows, or replaced tokens.
 
@@ -50,7 +50,7 @@ def heads_left_out(state: Mapping[str, Tensor], vocabulary: int) -> tuple[str, .
 
 
 def generator_from_state(
-    state: Mapping[str, Tensor], recipe: Mapping[str, Any], trunk: TransformerConfig, vocabulary: int, positions: int
+    state: Mapping[str, Tensor], recipe: Mapping[str, Any], trunk: NetworkConfig, vocabulary: int, positions: int
 ) -> EncoderWithHeads | None:
     """The generator of a run, as the recipe in its description shapes it; nothing where it has none.
 
@@ -59,7 +59,7 @@ def generator_from_state(
     said = next(_generators(recipe), None)
     if said is None or not any(name.startswith(_GENERATOR_PREFIX) for name in state):
         return None
-    model = EncoderWithHeads(decode(said, Generator).config_for(trunk), vocabulary, positions, has_row_head=False)
+    model = EncoderWithHeads(decode(said, Generator).config_for(require_transformer(trunk)), vocabulary, positions, has_row_head=False)
     return _load_weights(model, {name: _generator_weight(name, state) for name, _ in model.named_parameters()})
 
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from unmask.config.inference import CheckpointChoice
 from unmask.config.model_type import ModelType
-from unmask.config.network import TransformerConfig
-from unmask.core.codec import decode
+from unmask.config.network import read_network_config
 from unmask.core.errors import InputError
 from unmask.core.io.atomic import read_versioned_json
 from unmask.data.tokenize.tokenizer import Tokenizer
@@ -127,7 +126,7 @@ def _open_run(folder: Path, which: CheckpointChoice) -> LoadedNetwork:
     said = _read_run(folder / RUN)
     checkpoint = _checkpoint(folder, which)
     try:
-        trunk = decode(said["recipe"]["network"], TransformerConfig)
+        trunk = read_network_config(said["recipe"]["network"])
         sizes, dialect = (int(said["vocabulary"]), int(said["positions"])), _model_type_of(said["recipe"])
         about = _model_info(folder, said, int(checkpoint.name.removeprefix("step-")))
     except (KeyError, TypeError, ValueError) as error:

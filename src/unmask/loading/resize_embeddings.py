@@ -34,7 +34,7 @@ def resize_embeddings(model: EncoderWithHeads, pieces: Mapping[int, Sequence[int
         for name, tensor in model.state_dict().items()
     }
     larger.load_state_dict(state)
-    return larger.to(model.network.embed.token.weight.device).train(model.training)
+    return larger.to(model.network.token_embedding.weight.device).train(model.training)
 
 
 def _extend_tensor(old_VE: Tensor, size: int, pieces: Mapping[int, Sequence[int]]) -> Tensor:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from torch import nn
 
-from unmask.config.network import Activation, Sharing, TransformerConfig
+from unmask.config.network import Activation, NetworkConfig, Sharing, TransformerConfig
 from unmask.core.errors import InputError
 from unmask.data.tokenize.extend import old_pieces_of_new_ids
 from unmask.data.tokenize.tokenizer import Tokenizer
@@ -131,12 +131,11 @@ def _check_shape(learner: MultiHeadModel, model: EncoderWithHeads) -> None:
         raise InputError(f"This network cannot be the beginning of that one: {first_few(wrong, 2)}.")
 
 
-def _comparable_config(trunk: TransformerConfig) -> TransformerConfig:
-    """The shape without what concerns training or heads alone; sharing that shares nothing is none."""
-    plain = replace(trunk, dropout=0.0, attention_dropout=0.0, init_std=0.02, embedding_width=trunk.token_width)
+def _comparable_config(config: NetworkConfig) -> NetworkConfig:
+    """The shape without what concerns training or heads alone; sharing among single layers is none."""
+    if not isinstance(config, TransformerConfig):
+        return config.with_dropout(0.0)
+    plain = replace(config.with_dropout(0.0), init_std=0.02, embedding_width=config.token_width)
     plain = replace(plain, pooler_activation=Activation.TANH)
-    return (
-        plain
-        if trunk.num_distinct_layers < trunk.depth
-        else replace(plain, sharing=Sharing.NONE, share_groups=1, layers_per_group=1)
-    )
+    shared = config.num_distinct_layers < config.depth
+    return plain if shared else replace(plain, sharing=Sharing.NONE, share_groups=1, layers_per_group=1)

@@ -1,13 +1,9 @@
-"""The Transformer: embeddings and a list of blocks.
+"""Transformer encoder: embeddings and a list of blocks; with a causal pattern also a decoder-only network.
 
-What arrives: a flat batch of tokens with borders; and which of them are read at the end, if not all. What leaves:
-`States`, one tensor after each layer.
-What never happens here: a loss. Objectives read the states.
+Heads read few positions after the last block (15 % with masked language modelling). All tokens are needed there as keys
+and values only, so queries and what follows attention are computed for the requested positions (`sparse_last_block`).
 
-Nobody reads most tokens of a cloze after the last block: of it, only keys and values are needed of all of them. So
-queries, and what follows attention, are computed for the tokens that are asked for (`Transformer.sparing`).
-
-Shapes: T tokens, D width, P places that somebody reads.
+Shapes: T tokens, D width, P positions that heads read.
 """
 
 from __future__ import annotations
@@ -18,16 +14,20 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from unmask.config.network import Norm, TransformerConfig
+from unmask.config.network import Norm, TransformerConfig, WeightInit
+from unmask.nets.backbone import Backbone
 from unmask.nets.batch.packed_sequences import PackedSequences
 from unmask.nets.kernels.dropout_seeds import PER_CALL_SEEDS, DropoutSeeds, PooledSeeds
+from unmask.nets.layers.attention import SelfAttention
 from unmask.nets.layers.block import Block, build_blocks
+from unmask.nets.layers.cross_attention import CrossAttention
 from unmask.nets.layers.embeddings import Embeddings
+from unmask.nets.layers.norm import build_norm
 
 
 @dataclass(frozen=True, slots=True)
 class TokenInputs:
-    """What a network is shown: a flat batch of tokens."""
+    """The inputs of a network: a flat batch of tokens."""
 
     ids_T: Tensor
     position_T: Tensor
@@ -37,12 +37,12 @@ class TokenInputs:
 
 @dataclass(frozen=True, slots=True)
 class HiddenStates:
-    """What a network makes of a batch: the embeddings, then the states after each block."""
+    """The outputs of a network: the embeddings, then the states after each block."""
 
     layers: tuple[Tensor, ...]
-    """Of all tokens; without the last ones, where only some are `asked` for."""
+    """Of all tokens; without the last layer, where only some of its positions are `requested`."""
     requested: tuple[tuple[Tensor, Tensor], ...] = ()
-    """Places, and the states there after the last block."""
+    """Positions, and the states there after the last block."""
 
     @property
     def last_TD(self) -> Tensor:
@@ -51,27 +51,29 @@ class HiddenStates:
         return self.layers[-1]
 
     def select(self, positions_P: Tensor) -> Tensor:
-        """The states at some places after the last block."""
+        """The states at some positions after the last block."""
         if not self.requested:
             return self.last_TD.index_select(0, positions_P)
-        (found_PD,) = (x_PD for places, x_PD in self.requested if places is positions_P)
+        (found_PD,) = (x_PD for requested_P, x_PD in self.requested if requested_P is positions_P)
         return found_PD
 
 
-class TransformerEncoder(nn.Module):
-    """An encoder in the shape of a trunk."""
+class TransformerEncoder(Backbone):
+    """Embeddings, blocks and, with pre-norm, a last norm."""
+
+    config: TransformerConfig
+    embed: Embeddings
 
     def __init__(self, config: TransformerConfig, vocab_size: int, max_positions: int) -> None:
         super().__init__()
         self.config = config
         self.sparse_last_block = True
-        """Whether the last block is computed only where it is read, but for what attention reads of all tokens."""
         self.embed = Embeddings(config, vocab_size, max_positions)
         self.layers = nn.ModuleList(build_blocks(config))
-        self.norm = nn.LayerNorm(config.width, config.norm_eps) if config.norm is Norm.PRE else nn.Identity()
+        self.norm = build_norm(config, config.width) if config.norm is Norm.PRE else nn.Identity()
 
     def forward(self, tokens: TokenInputs, requested: Sequence[Tensor] = ()) -> HiddenStates:
-        """Embed, then run through all blocks. `asked`: the places that are read at the end; none means all tokens."""
+        """Embed, then run all blocks. `requested`: the only positions that are read at the end; none means all."""
         seeds = self._dropout_seeds(tokens.ids_T)
         x_TD: Tensor = self.embed(tokens.ids_T, tokens.position_T, tokens.segment_T, seeds=seeds)
         layers = [x_TD]
@@ -81,26 +83,60 @@ class TransformerEncoder(nn.Module):
             layers.append(x_TD)
         if not self.sparse_last_block or not 0 < sum(map(len, requested)) < len(x_TD):
             return HiddenStates((*layers, self.norm(last(x_TD, tokens.sequences, seeds=seeds))))
-        places_P, turn_P = torch.cat(tuple(requested)).sort(stable=True)
-        x_PD: Tensor = self.norm(last(x_TD, tokens.sequences, places_P, seeds))
-        parts = torch.split(torch.empty_like(x_PD).index_copy_(0, turn_P, x_PD), [len(one) for one in requested])
+        positions_P, order_P = torch.cat(tuple(requested)).sort(stable=True)
+        x_PD: Tensor = self.norm(last(x_TD, tokens.sequences, positions_P, seeds))
+        parts = torch.split(torch.empty_like(x_PD).index_copy_(0, order_P, x_PD), [len(one) for one in requested])
         return HiddenStates(tuple(layers), tuple(zip(requested, parts, strict=True)))
 
     def _dropout_seeds(self, ids_T: Tensor) -> DropoutSeeds:
-        """The random numbers of a pass: at once, where kernels ask for any."""
-        asked = [
+        """The dropout seeds of a pass, drawn at once where kernels take any."""
+        counts = [
             *self.embed.dropout_seed_counts(),
             *(count for block in self.blocks() for count in block.dropout_seed_counts(len(ids_T))),
         ]
-        return PooledSeeds.of(asked, ids_T.device) if asked else PER_CALL_SEEDS
+        return PooledSeeds.of(counts, ids_T.device) if counts else PER_CALL_SEEDS
 
     def blocks(self) -> Sequence[Block]:
-        """The one list used for sharding, checkpointing, layer-wise rates, gradual unfreezing and adapters."""
+        """Every block from the bottom up."""
         return [block for block in self.layers if isinstance(block, Block)]
+
+    @property
+    def token_embedding(self) -> nn.Embedding:
+        """The token table."""
+        return self.embed.token
+
+    @property
+    def max_positions(self) -> int:
+        """The longest row that a learned position table serves; 0 where rows may have any length."""
+        return self.embed.max_positions
+
+    def require_encoder(self, purpose: str) -> TransformerEncoder:
+        """This network itself."""
+        return self
+
+    @torch.no_grad()
+    def rescale_init(self) -> None:
+        """With `WeightInit.FAN_IN`: scale initial weights to the spread of T5."""
+        rescale_to_fan_in(self, self.config)
+
+
+def rescale_to_fan_in(network: nn.Module, config: TransformerConfig) -> None:
+    """Scale weights drawn with `init_std` to T5's: 1 / sqrt(inputs), queries without a scale smaller, tables 1."""
+    if config.init is not WeightInit.FAN_IN:
+        return
+    for part in network.modules():
+        if isinstance(part, nn.Linear):
+            part.weight.mul_(part.in_features**-0.5 / config.init_std)
+        elif isinstance(part, nn.Embedding):
+            part.weight.mul_(1.0 / config.init_std)
+        if not config.scale_attention and isinstance(part, SelfAttention):
+            part.qkv.weight[: config.qkv_width].mul_(part.head_width**-0.5)
+        elif not config.scale_attention and isinstance(part, CrossAttention):
+            part.query.weight.mul_((config.qkv_width // config.heads) ** -0.5)
 
 
 def init_weights(module: nn.Module, init_std: float, generator: torch.Generator) -> None:
-    """Initial weights as in BERT: a normal law cut at two deviations; biases 0, norms 1 and 0.
+    """Initial weights as in BERT: a normal distribution cut at two deviations; biases 0, norms 1 and 0.
 
     Parameters are visited in the order of their names, each once, so the same seed gives the same network everywhere.
     """

@@ -18,7 +18,8 @@ from unmask.objectives.protocol import Objective, PredictionSites, predicted_pos
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.config.network import TransformerConfig
+    from unmask.config.network import NetworkValues
+    from unmask.nets.backbone import Backbone
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +38,16 @@ class AllTokensMLM:
         """A token that was not chosen may be copied; at a chosen one the truth is hidden."""
         return PredictionSites(tuple(own_token_sites(predicted_positions(sample))), predicted_positions(sample))
 
-    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
+    def build_head(self, backbone: Backbone) -> nn.Module:
         """Logits at all positions, and a gate."""
         from unmask.objectives.heads.electra import AllTokensMLMHead
 
-        return AllTokensMLMHead(config, token)
+        return AllTokensMLMHead(backbone.config, backbone.token_embedding)
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each token."""
         return len(instance.inputs.ids)
 
-    def cost(self, config: TransformerConfig, vocab_size: int) -> ForwardCost:
+    def cost(self, config: NetworkValues, vocab_size: int) -> ForwardCost:
         """A head for tokens and a gate, at every token."""
         return lm_head_cost(config, vocab_size) + ForwardCost(per_prediction=matmul_flops(config.width, 1))

@@ -13,16 +13,17 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
 from unmask.config.attention_pattern import RowCoordinates, own_token_sites
+from unmask.config.network import TransformerConfig
 from unmask.core.errors import RecipeError
 from unmask.core.records import Cloze, InputsAndTargets, Target
-from unmask.nets.accounting.flops import ForwardCost, encoder_cost, lm_head_cost
+from unmask.nets.accounting.flops import ForwardCost, lm_head_cost
 from unmask.objectives.protocol import Objective, PredictionSites, num_masked, predicted_positions
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.config.network import TransformerConfig
-    from unmask.nets.encoder import TransformerEncoder
+    from unmask.config.network import NetworkConfig
+    from unmask.nets.backbone import Backbone
 
 
 class Tie(StrEnum):
@@ -76,24 +77,26 @@ class Generator:
             embedding_width=0 if self.tie is Tie.NONE else config.token_width,
         )
 
-    def check(self, config: TransformerConfig) -> None:
-        """A generator that is the trunk itself must have its size."""
-        mine = self.config_for(config)
-        if self.tie is Tie.ALL and replace(mine, embedding_width=config.embedding_width) != config:
+    def check(self, config: NetworkConfig) -> None:
+        """Refuse a network that is no Transformer encoder, and, where all is tied, one of another size."""
+        encoder = require_transformer(config)
+        own = self.config_for(encoder)
+        if self.tie is Tie.ALL and replace(own, embedding_width=encoder.embedding_width) != encoder:
             raise RecipeError(
-                f"Guess with tie=ALL has the trunk itself as generator, so it needs width 1 and depth 1; found a "
-                f"generator of depth {mine.depth} and width {mine.width} beside a trunk of depth {config.depth} and "
-                f"width {config.width}. Set both to 1, or tie the embeddings alone."
+                f"Generator with tie=all is the network itself, so it needs width 1 and depth 1; found a generator of "
+                f"depth {own.depth} and width {own.width} for a network of depth {encoder.depth} and width "
+                f"{encoder.width}. Set both to 1, or tie the embeddings alone."
             )
 
     def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """Each chosen position says its own token, whose input is hidden."""
         return PredictionSites(tuple(own_token_sites(predicted_positions(sample))), predicted_positions(sample))
 
-    def build_network(self, encoder: TransformerEncoder) -> nn.Module:
+    def build_network(self, backbone: Backbone) -> nn.Module:
         """The generator with its head."""
         from unmask.objectives.heads.generator import GeneratorModule, build_generator
 
+        encoder = backbone.require_encoder("A generator")
         self.check(encoder.config)
         return GeneratorModule(build_generator(encoder, self.config_for(encoder.config), self.tie))
 
@@ -101,12 +104,23 @@ class Generator:
         """One answer for each chosen position."""
         return num_masked(instance)
 
-    def cost(self, config: TransformerConfig, vocab_size: int) -> ForwardCost:
-        """A network of its own, which reads every row once more, with a head for tokens."""
-        shape = self.config_for(config)
-        return encoder_cost(shape) + lm_head_cost(shape, vocab_size)
+    def cost(self, config: NetworkConfig, vocab_size: int) -> ForwardCost:
+        """A network of its own, which reads every row once more, with an LM head."""
+        own = self.config_for(require_transformer(config))
+        return own.forward_cost() + lm_head_cost(own, vocab_size)
 
 
-def all_networks(config: TransformerConfig, objectives: Iterable[Objective]) -> tuple[TransformerConfig, ...]:
-    """The trunk, and the generators ahead of it."""
-    return (config, *(one.config_for(config) for one in objectives if isinstance(one, Generator)))
+def all_networks(config: NetworkConfig, objectives: Iterable[Objective]) -> tuple[NetworkConfig, ...]:
+    """The network, and its generators."""
+    own = (one.config_for(require_transformer(config)) for one in objectives if isinstance(one, Generator))
+    return (config, *own)
+
+
+def require_transformer(config: NetworkConfig) -> TransformerConfig:
+    """The configuration of a Transformer encoder; any other kind is refused."""
+    if isinstance(config, TransformerConfig):
+        return config
+    raise RecipeError(
+        f"Generator needs a network that is a Transformer encoder, found {type(config).__name__}. Leave the generator "
+        "out, or take a TransformerConfig."
+    )

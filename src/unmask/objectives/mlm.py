@@ -17,7 +17,8 @@ from unmask.objectives.protocol import PredictionSites, num_masked, predicted_po
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.config.network import TransformerConfig
+    from unmask.config.network import NetworkValues
+    from unmask.nets.backbone import Backbone
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +35,16 @@ class MLM:
         """Each chosen position says its own token, whose input is hidden."""
         return PredictionSites(tuple(own_token_sites(predicted_positions(sample))), predicted_positions(sample))
 
-    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
+    def build_head(self, backbone: Backbone) -> nn.Module:
         """Logits at the chosen positions only, through the token embedding itself."""
         from unmask.objectives.heads.common import MLMHead
 
-        return MLMHead(config, token)
+        return MLMHead(backbone.config, backbone.token_embedding)
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each chosen position."""
         return num_masked(instance)
 
-    def cost(self, config: TransformerConfig, vocab_size: int) -> ForwardCost:
+    def cost(self, config: NetworkValues, vocab_size: int) -> ForwardCost:
         """A head for tokens at every chosen position."""
         return lm_head_cost(config, vocab_size)

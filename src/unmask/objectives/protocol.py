@@ -15,10 +15,10 @@ from unmask.core.records import Cloze, InputsAndTargets, Target
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.config.network import TransformerConfig
+    from unmask.config.network import NetworkConfig
     from unmask.nets.accounting.flops import ForwardCost
+    from unmask.nets.backbone import Backbone
     from unmask.nets.batch.batch import Batch
-    from unmask.nets.encoder import TransformerEncoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Objective(Protocol):
 class TrainableObjective(Objective, Protocol):
     """An objective with a head, so that a network can learn it."""
 
-    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
+    def build_head(self, backbone: Backbone) -> nn.Module:
         """The module that turns the states of a trunk into a `Term`; `token` is the trunk's own embedding."""
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
@@ -67,10 +67,10 @@ class TrainableObjective(Objective, Protocol):
 class InputRewriter(Objective, Protocol):
     """An objective whose network acts before the trunk, and decides what the trunk is shown."""
 
-    def check(self, config: TransformerConfig) -> None:
+    def check(self, config: NetworkConfig) -> None:
         """Refuse a trunk that its network cannot stand beside."""
 
-    def build_network(self, encoder: TransformerEncoder) -> nn.Module:
+    def build_network(self, backbone: Backbone) -> nn.Module:
         """The module that reads a batch first: it gives its own `Term`, and the batch that all others read instead."""
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
@@ -90,7 +90,7 @@ class NeedsInputRewriter(Objective, Protocol):
 class HasFlops(Objective, Protocol):
     """An objective that says what it costs, so that budgets can be given in floating point operations."""
 
-    def cost(self, config: TransformerConfig, vocab_size: int) -> ForwardCost:
+    def cost(self, config: NetworkConfig, vocab_size: int) -> ForwardCost:
         """What its head, or its network ahead of the trunk, adds to a forward pass."""
 
 

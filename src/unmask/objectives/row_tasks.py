@@ -17,7 +17,7 @@ from unmask.objectives.protocol import PredictionSites
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.config.network import TransformerConfig
+    from unmask.nets.backbone import Backbone
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class Classification:
         """No token is asked for."""
         return PredictionSites()
 
-    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
+    def build_head(self, backbone: Backbone) -> nn.Module:
         """As much is dropped out before the classes as anywhere in the trunk."""
         from unmask.objectives.heads.common import RowClassHead
 
-        return RowClassHead(config, self.name, self.num_classes, config.dropout, self.pooling)
+        return RowClassHead(backbone.config, self.name, self.num_classes, backbone.config.dropout, self.pooling)
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each row that the fact is told about."""
@@ -74,11 +74,11 @@ class Regression:
         """No token is asked for."""
         return PredictionSites()
 
-    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
+    def build_head(self, backbone: Backbone) -> nn.Module:
         """As much is dropped out before the number as anywhere in the trunk."""
         from unmask.objectives.heads.common import RowRegressionHead
 
-        return RowRegressionHead(config, self.name, config.dropout, self.pooling)
+        return RowRegressionHead(backbone.config, self.name, backbone.config.dropout, self.pooling)
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each row that a number is told about."""
@@ -105,11 +105,11 @@ class MultiLabel:
         """No token is asked for."""
         return PredictionSites()
 
-    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
+    def build_head(self, backbone: Backbone) -> nn.Module:
         """As much is dropped out before the labels as anywhere in the trunk."""
         from unmask.objectives.heads.multilabel import MultiLabelHead
 
-        return MultiLabelHead(config, self.name, self.num_labels, config.dropout, self.pooling)
+        return MultiLabelHead(backbone.config, self.name, self.num_labels, backbone.config.dropout, self.pooling)
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer, its whole set of labels, for each row."""
@@ -139,11 +139,11 @@ class Ranking:
         """No token is asked for."""
         return PredictionSites()
 
-    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
+    def build_head(self, backbone: Backbone) -> nn.Module:
         """As much is dropped out before the score as anywhere in the trunk."""
         from unmask.objectives.heads.ranking import RankingHead
 
-        return RankingHead(config, self.name, config.dropout, self.pooling, self.bounded)
+        return RankingHead(backbone.config, self.name, backbone.config.dropout, self.pooling, self.bounded)
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each row that is right."""

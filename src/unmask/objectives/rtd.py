@@ -20,7 +20,8 @@ from unmask.objectives.protocol import Objective, PredictionSites, num_masked
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.config.network import TransformerConfig
+    from unmask.config.network import NetworkValues
+    from unmask.nets.backbone import Backbone
 
 
 class JudgedTokens(StrEnum):
@@ -50,11 +51,11 @@ class RTD:
         """No token is asked for."""
         return PredictionSites()
 
-    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
+    def build_head(self, backbone: Backbone) -> nn.Module:
         """A layer and one number for each token."""
         from unmask.objectives.heads.electra import RTDHead
 
-        return RTDHead(config, self.judged_tokens)
+        return RTDHead(backbone.config, self.judged_tokens)
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each token, or for each chosen position."""
@@ -62,6 +63,6 @@ class RTD:
             return len(instance.inputs.ids)
         return num_masked(instance)
 
-    def cost(self, config: TransformerConfig, vocab_size: int) -> ForwardCost:
+    def cost(self, config: NetworkValues, vocab_size: int) -> ForwardCost:
         """A layer and one number."""
         return discriminator_head_cost(config)

@@ -26,7 +26,8 @@ from unmask.objectives.protocol import PredictionSites, predicted_positions
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.config.network import TransformerConfig
+    from unmask.config.network import NetworkValues
+    from unmask.nets.backbone import Backbone
     from unmask.nets.batch.batch import Batch
 
 
@@ -55,11 +56,11 @@ class SBO:
         """The answers are the cloze's own, so the same inputs are hidden."""
         return PredictionSites(tuple(own_token_sites(predicted_positions(sample))), predicted_positions(sample))
 
-    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
+    def build_head(self, backbone: Backbone) -> nn.Module:
         """Logits for the tokens of all spans, from the states at their borders."""
         from unmask.objectives.heads.sbo import SBOHead
 
-        return SBOHead(config, token, self)
+        return SBOHead(backbone.config, backbone.token_embedding, self)
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each token that has borders."""
@@ -80,7 +81,7 @@ class SBO:
         left_Q, right_Q, place_Q, answer_Q = (ints_to_device(one, "cpu") for one in parts)
         return replace(batch, targets=(*batch.targets, BoundaryTargets(left_Q, right_Q, place_Q, answer_Q)))
 
-    def cost(self, config: TransformerConfig, vocab_size: int) -> ForwardCost:
+    def cost(self, config: NetworkValues, vocab_size: int) -> ForwardCost:
         """A first layer over two borders and a place; the rest is as in a cloze."""
         borders = matmul_flops(2 * config.width + self.position_width, config.width)
         return lm_head_cost(config, vocab_size) + ForwardCost(per_prediction=borders)

@@ -18,7 +18,8 @@ from unmask.objectives.protocol import PredictionSites
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.config.network import TransformerConfig
+    from unmask.config.network import NetworkValues
+    from unmask.nets.backbone import Backbone
 
 
 class RowFact(StrEnum):
@@ -62,17 +63,17 @@ class RowFactObjective:
         """No token is asked for."""
         return PredictionSites()
 
-    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
+    def build_head(self, backbone: Backbone) -> nn.Module:
         """BERT's pooler and a linear layer over the first token."""
         from unmask.objectives.heads.common import RowClassHead
 
-        return RowClassHead(config, self.fact.value, self.num_classes)
+        return RowClassHead(backbone.config, self.fact.value, self.num_classes)
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each row."""
         return len(instance.inputs.rows) - 1
 
-    def cost(self, config: TransformerConfig, vocab_size: int) -> ForwardCost:
+    def cost(self, config: NetworkValues, vocab_size: int) -> ForwardCost:
         """A pooler and the classes, for every row."""
         return row_head_cost(config, self.num_classes)
 

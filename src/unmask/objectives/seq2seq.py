@@ -17,7 +17,7 @@ from unmask.objectives.protocol import PredictionSites
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.config.network import TransformerConfig
+    from unmask.nets.backbone import Backbone
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class PrefixLMObjective:
         """Position i says token i + 1, wherever that is not source."""
         return PredictionSites(tuple(next_token_sites(sample)))
 
-    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
+    def build_head(self, backbone: Backbone) -> nn.Module:
         """The head of masked language modelling, at the places before the tokens of the text."""
         from unmask.objectives.heads.seq2seq import CausalLMHead
 
-        return CausalLMHead(config, token, self.label_smoothing)
+        return CausalLMHead(backbone.config, backbone.token_embedding, self.label_smoothing)
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each token of the texts, and one for each end."""
@@ -67,11 +67,11 @@ class Seq2SeqObjective:
         """The answers are the decoder's, and a decoder sees its own past only."""
         return PredictionSites()
 
-    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
+    def build_head(self, backbone: Backbone) -> nn.Module:
         """A decoder in the shape of the trunk, on the token embedding of the encoder."""
         from unmask.objectives.heads.seq2seq import Seq2SeqHead
 
-        return Seq2SeqHead(config, token, self)
+        return Seq2SeqHead(backbone, self)
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each token of the texts, their ends counted."""

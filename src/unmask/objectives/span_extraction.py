@@ -16,7 +16,7 @@ from unmask.objectives.protocol import PredictionSites
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.config.network import TransformerConfig
+    from unmask.nets.backbone import Backbone
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class SpanExtraction:
         """No token is asked for."""
         return PredictionSites()
 
-    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
+    def build_head(self, backbone: Backbone) -> nn.Module:
         """One linear layer over every token, and nothing before it."""
         from unmask.objectives.heads.span import SpanHead
 
-        return SpanHead(config, self.name)
+        return SpanHead(backbone.config, self.name)
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each row that a span is told about."""

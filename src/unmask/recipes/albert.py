@@ -33,7 +33,7 @@ from unmask.data.input_formats.pairs import Negative, SegmentPairs
 from unmask.data.tokenize.trainers.unigram import Unigram
 from unmask.objectives.mlm import MLM
 from unmask.objectives.sentence_pair import SOP
-from unmask.recipes.bert import REPLACEMENT, bert
+from unmask.recipes.bert import REPLACEMENT, bert, transformer_config
 from unmask.tasks.recipe import Recipe, Stage, Task
 
 XLARGE = Size(depth=24, width=2048, heads=16, ffn_width=8192)
@@ -64,7 +64,7 @@ def albert(size: Size = BASE) -> Recipe:
         tokenizer=Unigram(size=30_000),
         stages=(Stage(tasks=(runs,), max_length=512, batch_size=4096),),
         network=replace(
-            published.network,
+            transformer_config(size),
             embedding_width=128,
             sharing=Sharing.ALL,
             activation=Activation.GELU_TANH,

@@ -32,7 +32,7 @@ from unmask.data.input_formats.segments import OneOrTwoSegments
 from unmask.objectives.generator import Generator
 from unmask.objectives.protocol import Objective
 from unmask.objectives.rtd import RTD
-from unmask.recipes.bert import bert
+from unmask.recipes.bert import bert, transformer_config
 from unmask.tasks.recipe import Recipe, Stage, Task
 
 SMALL = Size(depth=12, width=256, heads=4, ffn_width=1024)
@@ -67,7 +67,7 @@ def electra(
         summary="a generator fills in the blanks, every token is judged: own or replaced",
         parent="bert",
         stages=(Stage(tasks=(detect,), max_length=length, batch_size=batch),),
-        network=replace(published.network, embedding_width=embedding, pooler_activation=Activation.GELU),
+        network=replace(transformer_config(size), embedding_width=embedding, pooler_activation=Activation.GELU),
         optim=OptimConfig(AdamW(lr=rate), Linear(WarmupFraction(10_000 / steps), decay_from=DecayFrom.START)),
         masking=DynamicMasking(),
         loss_weighting=loss_weighting,

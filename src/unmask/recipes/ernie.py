@@ -30,7 +30,7 @@ from unmask.data.input_formats.sampler import DynamicMasking
 from unmask.data.tokenize.trainers.wordpiece import WordPiece
 from unmask.objectives.mlm import MLM
 from unmask.objectives.sentence_pair import DLM, NSP
-from unmask.recipes.bert import REPLACEMENT, bert
+from unmask.recipes.bert import REPLACEMENT, bert, transformer_config
 from unmask.tasks.recipe import Recipe, Stage, Task
 
 LEVELS: Mapping[str, Selector] = MappingProxyType(
@@ -57,7 +57,7 @@ def ernie(size: Size = BASE, levels: Mapping[str, Selector] = LEVELS, dialogue_f
         parent="bert",
         tokenizer=WordPiece(size=18_000),
         stages=tuple(_stage(name, select, dialogue_fraction, 1 / len(levels)) for name, select in levels.items()),
-        network=replace(published.network, activation=Activation.RELU, num_segments=4),
+        network=replace(transformer_config(size), activation=Activation.RELU, num_segments=4),
         # 5,000 of a million steps; Paddle's Adam.
         optim=OptimConfig(ADAM, Linear(WarmupFraction(0.005), decay_from=DecayFrom.START), max_grad_norm=1.0),
         masking=DynamicMasking(),

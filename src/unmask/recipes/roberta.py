@@ -24,7 +24,7 @@ from unmask.data.input_formats.packed import DocumentBoundary, Packed
 from unmask.data.input_formats.sampler import DynamicMasking
 from unmask.data.tokenize.trainers.bpe import ByteBPE
 from unmask.objectives.mlm import MLM
-from unmask.recipes.bert import REPLACEMENT, bert
+from unmask.recipes.bert import REPLACEMENT, bert, transformer_config
 from unmask.tasks.recipe import Recipe, Stage, Task
 
 
@@ -52,7 +52,7 @@ def roberta(size: Size = BASE) -> Recipe:
         tokenizer=ByteBPE(),
         stages=(Stage(tasks=(cloze,), max_length=512, batch_size=8192),),
         # Positions begin behind the number of the padding token, 1; the norms are fairseq's.
-        network=replace(published.network, num_segments=1, position_offset=2, norm_eps=1e-5),
+        network=replace(transformer_config(size), num_segments=1, position_offset=2, norm_eps=1e-5),
         optim=OptimConfig(optimiser, Linear(warmup), max_grad_norm=0.0),
         masking=DynamicMasking(),
         model_type=ModelType.ROBERTA,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from unmask.config.attention_pattern import FULL, AttentionPattern
 from unmask.config.model_type import ModelType
-from unmask.config.network import TransformerConfig
+from unmask.config.network import NetworkConfig
 from unmask.config.optim import LossWeighting, OptimConfig
 from unmask.core.errors import RecipeError
 from unmask.core.records import UnitKind
@@ -105,7 +105,7 @@ class Recipe:
     """The member that it changed; empty for the root."""
     tokenizer: TokenizerTrainer
     stages: tuple[Stage, ...]
-    network: TransformerConfig
+    network: NetworkConfig
     optim: OptimConfig
     masking: MaskingMode = DynamicMasking()
     loss_weighting: LossWeighting = LossWeighting.FIXED
@@ -121,7 +121,7 @@ class Recipe:
             if 1 < self.network.num_segments < task.examples.num_segments:
                 raise RecipeError(
                     f"{self.name}: the rows of task '{task.name}' have {task.examples.num_segments} kinds of segment, but "
-                    f"the trunk knows {self.network.num_segments}. Set trunk.segments={task.examples.num_segments}."
+                    f"the network knows {self.network.num_segments}. Set network.num_segments={task.examples.num_segments}."
                 )
 
         check_shared_heads(self.name, [one for task in self.tasks for one in task.objectives])

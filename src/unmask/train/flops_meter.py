@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from unmask.config.network import TransformerConfig
+from unmask.config.network import NetworkConfig
 from unmask.core.errors import RecipeError
 from unmask.core.records import InputsAndTargets
-from unmask.nets.accounting.flops import STEP, ForwardCost, encoder_cost
+from unmask.nets.accounting.flops import STEP, ForwardCost
 from unmask.objectives.protocol import HasFlops, Objective
 from unmask.tasks.recipe import Recipe
 from unmask.train.batches.recipe_batches import RecipeBatches, require_trainable
@@ -72,7 +72,7 @@ class FlopsMeter:
             )
             for (number, place), feed in lessons.task_batches.items()
         }
-        return FlopsMeter(recipe, encoder_cost(recipe.network), heads, sample)
+        return FlopsMeter(recipe, recipe.network.forward_cost(), heads, sample)
 
     def forward(self, load: Workload) -> float:
         """One pass over some rows."""
@@ -137,7 +137,7 @@ def workload_of(instance: InputsAndTargets, objectives: Iterable[Objective], iso
     return Workload(len(inputs.rows) - 1, len(inputs.ids), int((lengths**2).sum()), asked)
 
 
-def _cost(objective: Objective, trunk: TransformerConfig, vocabulary: int) -> ForwardCost:
+def _cost(objective: Objective, trunk: NetworkConfig, vocabulary: int) -> ForwardCost:
     """What an objective adds to the trunk in a forward pass; refuses one that does not say."""
     if isinstance(objective, HasFlops):
         return objective.cost(trunk, vocabulary)

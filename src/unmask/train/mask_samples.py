@@ -20,8 +20,8 @@ from torch import Tensor
 
 from unmask.core.records import Cloze, Inputs, InputsAndTargets, Ints
 from unmask.data.tokenize.tokenizer import Tokenizer
+from unmask.nets.backbone import Backbone
 from unmask.nets.batch.batch import collate
-from unmask.nets.encoder import TransformerEncoder
 from unmask.nets.layers.heads import LMHead
 from unmask.nets.top_k import most_probable
 from unmask.objectives.heads.common import MLMHead
@@ -44,7 +44,7 @@ class SampleLine(TypedDict):
 class MaskFiller:
     """Who fills masks: a network that was shown masks in training, and its head for tokens."""
 
-    network: TransformerEncoder
+    network: Backbone
     lm_head: LMHead
 
     @staticmethod

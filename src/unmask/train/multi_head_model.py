@@ -1,8 +1,7 @@
-"""The learner: a trunk with the heads of its objectives, as one module that is wrapped once.
+"""The model that is trained: a backbone with the heads of its objectives, as one module that is wrapped once.
 
-What arrives: a flat batch. What leaves: one `Term` for each objective of the task. A network that acts ahead of the
-trunk comes first, and everything else reads the batch that it leaves.
-What never happens here: a weighted sum. Weights and counts are the loop's business.
+The forward pass of a batch gives a sum of losses for each objective of its task. A network that rewrites the inputs
+(ELECTRA's generator) runs first, and everything else reads the batch that it returns.
 """
 
 from __future__ import annotations
@@ -12,11 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from unmask.config.network import TransformerConfig
+from unmask.config.network import NetworkConfig
 from unmask.config.optim import LossWeighting
 from unmask.core.errors import InputError
+from unmask.nets.backbone import Backbone
 from unmask.nets.batch.batch import Batch
-from unmask.nets.encoder import HiddenStates, TransformerEncoder, init_weights
+from unmask.nets.encoder import HiddenStates, init_weights
 from unmask.nets.layers.block import Block
 from unmask.objectives.heads.common import LossSum, ReadsPositions
 from unmask.objectives.protocol import InputRewriter, Objective, Trainable
@@ -25,43 +25,43 @@ from unmask.train.optim.loss_weighting import build_loss_weighting
 
 
 class MultiHeadModel(nn.Module):
-    """A Transformer and a head for every objective, each made once even if several tasks learn it."""
+    """A backbone and a head for every objective; tasks that learn the same objective share its head."""
 
     def __init__(
         self,
-        config: TransformerConfig,
+        config: NetworkConfig,
         objectives: Sequence[Trainable],
         vocab_size: int,
         max_positions: int,
         loss_weighting: LossWeighting = LossWeighting.FIXED,
     ) -> None:
         super().__init__()
-        self.network = TransformerEncoder(config, vocab_size, max_positions)
+        self.network: Backbone = config.build(vocab_size, max_positions)
         self.layer_mix: nn.Module = nn.Identity()
-        """What the heads read instead of the states as they are, e.g. a weighted sum of all layers."""
+        """Applied to the hidden states before heads read them, e.g. a weighted sum of all layers."""
         self.compiled = self.frozen = False
         self.generator_stream = SideStream()
-        """Where the networks that act before the trunk are computed."""
+        """The CUDA stream of the networks that rewrite inputs."""
         self.heads = nn.ModuleDict({one.name: self._build_head(one) for one in objectives})
         self.generator_names = frozenset(one.name for one in objectives if isinstance(one, InputRewriter))
-        """The objectives whose networks act before the trunk."""
+        """The objectives whose networks rewrite the inputs."""
         self.balance = build_loss_weighting(loss_weighting, objectives)
 
     def forward(self, batch: Batch, objectives: Sequence[Objective]) -> tuple[LossSum, ...]:
-        """What acts ahead of the trunk, one pass through the trunk, then every other objective reads the states."""
-        said: dict[str, LossSum] = {}
+        """The networks that rewrite inputs, one pass of the backbone, then the heads of all other objectives."""
+        losses: dict[str, LossSum] = {}
         for name in (one.name for one in objectives if one.name in self.generator_names):
-            said[name], batch = self.generator_stream.run(self.heads[name], batch, self.network.parameters())
-        heads = {one.name: self.heads[one.name] for one in objectives if one.name not in said}
+            losses[name], batch = self.generator_stream.run(self.heads[name], batch, self.network.parameters())
+        heads = {one.name: self.heads[one.name] for one in objectives if one.name not in losses}
         states = self.states(batch, _requested_positions(heads.values(), batch))
-        said |= {name: head(states, batch) for name, head in heads.items()}
-        terms: tuple[LossSum, ...] = self.balance(tuple(said[one.name] for one in objectives), objectives)
+        losses |= {name: head(states, batch) for name, head in heads.items()}
+        terms: tuple[LossSum, ...] = self.balance(tuple(losses[one.name] for one in objectives), objectives)
         return terms
 
     def states(self, batch: Batch, positions: Sequence[Tensor] = ()) -> HiddenStates:
-        """What the heads read: the states that came with the batch, or those that the trunk makes of its tokens.
+        """The hidden states that heads read: cached ones of the batch, or those of the backbone.
 
-        `asked`: the places that they read after the last block, if not all; who mixes layers reads all.
+        `positions`: the only ones that are read after the last block; a mix of layers reads all.
         """
         if batch.cached_states:
             states = HiddenStates(batch.cached_states)
@@ -71,12 +71,12 @@ class MultiHeadModel(nn.Module):
         return mixed
 
     def freeze_encoder(self) -> None:
-        """Let the trunk stay as it is from now on: no dropout, no gradient; only what stands on it learns."""
+        """Freeze the backbone: no dropout and no gradient from now on; only the heads are trained."""
         self.frozen = True
         self.network.requires_grad_(False).eval()
 
     def train(self, mode: bool = True) -> MultiHeadModel:
-        """As any module; a trunk at rest stays at rest."""
+        """As any module; a frozen backbone stays in evaluation mode."""
         super().train(mode)
         if self.frozen:
             self.network.eval()
@@ -85,42 +85,40 @@ class MultiHeadModel(nn.Module):
     @property
     def vocab_size(self) -> int:
         """The number of rows of the token embedding."""
-        return self.network.embed.token.num_embeddings
+        return self.network.vocab_size
 
     @property
     def max_positions(self) -> int:
-        """The longest row that the position embedding has a place for; 0 where positions are not learned."""
-        return self.network.embed.max_positions
+        """The longest row that a learned position table serves; 0 where rows may have any length."""
+        return self.network.max_positions
 
     def init_weights(self, seed: int) -> None:
         """Initial weights, the same for the same seed everywhere."""
         init_weights(self, self.network.config.init_std, torch.Generator().manual_seed(seed))
+        self.network.rescale_init()
 
     def blocks(self) -> tuple[Block, ...]:
-        """Every block of the trunk, and of the networks ahead of it."""
-        return tuple(dict.fromkeys(block for network in self.networks() for block in network.blocks()))
+        """Every Transformer block of every network and head, decoder blocks included: compiled, and updated by Muon."""
+        return tuple(part for part in self.modules() if isinstance(part, Block))
 
-    def networks(self) -> Iterator[TransformerEncoder]:
-        """The trunk, and the networks ahead of it."""
-        return (part for part in self.modules() if isinstance(part, TransformerEncoder))
+    def networks(self) -> Iterator[Backbone]:
+        """The backbone, the networks inside it and those that rewrite inputs."""
+        return (part for part in self.modules() if isinstance(part, Backbone))
 
     def set_sparse_last_block(self, on: bool) -> None:
-        """Let last blocks be computed only where somebody reads them, or everywhere."""
+        """Compute last blocks at the positions that heads read, or everywhere."""
         for network in self.networks():
             network.sparse_last_block = on
 
     def compile_blocks(self) -> None:
-        """Let torch compile every block when it first runs; names and weights stay as they are."""
+        """Let torch compile every block at its first call; names and weights do not change."""
         if not self.compiled:
             for block in self.blocks():
                 block.compile(dynamic=True)
         self.compiled = True
 
     def network_parameters(self) -> Iterator[nn.Parameter]:
-        """Every parameter but the weights of losses, whose gradient is as large as the losses are.
-
-        The norm of a step and its clipping are about the network.
-        """
+        """Every parameter but learned loss weights, which gradient norm and gradient clipping leave out."""
         return (parameter for name, parameter in self.named_parameters() if not name.startswith("balance."))
 
     def named_weights(self) -> dict[str, Tensor]:
@@ -132,16 +130,16 @@ class MultiHeadModel(nn.Module):
         load_weights(self, saved)
 
     def _build_head(self, objective: Trainable) -> nn.Module:
-        """The network of an objective that acts ahead of the trunk, or the head of any other."""
+        """The network of an objective that rewrites inputs, or the head of any other."""
         if isinstance(objective, InputRewriter):
             return objective.build_network(self.network)
-        return objective.build_head(self.network.config, self.network.embed.token)
+        return objective.build_head(self.network)
 
 
 def _requested_positions(heads: Iterable[nn.Module], batch: Batch) -> tuple[Tensor, ...]:
-    """The places that some heads read, each tensor once; nothing, if one of them reads all."""
-    picks = [head.positions(batch) if isinstance(head, ReadsPositions) else () for head in heads]
-    return tuple({id(places): places for some in picks for places in some}.values()) if all(picks) else ()
+    """The positions that heads read, each tensor once; none if a head reads all."""
+    requests = [head.positions(batch) if isinstance(head, ReadsPositions) else () for head in heads]
+    return tuple({id(one_P): one_P for some in requests for one_P in some}.values()) if all(requests) else ()
 
 
 @torch.no_grad()

@@ -12,7 +12,6 @@ import torch
 from unmask.api import pretrain
 from unmask.api.pretrain import RunOptions, microbatch_for
 from unmask.members import member
-from unmask.nets.accounting.activation_memory import activation_bytes
 from unmask.objectives.generator import all_networks
 from unmask.train.run_config import Precision, RunConfig
 
@@ -27,7 +26,7 @@ def _card(monkeypatch):
 def test_what_holds_more_is_computed_in_smaller_parts():
     base = member("bert", "base")
     usual = microbatch_for(base, RUN)
-    assert 0.35 < usual * activation_bytes(base.network, fused=True) / 24e9 < 0.7
+    assert 0.35 < usual * base.network.activation_bytes(fused=True) / 24e9 < 0.7
     assert microbatch_for(base, replace(RUN, precision=Precision.FLOAT32)) == usual // 2
     assert microbatch_for(base, replace(RUN, cuda_graphs=True, max_in_flight=2)) == usual // 2
     assert microbatch_for(base, RUN, num_sharing=4) == usual // 4
@@ -40,7 +39,7 @@ def test_a_generator_counts():
     recipe = member("electra", "base")
     both = all_networks(recipe.network, recipe.objectives)
     assert len(both) == 2
-    assert microbatch_for(recipe, RUN) * sum(activation_bytes(one, fused=True) for one in both) <= 0.7 * 24e9
+    assert microbatch_for(recipe, RUN) * sum(one.activation_bytes(fused=True) for one in both) <= 0.7 * 24e9
 
 
 def test_a_cpu_asks_nobody():

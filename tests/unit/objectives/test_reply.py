@@ -17,7 +17,7 @@ from unmask.tasks.recipe import Task
 
 def test_the_head_has_two_classes() -> None:
     trunk = TransformerConfig(depth=1, width=8, heads=2, ffn_width=16, num_segments=4)
-    head = DLM.build_head(trunk, torch.nn.Embedding(10, 8))
+    head = DLM.build_head(trunk.build(10, 8))
     assert DLM.name == "reply"
     assert head.fact == "reply"
     assert head.row_head.classify.out_features == 2

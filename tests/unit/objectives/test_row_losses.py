@@ -19,7 +19,6 @@ from unmask.objectives.row_tasks import Classification, MultiLabel, Ranking, Reg
 
 TRUNK = TransformerConfig(depth=1, width=8, heads=2, ffn_width=16, dropout=0.0)
 ROWS = offsets(np.array([3, 1, 5, 2, 4, 2, 1]))
-TOKEN = torch.nn.Embedding(9, 8)
 GROUPS = np.array([0, 3, 5, 6, 7])
 
 
@@ -37,7 +36,7 @@ def states() -> HiddenStates:
 
 def head_of(objective):
     torch.manual_seed(7)
-    return objective.build_head(TRUNK, TOKEN)
+    return objective.build_head(TRUNK.build(3, 64))
 
 
 @pytest.mark.parametrize("read", Pooling)

@@ -40,8 +40,7 @@ def question(lengths, *spans):
 
 def drawn_head(sbo, trunk=TRUNK):
     torch.manual_seed(0)
-    token = torch.nn.Embedding(SIZE, trunk.token_width)
-    head = sbo.build_head(trunk, token)
+    head = sbo.build_head(trunk.build(SIZE, 64))
     with torch.no_grad():
         for parameter in head.parameters():
             parameter.normal_()
@@ -135,7 +134,7 @@ def test_what_is_asked_has_its_borders_inside_its_row(lengths, seed, most):
 
 def test_its_head_is_one_of_the_paper():
     sbo = SBO()
-    head = sbo.build_head(replace(TRUNK, width=32, heads=4), torch.nn.Embedding(SIZE, 32))
+    head = sbo.build_head(replace(TRUNK, width=32, heads=4).build(SIZE, 64))
     assert head.place.weight.shape == (20, 200)
     assert head.first.dense.weight.shape == (32, 2 * 32 + 200)
     assert head.second.dense.weight.shape == (32, 32)

@@ -37,7 +37,7 @@ def states_of(width: int = TRUNK.width) -> HiddenStates:
 
 
 def head_of(crf: bool) -> TokenClassificationHead | CRFHead:
-    head = Tagging(LABELS, TagScheme.BIO, crf).build_head(TRUNK, torch.nn.Embedding(3, 8))
+    head = Tagging(LABELS, TagScheme.BIO, crf).build_head(TRUNK.build(3, 64))
     init_weights(head, 0.5, torch.Generator().manual_seed(2))
     return head.eval()
 

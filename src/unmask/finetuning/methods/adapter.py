@@ -17,7 +17,7 @@ from unmask.finetuning.parameter_roles import ParameterLocation, ParameterRole
 from unmask.train.optim.param_lr import FROZEN, ParamLR
 
 if TYPE_CHECKING:
-    from unmask.config.network import TransformerConfig
+    from unmask.config.network import NetworkConfig
     from unmask.train.multi_head_model import MultiHeadModel
 
 
@@ -40,7 +40,7 @@ class Adapter:
         if self.width < 1:
             raise RecipeError(f"An adapter needs a width of at least 1, found {self.width}.")
 
-    def check(self, trunk: TransformerConfig) -> None:
+    def check(self, trunk: NetworkConfig) -> None:
         """Refuse an adapter that is larger than the layers it stands between."""
         if self.width > 4 * trunk.width:
             raise RecipeError(

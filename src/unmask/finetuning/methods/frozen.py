@@ -16,7 +16,7 @@ from unmask.finetuning.parameter_roles import ParameterLocation
 from unmask.train.optim.param_lr import FROZEN, ParamLR
 
 if TYPE_CHECKING:
-    from unmask.config.network import TransformerConfig
+    from unmask.config.network import NetworkConfig
     from unmask.train.multi_head_model import MultiHeadModel
 
 
@@ -36,7 +36,7 @@ class FrozenEncoder:
         """The last layer is all that a head reads."""
         return CachedLayers.LAST if self.cache_features else CachedLayers.NOTHING
 
-    def check(self, trunk: TransformerConfig) -> None:
+    def check(self, trunk: NetworkConfig) -> None:
         """Any will do."""
 
     def add_modules(self, learner: MultiHeadModel, seed: int) -> None:

@@ -17,7 +17,7 @@ from unmask.finetuning.parameter_roles import ParameterLocation
 from unmask.train.optim.param_lr import ParamLR
 
 if TYPE_CHECKING:
-    from unmask.config.network import TransformerConfig
+    from unmask.config.network import NetworkConfig
     from unmask.train.multi_head_model import MultiHeadModel
 
 
@@ -48,7 +48,7 @@ class GradualUnfreezing:
                 f"Everything must move after a share of the budget below 1, found {self.unfreeze_fraction}."
             )
 
-    def check(self, trunk: TransformerConfig) -> None:
+    def check(self, trunk: NetworkConfig) -> None:
         """Any will do."""
 
     def add_modules(self, learner: MultiHeadModel, seed: int) -> None:

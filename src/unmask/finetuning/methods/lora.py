@@ -17,7 +17,7 @@ from unmask.finetuning.parameter_roles import ParameterLocation, ParameterRole
 from unmask.train.optim.param_lr import FROZEN, ParamLR
 
 if TYPE_CHECKING:
-    from unmask.config.network import TransformerConfig
+    from unmask.config.network import NetworkConfig
     from unmask.train.multi_head_model import MultiHeadModel
 
 
@@ -46,7 +46,7 @@ class Lora:
                 f"{self.alpha} and {self.dropout}."
             )
 
-    def check(self, trunk: TransformerConfig) -> None:
+    def check(self, trunk: NetworkConfig) -> None:
         """Refuse to begin without the library, or with an update that is no smaller than the layer itself."""
         if self.rank > trunk.width:
             raise RecipeError(
@@ -68,7 +68,7 @@ class Lora:
 
         from unmask.nets.kernels.dispatch import use_kernels
 
-        blocks = learner.network.layers
+        blocks = nn.ModuleList(learner.network.blocks())
         use_kernels(blocks, False)  # whatever an update stands beside is no longer a product alone
         linear = [name for name, part in blocks.named_modules() if isinstance(part, nn.Linear)]
         config = LoraConfig(r=self.rank, lora_alpha=self.alpha, lora_dropout=self.dropout, target_modules=linear)

@@ -16,7 +16,7 @@ from unmask.finetuning.parameter_roles import ParameterLocation, ParameterRole
 from unmask.train.optim.param_lr import FROZEN, ParamLR
 
 if TYPE_CHECKING:
-    from unmask.config.network import TransformerConfig
+    from unmask.config.network import NetworkConfig
     from unmask.train.multi_head_model import MultiHeadModel
 
 
@@ -30,7 +30,7 @@ class NormOnly:
     caches: ClassVar[CachedLayers] = CachedLayers.NOTHING
     saves_delta_only: ClassVar[bool] = True
 
-    def check(self, trunk: TransformerConfig) -> None:
+    def check(self, trunk: NetworkConfig) -> None:
         """Any will do."""
 
     def add_modules(self, learner: MultiHeadModel, seed: int) -> None:

@@ -17,7 +17,7 @@ from unmask.finetuning.parameter_roles import ParameterLocation, locate_paramete
 from unmask.train.optim.param_lr import ParamLR, ParamLRFn
 
 if TYPE_CHECKING:
-    from unmask.config.network import TransformerConfig
+    from unmask.config.network import NetworkConfig
     from unmask.train.multi_head_model import MultiHeadModel
 
 
@@ -50,7 +50,7 @@ class Method(Protocol):
     def saves_delta_only(self) -> bool:
         """Whether only what moved is saved: the tuned folder then needs the network that it came from."""
 
-    def check(self, trunk: TransformerConfig) -> None:
+    def check(self, trunk: NetworkConfig) -> None:
         """Refuse a network that cannot be tuned so, before anything is made or written."""
 
     def add_modules(self, learner: MultiHeadModel, seed: int) -> None:
@@ -80,7 +80,7 @@ class FullFineTuning:
         if not 0 < self.layer_lr_decay <= 1:
             raise RecipeError(f"A layer-wise decay lies above 0 and is at most 1, found {self.layer_lr_decay}.")
 
-    def check(self, trunk: TransformerConfig) -> None:
+    def check(self, trunk: NetworkConfig) -> None:
         """Any will do."""
 
     def add_modules(self, learner: MultiHeadModel, seed: int) -> None:

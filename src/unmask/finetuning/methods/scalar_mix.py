@@ -17,7 +17,7 @@ from unmask.finetuning.parameter_roles import ParameterLocation, ParameterRole
 from unmask.train.optim.param_lr import FROZEN, ParamLR
 
 if TYPE_CHECKING:
-    from unmask.config.network import TransformerConfig
+    from unmask.config.network import NetworkConfig
     from unmask.train.multi_head_model import MultiHeadModel
 
 _MIX_LR = 1e-2
@@ -51,7 +51,7 @@ class ScalarMixing:
         """A trunk at rest is the one that it came from."""
         return not self.train_encoder
 
-    def check(self, trunk: TransformerConfig) -> None:
+    def check(self, trunk: NetworkConfig) -> None:
         """Any will do."""
 
     def add_modules(self, learner: MultiHeadModel, seed: int) -> None:

@@ -16,7 +16,7 @@ from unmask.finetuning.parameter_roles import ParameterLocation
 from unmask.train.optim.param_lr import FROZEN, ParamLR
 
 if TYPE_CHECKING:
-    from unmask.config.network import TransformerConfig
+    from unmask.config.network import NetworkConfig
     from unmask.train.multi_head_model import MultiHeadModel
 
 
@@ -40,7 +40,7 @@ class TopLayers:
                 f"At least 1 block moves with the policy 'top', found {self.num_blocks}. See also 'frozen'."
             )
 
-    def check(self, trunk: TransformerConfig) -> None:
+    def check(self, trunk: NetworkConfig) -> None:
         """Refuse more blocks than there are, and blocks that cannot move alone."""
         if self.num_blocks > trunk.depth:
             raise RecipeError(

@@ -16,9 +16,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from unmask import __version__
-from unmask.config.network import TransformerConfig
+from unmask.config.network import NetworkConfig, read_network_config
 from unmask.config.optim import Schedule
-from unmask.core.codec import decode, encode
+from unmask.core.codec import encode
 from unmask.core.errors import InputError, RecipeError, UserError
 from unmask.core.io.atomic import atomic_file, read_versioned_json, write_text, write_versioned_json
 from unmask.core.io.atomic import digest_file as digest_of_file
@@ -45,7 +45,7 @@ class SharedEncoder:
     caches: ClassVar[CachedLayers] = CachedLayers.NOTHING
     saves_delta_only: ClassVar[bool] = True
 
-    def check(self, trunk: TransformerConfig) -> None:
+    def check(self, trunk: NetworkConfig) -> None:
         """Any will do."""
 
     def add_modules(self, learner: MultiHeadModel, seed: int) -> None:
@@ -92,7 +92,7 @@ def load_encoder(folder: Path) -> tuple[EncoderWithHeads, Tokenizer]:
     """Read a trunk back: in float32, on the CPU, at rest."""
     said = read_versioned_json(folder / ENCODER_FILE, "Make the folder again.", InputError)
     try:
-        shape = decode(said["network"], TransformerConfig)
+        shape = read_network_config(said["network"])
         model = EncoderWithHeads(
             shape, int(said["vocabulary"]), int(said["positions"]), has_lm_head=False, has_row_head=False
         )

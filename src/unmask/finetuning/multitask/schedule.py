@@ -23,7 +23,7 @@ from unmask.train.batches.protocol import RankSplit, RunPosition, StepBatch
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.config.network import TransformerConfig
+    from unmask.nets.backbone import Backbone
     from unmask.nets.batch.batch import Batch
 
 
@@ -62,9 +62,9 @@ class WeightedObjective:
         """What the objective asks."""
         return self.objective.prediction_sites(sample)
 
-    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
+    def build_head(self, backbone: Backbone) -> nn.Module:
         """The head of the objective."""
-        return self.objective.build_head(config, token)
+        return self.objective.build_head(backbone)
 
     def prepare(self, batch: Batch) -> Batch:
         """What the objective makes of a batch, if it does that."""

@@ -26,7 +26,7 @@ from unmask.objectives.protocol import PredictionSites
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.config.network import TransformerConfig
+    from unmask.nets.backbone import Backbone
     from unmask.train.multi_head_model import MultiHeadModel
 
 
@@ -60,11 +60,11 @@ class SANClassification:
         """No token is asked for."""
         return PredictionSites()
 
-    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
+    def build_head(self, backbone: Backbone) -> nn.Module:
         """As much is dropped out before the classes as anywhere in the trunk."""
         from unmask.objectives.heads.san import SANHead
 
-        return SANHead(config, self.name, self.num_classes, self.num_steps, self.dropout)
+        return SANHead(backbone.config, self.name, self.num_classes, self.num_steps, self.dropout)
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each row that the fact is told about."""

@@ -54,9 +54,9 @@ def write_config(
 ) -> dict[str, Any]:
     """The content of `config.json`; the task names the classes of a network that was tuned."""
     grammar = model_map(architecture.model_type)
-    check_network(grammar, model.config, parts_of(architecture))
-    _check_pad(grammar, model.config, pad)
-    trunk = grammar.layer_names.expressible(model.config)
+    check_network(grammar, model.encoder.config, parts_of(architecture))
+    _check_pad(grammar, model.encoder.config, pad)
+    trunk = grammar.layer_names.expressible(model.encoder.config)
     return {
         "architectures": [architecture.name],
         "model_type": architecture.model_type.value,

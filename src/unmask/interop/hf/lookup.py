@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from unmask.config.model_type import ModelType
-from unmask.config.network import TransformerConfig
+from unmask.config.network import NetworkConfig, TransformerConfig
 from unmask.interop.hf.architecture import Architecture, HFTask
 from unmask.interop.hf.model_map import ModelMap, Parts
 from unmask.interop.hf.models.albert import ALBERT
@@ -66,12 +66,12 @@ def weight_table_for(architecture: Architecture, trunk: TransformerConfig) -> We
     return make(grammar, parts_of(architecture), grammar.layer_names.expressible(trunk), architecture.name)
 
 
-def can_express(model_type: ModelType, trunk: TransformerConfig) -> bool:
+def can_express(model_type: ModelType, trunk: NetworkConfig) -> bool:
     """Whether a dialect has words for a trunk, whatever stands on it."""
-    return not model_map(model_type).inexpressible(trunk, Parts())
+    return isinstance(trunk, TransformerConfig) and not model_map(model_type).inexpressible(trunk, Parts())
 
 
-def model_type_for(trunk: TransformerConfig, wanted: ModelType) -> ModelType:
+def model_type_for(trunk: NetworkConfig, wanted: ModelType) -> ModelType:
     """The dialect that a trunk is written in: the wanted one, or another that has words for its shape.
 
     Where none has, it is the wanted one, whose refusal says why.

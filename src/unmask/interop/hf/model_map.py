@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from unmask.config.model_type import ModelType
-from unmask.config.network import Activation, Norm, Positions, TransformerConfig
+from unmask.config.network import Activation, Norm, NormKind, Positions, TransformerConfig
 from unmask.interop.hf.architecture import HFTask, class_prefix
 from unmask.interop.hf.layer_names import LayerNames
 
@@ -91,6 +91,10 @@ class ModelMap:
             "positions that are not learned": trunk.positions is not Positions.LEARNED,
             "a factorised embedding": trunk.token_width != trunk.width and not self.projection.layer,
             "task embeddings": trunk.num_tasks > 0,
+            "RMSNorm": trunk.norm_kind is not NormKind.LAYER,
+            "linear layers without a bias": not trunk.bias,
+            "attention without a scale": not trunk.scale_attention,
+            f"heads of width {trunk.head_width}": trunk.qkv_width != trunk.width,
             "no segment embedding": trunk.num_segments < 1,
             f"positions that begin with number {first}": (first > 0) is not self.positions_after_pad,
             f"{trunk.activation.value} activation": trunk.activation not in ACTIVATION_NAMES,

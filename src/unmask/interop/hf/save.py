@@ -69,7 +69,7 @@ def export_hf(
         model = _with_pooler(model)
     if _positions_differ(model, architecture, tokenizer.vocab.pad):
         model = _with_position_offset(model, tokenizer.vocab.pad + 1)
-    tokenizer = with_template(tokenizer, model.config.num_segments, architecture.task in DOWNSTREAM_TASKS)
+    tokenizer = with_template(tokenizer, model.encoder.config.num_segments, architecture.task in DOWNSTREAM_TASKS)
     config = write_config(model, tokenizer.vocab.pad, architecture, task)
     weights = to_hf_state_dict(model, architecture)
     require_transformers()
@@ -107,8 +107,8 @@ def _notes(model: EncoderWithHeads, architecture: Architecture, pad: int) -> Ite
 def _writes_shared_layers(model: EncoderWithHeads, architecture: Architecture) -> bool:
     """Whether layers that share weights are written one by one."""
     return (
-        model_map(architecture.model_type).layer_names.expressible(model.config).num_distinct_layers
-        != model.config.num_distinct_layers
+        model_map(architecture.model_type).layer_names.expressible(model.encoder.config).num_distinct_layers
+        != model.encoder.config.num_distinct_layers
     )
 
 
@@ -120,7 +120,7 @@ def _lacks_pooler(model: EncoderWithHeads, architecture: Architecture) -> bool:
 @torch.no_grad()
 def _with_pooler(model: EncoderWithHeads) -> EncoderWithHeads:
     """The same trunk below a pooler that says nothing: an encoder of theirs without one would draw it by lot."""
-    made = EncoderWithHeads(model.config, model.vocab_size, model.max_positions, has_lm_head=False)
+    made = EncoderWithHeads(model.encoder.config, model.vocab_size, model.max_positions, has_lm_head=False)
     assert made.row_head is not None, "a model has a head for rows unless told otherwise"
     made.network = model.network
     for parameter in made.row_head.parameters():
@@ -130,20 +130,23 @@ def _with_pooler(model: EncoderWithHeads) -> EncoderWithHeads:
 
 def _positions_differ(model: EncoderWithHeads, architecture: Architecture, pad: int) -> bool:
     """Whether the positions of a network begin elsewhere than its class would let them begin with this tokenizer."""
-    return model_map(architecture.model_type).positions_after_pad and model.config.position_offset not in (0, pad + 1)
+    return model_map(architecture.model_type).positions_after_pad and model.encoder.config.position_offset not in (
+        0,
+        pad + 1,
+    )
 
 
 @torch.no_grad()
 def _with_position_offset(model: EncoderWithHeads, first: int) -> EncoderWithHeads:
     """The same network with positions that begin with another number. Rows before the first are never read."""
     made = deepcopy(model)
-    embed, shape = made.network.embed, made.config
+    embed, shape = made.encoder.embed, made.encoder.config
     assert isinstance(embed.position, nn.Embedding), "positions that are not learned have no rows"
     used = embed.position.weight[shape.position_offset :]
     embed.position = nn.Embedding(first + len(used), used.shape[1])
     embed.position.weight[:first] = 0.0
     embed.position.weight[first:] = used
-    embed.position_offset, made.network.config = first, replace(shape, position_offset=first)
+    embed.position_offset, made.encoder.config = first, replace(shape, position_offset=first)
     return made
 
 
@@ -155,7 +158,7 @@ def to_hf_state_dict(model: EncoderWithHeads, architecture: Architecture) -> Wei
         raise InputError(
             f"The network holds numbers that are not finite in {first_few(broken)}; take an earlier checkpoint."
         )
-    theirs = weight_table_for(architecture, model.config).to_hf(state)
+    theirs = weight_table_for(architecture, model.encoder.config).to_hf(state)
     apart = _writes_shared_layers(model, architecture)  # a file holds no tensor under two names
     return {name: tensor.detach().to("cpu", torch.float32, copy=apart).contiguous() for name, tensor in theirs.items()}
 

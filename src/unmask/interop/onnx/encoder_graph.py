@@ -66,23 +66,27 @@ def _last(drawing: GraphBuilder, shape: Value) -> Value:
 
 def _encoder(drawing: GraphBuilder, model: EncoderWithHeads, ids: Value, mask: Value, segment: Value) -> Value:
     """Embeddings and all blocks (B x L x D)."""
-    zero, first, embed = drawing.constant([0]), drawing.constant([model.config.position_offset]), "network.embed"
+    zero, first, embed = (
+        drawing.constant([0]),
+        drawing.constant([model.encoder.config.position_offset]),
+        "network.embed",
+    )
     end = drawing.node("Add", [first, _last(drawing, drawing.node("Shape", [ids]))])
     place = drawing.node("Slice", [drawing.weight(f"{embed}.position.weight"), first, end, zero])
     x = drawing.node("Gather", [drawing.weight(f"{embed}.token.weight"), ids])
     x = drawing.node("Add", [x, place])
     x = drawing.node("Add", [x, drawing.node("Gather", [drawing.weight(f"{embed}.segment.weight"), segment])])
-    x = drawing.layer_norm(x, f"{embed}.norm", model.config.norm_eps)
+    x = drawing.layer_norm(x, f"{embed}.norm", model.encoder.config.norm_eps)
     x = x if model.network.embed.project is None else drawing.linear(x, f"{embed}.project")
     seen = drawing.node("Cast", [mask], {"to": _BOOLEAN})
     seen = drawing.node("Unsqueeze", [seen, drawing.constant([1, 2])])  # B x 1 x 1 x L: the same for all who look
-    for number in range(model.config.depth):
+    for number in range(model.encoder.config.depth):
         x = _block(drawing, model, f"network.layers.{number}", x, seen)
     return x
 
 
 def _block(drawing: GraphBuilder, model: EncoderWithHeads, layer: str, x: Value, seen: Value) -> Value:
-    shape, attend, feed = model.config, f"{layer}.attention", f"{layer}.ffn"
+    shape, attend, feed = model.encoder.config, f"{layer}.attention", f"{layer}.ffn"
     y = _attention(drawing, model, f"{attend}.sublayer", x, seen)
     x = drawing.layer_norm(drawing.node("Add", [x, y]), f"{attend}.norm", shape.norm_eps)
     y = drawing.activation(drawing.linear(x, f"{feed}.sublayer.up"), shape.activation)
@@ -91,7 +95,7 @@ def _block(drawing: GraphBuilder, model: EncoderWithHeads, layer: str, x: Value,
 
 
 def _attention(drawing: GraphBuilder, model: EncoderWithHeads, layer: str, x: Value, seen: Value) -> Value:
-    heads, width = model.config.heads, model.config.width // model.config.heads
+    heads, width = model.encoder.config.heads, model.encoder.config.width // model.encoder.config.heads
     apart = drawing.constant([0, 0, heads, width])
     parts = drawing.nodes_of("Split", [drawing.linear(x, f"{layer}.qkv")], 3, {"axis": -1, "num_outputs": 3})
     query, key, value = (drawing.node("Reshape", [part, apart]) for part in parts)
@@ -109,10 +113,13 @@ def _outputs(
     drawing: GraphBuilder, model: EncoderWithHeads, architecture: Architecture, x: Value
 ) -> dict[str, GraphOutput]:
     """What stands on the trunk, by the names of `transformers`."""
-    states = {"last_hidden_state": GraphOutput(x, (*_ROWS, model.config.width))}
+    states = {"last_hidden_state": GraphOutput(x, (*_ROWS, model.encoder.config.width))}
     match architecture.task:
         case HFTask.ENCODER if "row_head.pool" in parts_of(architecture).layers:
-            return {**states, "pooler_output": GraphOutput(_pooled(drawing, model, x), (_ROWS[0], model.config.width))}
+            return {
+                **states,
+                "pooler_output": GraphOutput(_pooled(drawing, model, x), (_ROWS[0], model.encoder.config.width)),
+            }
         case HFTask.ENCODER:
             return states
         case HFTask.DISCRIMINATOR:
@@ -145,17 +152,17 @@ def _rows(drawing: GraphBuilder, model: EncoderWithHeads, x: Value) -> GraphOutp
 def _pooled(drawing: GraphBuilder, model: EncoderWithHeads, x: Value) -> Value:
     """The pooler (B x D)."""
     first = drawing.node("Gather", [x, drawing.constant(0)], {"axis": 1})
-    return drawing.activation(drawing.linear(first, "row_head.pool"), model.config.pooler_activation)
+    return drawing.activation(drawing.linear(first, "row_head.pool"), model.encoder.config.pooler_activation)
 
 
 def _replaced(drawing: GraphBuilder, model: EncoderWithHeads, x: Value) -> Value:
     """One number for each token (B x L)."""
-    x = drawing.activation(drawing.linear(x, "discriminator_head.dense"), model.config.activation)
+    x = drawing.activation(drawing.linear(x, "discriminator_head.dense"), model.encoder.config.activation)
     return drawing.node("Squeeze", [drawing.linear(x, "discriminator_head.classify"), drawing.constant([-1])])
 
 
 def _tokens(drawing: GraphBuilder, model: EncoderWithHeads, x: Value) -> GraphOutput:
     """Logits over the vocabulary, through the token embedding itself."""
-    x = drawing.activation(drawing.linear(x, "lm_head.dense"), model.config.activation)
-    x = drawing.layer_norm(x, "lm_head.norm", model.config.norm_eps)
+    x = drawing.activation(drawing.linear(x, "lm_head.dense"), model.encoder.config.activation)
+    x = drawing.layer_norm(x, "lm_head.norm", model.encoder.config.norm_eps)
     return GraphOutput(drawing.linear(x, "network.embed.token", bias="lm_head.bias"), (*_ROWS, model.vocab_size))

@@ -1,25 +1,25 @@
-"""What a network holds of every token until its gradient is known: bytes on the device, by arithmetic alone.
+"""Activation memory: about how many bytes per token are saved for the backward pass, by arithmetic.
 
-What arrives: the shape of a trunk. What leaves: about how many bytes a token needs in half precision.
-What never happens here: a guess about heads. They hold what is asked for, a small part of a batch.
+Heads are left out: they save what they need at predicted positions, a small part of a batch.
 """
 
 from __future__ import annotations
 
-from unmask.config.network import Activation, Norm, TransformerConfig
+from unmask.config.network import Activation, Norm, NormKind, TransformerConfig
 
 _WIDTHS = 8
-"""In each block: queries, keys and values, what was heard, the product and the states after either branch."""
-_INNERS, _GATED = 2, 4
-"""The inner layer before and after it is bent; with a gate both halves, the bent one and their product."""
+"""Tensors of model width in a block: queries, keys, values, attended values, and outputs and states of each branch."""
+_FFN_WIDTHS, _GATED_FFN_WIDTHS = 2, 4
+"""Tensors of feed-forward width: before and after the activation; with a gate both halves, the gate and the product."""
 _BYTES = 2
 _PLAIN = 2.5
-"""Without kernels of our own sums and norms are float32 and masks of dropout are kept: so many times as much."""
+"""Without fused kernels, sums and norms are float32 and dropout masks are saved: so many times as much."""
 
 
-def activation_bytes(config: TransformerConfig, fused: bool) -> int:
-    """Bytes a token. `fused`: whether kernels of our own are taken where there are some (post-norm, no gate)."""
-    gated = config.activation is Activation.GEGLU
-    numbers = config.depth * (_WIDTHS * config.width + (_GATED if gated else _INNERS) * config.ffn_width)
-    lean = fused and config.norm is Norm.POST and config.activation in (Activation.GELU, Activation.GELU_TANH)
+def encoder_activation_bytes(config: TransformerConfig, fused: bool) -> int:
+    """Bytes per token; `fused`: whether fused kernels run where the network has what they serve."""
+    inner = _GATED_FFN_WIDTHS if config.activation is Activation.GEGLU else _FFN_WIDTHS
+    numbers = config.depth * (_WIDTHS * config.width + inner * config.ffn_width)
+    served = config.norm is Norm.POST and config.norm_kind is NormKind.LAYER and config.bias
+    lean = fused and served and config.activation in (Activation.GELU, Activation.GELU_TANH)
     return int(_BYTES * numbers * (1 if lean else _PLAIN))

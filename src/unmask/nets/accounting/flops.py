@@ -1,19 +1,14 @@
-"""What a network computes, counted: floating point operations of its matrix products, by arithmetic alone.
+"""FLOPs of a network: the floating point operations of its matrix products, by arithmetic without torch.
 
-What arrives: the shape of a trunk, how many classes a head has. What leaves: a `Cost`, which knows what a forward pass
-costs for so many tokens, pairs of tokens and answers.
-What never happens here: torch, or a guess. Left out is everything that is no matrix product: norms, softmax, dropout,
-non-linearities, look-ups in embeddings, biases, and the move of the weights. For a width of 256 and more that is a few
-per cent.
-
-A product of a row of n numbers with a matrix of n x m costs 2 n m: a product and a sum for each entry.
+Norms, softmax, dropout, non-linearities, look-ups in embeddings and biases are left out: a few per cent for a width of
+256 and more. A row of n numbers times a matrix of n x m costs 2 n m: a product and a sum for each entry.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unmask.config.network import Activation, TransformerConfig
+from unmask.config.network import Activation, NetworkValues, TransformerConfig
 
 BACKWARD = 2
 """A backward pass costs two forward passes: each product has a gradient for either of its factors."""
@@ -28,11 +23,11 @@ class ForwardCost:
     per_token: int = 0
     """For each token."""
     per_pair: int = 0
-    """For each pair of tokens of which one looks at the other: the squares of the rows' lengths, summed."""
+    """For each pair of a query and a key: the squares of the sequence lengths, summed."""
     per_prediction: int = 0
-    """For each answer that is given."""
+    """For each prediction."""
     per_cross_pair: int = 0
-    """For each pair of which the one that looks is asked for an answer."""
+    """For each pair of a query at a predicted position and a key."""
 
     def __add__(self, other: ForwardCost) -> ForwardCost:
         token, pair = self.per_token + other.per_token, self.per_pair + other.per_pair
@@ -57,47 +52,59 @@ def matmul_flops(inputs: int, outputs: int) -> int:
 
 def encoder_cost(config: TransformerConfig) -> ForwardCost:
     """All blocks, and the projection of a narrow embedding. Sharing parameters saves no work."""
-    attend = matmul_flops(config.width, 3 * config.width) + matmul_flops(config.width, config.width)
+    attention = matmul_flops(config.width, 3 * config.qkv_width) + matmul_flops(config.qkv_width, config.width)
     project = matmul_flops(config.token_width, config.width) if config.token_width != config.width else 0
     return ForwardCost(
-        per_token=config.depth * (attend + _ffn_flops(config)) + project, per_pair=config.depth * _pair_flops(config)
+        per_token=config.depth * (attention + _ffn_flops(config)) + project,
+        per_pair=config.depth * _pair_flops(config),
     )
 
 
-def sparse_last_block_saving(config: TransformerConfig) -> ForwardCost:
-    """To be added to a trunk whose last block is computed only where answers are given, but for keys and values.
+def decoder_cost(config: TransformerConfig, source_width: int, vocab_size: int) -> ForwardCost:
+    """A decoder and its logits, for each token of the target and each of the source; pairs of tokens are left out."""
+    own = encoder_cost(config).per_token + 2 * config.depth * matmul_flops(config.width, config.qkv_width)
+    source = config.depth * matmul_flops(source_width, 2 * config.qkv_width)
+    return ForwardCost(per_token=source, per_prediction=own) + lm_output_cost(config, vocab_size)
 
-    Budgets do without it: they compare networks, whoever computes them.
+
+def sparse_last_block_saving(config: TransformerConfig) -> ForwardCost:
+    """What a last block costs less that computes all but keys and values at predicted positions alone.
+
+    Budgets ignore it: they compare networks, not implementations.
     """
-    queries = matmul_flops(config.width, config.width)
-    late = queries + matmul_flops(config.width, config.width) + _ffn_flops(config)
+    late = matmul_flops(config.width, config.qkv_width) + matmul_flops(config.qkv_width, config.width)
+    late += _ffn_flops(config)
     return ForwardCost(
         per_token=-late, per_pair=-_pair_flops(config), per_prediction=late, per_cross_pair=_pair_flops(config)
     )
 
 
-def _pair_flops(trunk: TransformerConfig) -> int:
-    """A pair of tokens meets twice, over the whole width: once for its score, once when values are summed."""
-    return 2 * matmul_flops(1, trunk.width)
+def _pair_flops(config: TransformerConfig) -> int:
+    """A query and a key of all heads: the product for the score, and the weighted sum of values."""
+    return 2 * matmul_flops(1, config.qkv_width)
 
 
-def _ffn_flops(trunk: TransformerConfig) -> int:
-    gates = 2 if trunk.activation is Activation.GEGLU else 1
-    return matmul_flops(trunk.width, gates * trunk.ffn_width) + matmul_flops(trunk.ffn_width, trunk.width)
+def _ffn_flops(config: TransformerConfig) -> int:
+    gates = 2 if config.activation is Activation.GEGLU else 1
+    return matmul_flops(config.width, gates * config.ffn_width) + matmul_flops(config.ffn_width, config.width)
 
 
-def lm_head_cost(config: TransformerConfig, vocab_size: int) -> ForwardCost:
-    """One token said at one position: a layer, then the whole vocabulary."""
-    return ForwardCost(
-        per_prediction=matmul_flops(config.width, config.token_width) + matmul_flops(config.token_width, vocab_size)
-    )
+def lm_output_cost(config: NetworkValues, vocab_size: int) -> ForwardCost:
+    """Logits over the vocabulary for one prediction."""
+    return ForwardCost(per_prediction=matmul_flops(config.token_width, vocab_size))
 
 
-def row_head_cost(config: TransformerConfig, classes: int) -> ForwardCost:
-    """One row judged by its first token: the pooler, then the classes."""
+def lm_head_cost(config: NetworkValues, vocab_size: int) -> ForwardCost:
+    """One predicted token: a layer, then the whole vocabulary."""
+    layer = ForwardCost(per_prediction=matmul_flops(config.width, config.token_width))
+    return layer + lm_output_cost(config, vocab_size)
+
+
+def row_head_cost(config: NetworkValues, classes: int) -> ForwardCost:
+    """One row classified by its first token: the pooler, then the classes."""
     return ForwardCost(per_prediction=matmul_flops(config.width, config.width) + matmul_flops(config.width, classes))
 
 
-def discriminator_head_cost(config: TransformerConfig) -> ForwardCost:
-    """One token judged: a layer, then one number."""
+def discriminator_head_cost(config: NetworkValues) -> ForwardCost:
+    """One token classified: a layer, then one number."""
     return ForwardCost(per_prediction=matmul_flops(config.width, config.width) + matmul_flops(config.width, 1))

@@ -1,8 +1,6 @@
-"""Bottleneck adapters (Houlsby et al., 2019).
+"""Bottleneck adapters (Houlsby et al., 2019), initialized near the identity.
 
-What arrives: a trunk. What leaves: the trunk with a bottleneck in every branch, so near to the identity that it says
-what it said.
-What never happens here: an adapter after the norm. A branch puts it between its work and the sum with the states.
+A branch applies its adapter to the output of its sub-layer, before the residual sum and the norm.
 
 Shapes: T tokens, D width, M width of the bottleneck.
 """
@@ -13,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.nets.encoder import TransformerEncoder
+from unmask.nets.backbone import Backbone
 from unmask.nets.layers.block import ResidualBranch
 
 INIT_STD = 1e-3
@@ -29,23 +27,23 @@ class Bottleneck(nn.Module):
         self.up = nn.Linear(bottleneck_width, width)
 
     def forward(self, x_TD: Tensor) -> Tensor:
-        """Down, bend, up, and add."""
+        """Down, GELU, up, and add."""
         added_TD: Tensor = self.up(F.gelu(self.down(x_TD)))
         return x_TD + added_TD
 
     @torch.no_grad()
     def init_weights(self, generator: torch.Generator) -> None:
-        """The first weights: a normal law cut at two deviations, and biases of 0."""
+        """Initial weights: a normal distribution cut at two deviations; biases 0."""
         for layer in (self.down, self.up):
             nn.init.trunc_normal_(layer.weight, 0.0, INIT_STD, -2 * INIT_STD, 2 * INIT_STD, generator=generator)
             layer.bias.zero_()
 
 
-def add_adapters(encoder: TransformerEncoder, bottleneck_width: int, seed: int) -> None:
+def add_adapters(network: Backbone, bottleneck_width: int, seed: int) -> None:
     """Put a bottleneck into every branch, the same for the same seed; a branch that blocks share gets one."""
     generator = torch.Generator().manual_seed(seed)
-    for branch in [part for part in encoder.modules() if isinstance(part, ResidualBranch)]:
-        branch.set_fused(False)  # its sum is no longer that of the work alone
-        adapter = Bottleneck(encoder.config.width, bottleneck_width)
+    for branch in [part for part in network.modules() if isinstance(part, ResidualBranch)]:
+        branch.set_fused(False)  # the kernel adds the output of the sub-layer alone
+        adapter = Bottleneck(branch.width, bottleneck_width)
         adapter.init_weights(generator)
         branch.adapter = adapter

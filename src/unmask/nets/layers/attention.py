@@ -45,11 +45,11 @@ class SelfAttention(FusableModule):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.heads, self.head_width = config.heads, config.width // config.heads
+        self.heads, self.head_width = config.heads, config.qkv_width // config.heads
         self.dropout = config.attention_dropout
         self.backend = AttentionBackend.AUTO
-        self.qkv = nn.Linear(config.width, 3 * config.width)
-        self.out = nn.Linear(config.width, config.width)
+        self.qkv = nn.Linear(config.width, 3 * config.qkv_width, config.bias)
+        self.out = nn.Linear(config.qkv_width, config.width, config.bias)
 
     def forward(
         self,

@@ -1,8 +1,6 @@
-"""One Transformer block: attention and feed-forward, each with its residual, norm and dropout.
+"""Transformer block: attention, cross-attention and feed-forward, each with its residual, norm and dropout.
 
-What arrives: states. What leaves: states, of all tokens or of some. What never happens here: knowing which layer it is.
-
-Shapes: T tokens, P places that are asked for, D width, F inner width.
+Shapes: T tokens, P positions that are read afterwards, D width, F feed-forward width.
 """
 
 from __future__ import annotations
@@ -26,8 +24,9 @@ from unmask.nets.kernels.dispatch import (
 )
 from unmask.nets.kernels.dropout_seeds import PER_CALL_SEEDS, DropoutSeeds
 from unmask.nets.layers.attention import QuerySubset, SelfAttention
-from unmask.nets.layers.cross_attention import EncoderOutput
+from unmask.nets.layers.cross_attention import CrossAttention, EncoderOutput
 from unmask.nets.layers.dropout import apply_dropout
+from unmask.nets.layers.norm import build_norm
 
 
 class FeedForward(FusableModule):
@@ -36,22 +35,24 @@ class FeedForward(FusableModule):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.activation = config.activation
-        self.up = nn.Linear(config.width, config.ffn_width * (2 if config.activation is Activation.GEGLU else 1))
-        self.down = nn.Linear(config.ffn_width, config.width)
+        gates = 2 if config.activation is Activation.GEGLU else 1
+        self.up = nn.Linear(config.width, config.ffn_width * gates, config.bias)
+        self.down = nn.Linear(config.ffn_width, config.width, config.bias)
 
     def forward(self, x_TD: Tensor) -> Tensor:
-        """Up, bend, down."""
+        """The first layer, the non-linearity, the second layer."""
         down_TD: Tensor = self.down(linear_activation(self.up, x_TD, self.activation, self.fused))
         return down_TD
 
 
 _KERNELS = frozenset({Activation.GELU, Activation.GELU_TANH})
-"""The non-linearities that there are kernels for."""
+"""The non-linearities with a fused kernel."""
 
 
 def linear_activation(layer: nn.Linear, x_TD: Tensor, activation: Activation, fused: bool = False) -> Tensor:
-    """A linear layer and the non-linearity; in one pass over the product, where that is wished for and can be."""
-    if fused and type(layer) is nn.Linear and activation in _KERNELS and kernel_supports(x_TD):
+    """A linear layer and the non-linearity, fused into one kernel where that is possible."""
+    plain = type(layer) is not nn.Linear or layer.bias is None
+    if fused and not plain and activation in _KERNELS and kernel_supports(x_TD):
         return bias_gelu(F.linear(x_TD, layer.weight), layer.bias, tanh=activation is Activation.GELU_TANH)
     return activate(layer(x_TD), activation)
 
@@ -73,15 +74,15 @@ def activate(x_TF: Tensor, activation: Activation) -> Tensor:
 
 
 class ResidualBranch(FusableModule):
-    """A piece of work with its residual, norm and dropout. Post-norm: LN(x + f(x)). Pre-norm: x + f(LN(x))."""
+    """A sub-layer f with its residual, norm and dropout. Post-norm: norm(x + f(x)). Pre-norm: x + f(norm(x))."""
 
     def __init__(self, config: TransformerConfig, sublayer: nn.Module) -> None:
         super().__init__()
-        self.norm_placement, self.dropout = config.norm, config.dropout
+        self.norm_placement, self.dropout, self.width = config.norm, config.dropout, config.width
         self.sublayer = sublayer
         self.adapter: nn.Module = nn.Identity()
-        """Stands between the work and its sum with the states; what a policy puts here is trained for one task."""
-        self.norm = nn.LayerNorm(config.width, config.norm_eps)
+        """Applied to the output of the sub-layer before the residual sum; a fine-tuning method may replace it."""
+        self.norm = build_norm(config, config.width)
 
     def forward(
         self,
@@ -90,14 +91,15 @@ class ResidualBranch(FusableModule):
         positions_P: Tensor | None = None,
         seeds: DropoutSeeds = PER_CALL_SEEDS,
     ) -> Tensor:
-        """Add what the work makes of the states; for all tokens, or only for those at some places, in their order."""
-        shown_TD, some = self.normed_input(x_TD), None
+        """Add the output of the sub-layer to the states; for all tokens, or only those at some positions, in order."""
+        input_TD, queries = self.normed_input(x_TD), None
         if positions_P is not None:
             x_TD = residual_input(x_TD).index_select(0, positions_P)
-            some = QuerySubset(positions_P, self.normed_input(x_TD))
-        inside = (some, seeds) if isinstance(self.sublayer, SelfAttention) else ()
-        made_TD: Tensor = self.sublayer(shown_TD, *context, *inside)
+            queries = QuerySubset(positions_P, self.normed_input(x_TD))
+        options = (queries, seeds) if isinstance(self.sublayer, SelfAttention) else ()
+        made_TD: Tensor = self.sublayer(input_TD, *context, *options)
         if self.fused:
+            assert isinstance(self.norm, nn.LayerNorm), "set_fused takes layer norm alone"
             rate = self.dropout if self.training else 0.0
             return bias_dropout_residual_norm(
                 x_TD, made_TD, self._last_layer.get_parameter("bias"), self.norm, rate, seeds
@@ -109,13 +111,14 @@ class ResidualBranch(FusableModule):
         return normed_TD
 
     def set_fused(self, on: bool) -> None:
-        """Let the sum and the norm be one pass, which adds the bias of the last layer of the work as well.
+        """Fuse bias, dropout, residual sum and norm into one kernel.
 
-        Post-norm only, and only where nothing stands between that layer and the sum, nor beside it.
+        It serves post-norm with layer norm and a bias, where no adapter changes the output of the sub-layer.
         """
         last = self._last_layer
         bare = isinstance(self.adapter, nn.Identity) and type(last) in (nn.Linear, LinearDeferredBias)
-        self.fused = on and bare and self.norm_placement is Norm.POST
+        layer_norm = self.norm_placement is Norm.POST and isinstance(self.norm, nn.LayerNorm)
+        self.fused = on and bare and layer_norm and last.bias is not None
         if isinstance(last, nn.Linear) and type(last) in (
             nn.Linear,
             LinearDeferredBias,
@@ -127,12 +130,12 @@ class ResidualBranch(FusableModule):
             )
 
     def dropout_seed_counts(self, tokens: int) -> tuple[int, ...]:
-        """How many random numbers the work, and then the sum, ask for."""
+        """How many dropout seeds the sub-layer, and then the residual sum, take."""
         inside = self.sublayer.dropout_seed_counts(tokens) if isinstance(self.sublayer, SelfAttention) else ()
         return (*inside, 1) if self.fused and self.training and self.dropout else inside
 
     def normed_input(self, x_TD: Tensor) -> Tensor:
-        """What the work is shown of these states."""
+        """The input of the sub-layer: normed states with pre-norm."""
         if self.norm_placement is Norm.POST:
             return x_TD
         normed_TD: Tensor = self.norm(x_TD)
@@ -144,7 +147,7 @@ class ResidualBranch(FusableModule):
 
     @property
     def _last_layer(self) -> nn.Module:
-        """The layer from which the work leaves."""
+        """The last linear layer of the sub-layer."""
         layer: nn.Module = getattr(self.sublayer, self._last_layer_name)
         return layer
 
@@ -153,11 +156,13 @@ class ResidualBranch(FusableModule):
 
 
 class Block(nn.Module):
-    """Attention, then feed-forward. Either branch may be the same object in other blocks (ALBERT)."""
+    """Self-attention, cross-attention in a decoder, feed-forward. Blocks may share branches (ALBERT)."""
 
-    def __init__(self, attention: ResidualBranch, ffn: ResidualBranch) -> None:
+    def __init__(
+        self, attention: ResidualBranch, ffn: ResidualBranch, cross_attention: ResidualBranch | None = None
+    ) -> None:
         super().__init__()
-        self.attention, self.ffn = attention, ffn
+        self.attention, self.ffn, self.cross_attention = attention, ffn, cross_attention
 
     def forward(
         self,
@@ -165,27 +170,40 @@ class Block(nn.Module):
         context: PackedSequences | KVCache,
         positions_P: Tensor | None = None,
         seeds: DropoutSeeds = PER_CALL_SEEDS,
+        source: EncoderOutput | KVCache | None = None,
     ) -> Tensor:
-        """Both branches in turn; `only_P`: the places that anybody reads, if not all, in their order."""
+        """The branches in turn; `positions_P`: the only positions that are read afterwards, in ascending order."""
         x_TD = self.attention(x_TD, context, positions_P=positions_P, seeds=seeds)
+        if self.cross_attention is not None:
+            x_TD = self.cross_attention(x_TD, source, seeds=seeds)
         fed_TD: Tensor = self.ffn(x_TD, seeds=seeds)
         return fed_TD
 
     def dropout_seed_counts(self, tokens: int) -> tuple[int, ...]:
-        """How many random numbers each of its kernels asks for, in turn."""
-        return (*self.attention.dropout_seed_counts(tokens), *self.ffn.dropout_seed_counts(tokens))
+        """How many dropout seeds each of its kernels takes, in turn."""
+        cross = () if self.cross_attention is None else self.cross_attention.dropout_seed_counts(tokens)
+        return (*self.attention.dropout_seed_counts(tokens), *cross, *self.ffn.dropout_seed_counts(tokens))
 
 
-def build_blocks(config: TransformerConfig) -> list[Block]:
-    """The blocks of a trunk, with the branches that they share."""
-    attend = _branches(config, SelfAttention, config.is_shared(Sharing.ATTENTION))
-    feed = _branches(config, FeedForward, config.is_shared(Sharing.FEED_FORWARD))
-    return [Block(*both) for both in zip(attend, feed, strict=True)]
+def build_blocks(config: TransformerConfig, source_width: int = 0) -> list[Block]:
+    """The blocks of a network with the branches that they share; with cross-attention to a source of some width."""
+    attention = _branches(config, SelfAttention, config.is_shared(Sharing.ATTENTION))
+    ffn = _branches(config, FeedForward, config.is_shared(Sharing.FEED_FORWARD))
+    if not source_width:
+        return [Block(*both) for both in zip(attention, ffn, strict=True)]
+
+    def build_cross(config: TransformerConfig) -> nn.Module:
+        return CrossAttention(config, source_width)
+
+    cross = _branches(config, build_cross, config.is_shared(Sharing.ATTENTION))
+    return [Block(*three) for three in zip(attention, ffn, cross, strict=True)]
 
 
 def _branches(
-    trunk: TransformerConfig, work: Callable[[TransformerConfig], nn.Module], shared: bool
+    config: TransformerConfig, build: Callable[[TransformerConfig], nn.Module], shared: bool
 ) -> list[ResidualBranch]:
-    """One branch for each depth: its own, or the one of the set whose turn it is."""
-    made = [ResidualBranch(trunk, work(trunk)) for _ in range(trunk.num_distinct_layers if shared else trunk.depth)]
-    return [made[turn] for turn in trunk.layer_of_depth] if shared else made
+    """One branch for each depth: its own, or the shared one of its group."""
+    made = [
+        ResidualBranch(config, build(config)) for _ in range(config.num_distinct_layers if shared else config.depth)
+    ]
+    return [made[layer] for layer in config.layer_of_depth] if shared else made

@@ -37,9 +37,9 @@ class CrossAttention(nn.Module):
         self.heads = config.heads
         self.dropout = config.attention_dropout
         self.backend = AttentionBackend.AUTO
-        self.query = nn.Linear(config.width, config.width)
-        self.kv = nn.Linear(source_width, 2 * config.width)
-        self.out = nn.Linear(config.width, config.width)
+        self.query = nn.Linear(config.width, config.qkv_width, config.bias)
+        self.kv = nn.Linear(source_width, 2 * config.qkv_width, config.bias)
+        self.out = nn.Linear(config.qkv_width, config.width, config.bias)
 
     def forward(self, x_TD: Tensor, source: EncoderOutput | KVCache) -> Tensor:
         """Look at the source, or at what was kept of it."""

@@ -1,7 +1,4 @@
-"""Embeddings: what a token is, where it stands, which segment and task it belongs to.
-
-What arrives: ids, positions, segments. What leaves: the first states, normed, dropped out, projected if factorised.
-What never happens here: a vocabulary size from a recipe; it comes from the tokenizer.
+"""Embeddings of tokens, positions, segments and tasks, summed, normed, dropped out, and projected if factorized.
 
 Shapes: T tokens, E embedding width, D width.
 """
@@ -18,6 +15,7 @@ from unmask.config.network import Norm, Positions, TransformerConfig
 from unmask.nets.kernels.dispatch import FusableModule, embed_norm, kernel_supports
 from unmask.nets.kernels.dropout_seeds import PER_CALL_SEEDS, DropoutSeeds
 from unmask.nets.layers.dropout import apply_dropout
+from unmask.nets.layers.norm import build_norm
 
 
 class Embeddings(FusableModule):
@@ -33,14 +31,15 @@ class Embeddings(FusableModule):
         width = config.token_width
         self.dropout, self.position_offset = config.dropout, config.position_offset
         self.token = nn.Embedding(vocab_size, width)
-        learned = config.positions is Positions.LEARNED
-        self.position = (
-            nn.Embedding(self.position_offset + max_positions, width) if learned else SinusoidalPositions(width)
-        )
+        self.position: nn.Module | None = None
+        if config.positions is Positions.LEARNED:
+            self.position = nn.Embedding(self.position_offset + max_positions, width)
+        elif config.positions is Positions.SINUSOIDAL:
+            self.position = SinusoidalPositions(width)
         self.segment = nn.Embedding(config.num_segments, width) if config.num_segments else None
         self.task = nn.Embedding(config.num_tasks, width) if config.num_tasks else None
-        self.norm = nn.LayerNorm(width, config.norm_eps) if config.norm is Norm.POST else nn.Identity()
-        self.project = nn.Linear(width, config.width) if width != config.width else None
+        self.norm = build_norm(config, width) if config.norm is Norm.POST else nn.Identity()
+        self.project = nn.Linear(width, config.width, config.bias) if width != config.width else None
 
     def forward(
         self, ids_T: Tensor, position_T: Tensor, segment_T: Tensor, task: int = 0, seeds: DropoutSeeds = PER_CALL_SEEDS
@@ -50,19 +49,22 @@ class Embeddings(FusableModule):
         return x_TE if self.project is None else self.project(x_TE)
 
     def dropout_seed_counts(self) -> tuple[int, ...]:
-        """How many random numbers it asks for, at most."""
+        """How many dropout seeds it takes, at most."""
         return (1,) if self.fused and self.training and self.dropout else ()
 
     def _sum(self, ids_T: Tensor, position_T: Tensor, segment_T: Tensor, task: int, draws: DropoutSeeds) -> Tensor:
-        """What is known of each token, normed and dropped out."""
+        """The sum of the embeddings, normed and dropped out."""
         place_T = position_T + self.position_offset if self.position_offset else position_T
         if self.fused and self._has_kernel() and kernel_supports(self.token.weight):
+            assert self.position is not None, "the kernel adds learned positions"
             tables = self.token, self.position, self.segment
             rate = self.dropout if self.training else 0.0
             return embed_norm((ids_T, place_T, segment_T), tables, self.norm, rate, draws)
-        x_TE: Tensor = self.token(ids_T) + self.position(place_T)
+        x_TE: Tensor = self.token(ids_T)
+        if self.position is not None:
+            x_TE = x_TE + self.position(place_T)
         if self.segment is not None:
-            alike = self.segment.num_embeddings == 1  # a pair is then told by its separator alone (RoBERTa)
+            alike = self.segment.num_embeddings == 1  # the segments of a pair differ by the separator alone (RoBERTa)
             x_TE = x_TE + (self.segment.weight[0] if alike else self.segment(segment_T))
         if self.task is not None:
             x_TE = x_TE + self.task.weight[task]
@@ -75,7 +77,7 @@ class Embeddings(FusableModule):
 
     @property
     def max_positions(self) -> int:
-        """The longest row that there is a place for; 0 where positions are not learned, and any row will do."""
+        """The longest row that the position table serves; 0 where positions are not learned."""
         return self.position.num_embeddings - self.position_offset if isinstance(self.position, nn.Embedding) else 0
 
 

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.config.network import Activation, TransformerConfig
+from unmask.config.network import Activation, NetworkValues
 from unmask.nets.kernels.dispatch import FusableModule
 from unmask.nets.layers.block import activate, linear_activation
 
@@ -22,7 +22,7 @@ from unmask.nets.layers.block import activate, linear_activation
 class LMHead(FusableModule):
     """Logits over the vocabulary: a layer with activation and norm, then the token embedding itself, and a bias."""
 
-    def __init__(self, config: TransformerConfig, token: nn.Embedding) -> None:
+    def __init__(self, config: NetworkValues, token: nn.Embedding) -> None:
         super().__init__()
         self.activation = Activation.GELU if config.activation is Activation.GEGLU else config.activation
         self.dense = nn.Linear(config.width, config.token_width)
@@ -45,7 +45,7 @@ class DiscriminatorHead(FusableModule):
 
     biased_layers: ClassVar[tuple[str, ...]] = ("classify",)
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: NetworkValues) -> None:
         super().__init__()
         self.activation = config.activation
         self.dense = nn.Linear(config.width, config.width)
@@ -60,7 +60,7 @@ class DiscriminatorHead(FusableModule):
 class PoolerClassifier(nn.Module):
     """Classes for a row from its first token, through BERT's pooler; some of it may be dropped out before them."""
 
-    def __init__(self, config: TransformerConfig, classes: int, dropout: float = 0.0) -> None:
+    def __init__(self, config: NetworkValues, classes: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.dropout, self.activation = dropout, config.pooler_activation
         self.pool = nn.Linear(config.width, config.width)

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.config.network import TransformerConfig
+from unmask.config.network import NetworkValues
 from unmask.config.pooling import Pooling
 from unmask.nets.encoder import HiddenStates
 from unmask.nets.layers.heads import PoolerClassifier
@@ -40,7 +40,7 @@ class MeanPooling(nn.Module):
 class AttentionPooling(nn.Module):
     """A sum over all tokens of a row, weighted by a softmax of how well each fits one learned query."""
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: NetworkValues) -> None:
         super().__init__()
         self.query = nn.Linear(config.width, 1, bias=False)
 
@@ -55,7 +55,7 @@ class AttentionPooling(nn.Module):
 class RowClassifier(nn.Module):
     """Classes for a row from the vector that was read out; some of it may be dropped out before them."""
 
-    def __init__(self, config: TransformerConfig, classes: int, dropout: float = 0.0) -> None:
+    def __init__(self, config: NetworkValues, classes: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.dropout = dropout
         self.classify = nn.Linear(config.width, classes)
@@ -66,7 +66,7 @@ class RowClassifier(nn.Module):
         return logits_BC
 
 
-def build_pooling(pooling: Pooling, config: TransformerConfig) -> nn.Module:
+def build_pooling(pooling: Pooling, config: NetworkValues) -> nn.Module:
     """What makes one vector of the states of each row."""
     match pooling:
         case Pooling.FIRST:
@@ -77,7 +77,7 @@ def build_pooling(pooling: Pooling, config: TransformerConfig) -> nn.Module:
             return AttentionPooling(config)
 
 
-def build_row_head(pooling: Pooling, config: TransformerConfig, classes: int, dropout: float = 0.0) -> nn.Module:
+def build_row_head(pooling: Pooling, config: NetworkValues, classes: int, dropout: float = 0.0) -> nn.Module:
     """What scores that vector. BERT's pooler was made for the first token, so only the first token goes through it."""
     return (
         PoolerClassifier(config, classes, dropout)

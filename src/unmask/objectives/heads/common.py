@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.config.network import TransformerConfig
+from unmask.config.network import NetworkValues
 from unmask.config.pooling import Pooling
 from unmask.core.errors import UserError
 from unmask.nets.batch.batch import Batch, masked_targets
@@ -81,7 +81,7 @@ class ReadsPositions(Protocol):
 class MLMHead(nn.Module):
     """The token at each chosen position; logits are computed at these positions only."""
 
-    def __init__(self, config: TransformerConfig, token: nn.Embedding) -> None:
+    def __init__(self, config: NetworkValues, token: nn.Embedding) -> None:
         super().__init__()
         self.lm_head = LMHead(config, token)
 
@@ -99,7 +99,7 @@ class MLMHead(nn.Module):
 class PooledHead(nn.Module):
     """A head that reads one vector for each row, and scores it."""
 
-    def __init__(self, config: TransformerConfig, num_classes: int, dropout: float, pooling: Pooling) -> None:
+    def __init__(self, config: NetworkValues, num_classes: int, dropout: float, pooling: Pooling) -> None:
         super().__init__()
         self.read = build_pooling(pooling, config)
         self.row_head = build_row_head(pooling, config, num_classes, dropout)
@@ -119,7 +119,7 @@ class RowClassHead(PooledHead):
 
     def __init__(
         self,
-        config: TransformerConfig,
+        config: NetworkValues,
         fact: str,
         num_classes: int,
         dropout: float = 0.0,
@@ -140,7 +140,7 @@ class RowRegressionHead(PooledHead):
     """A number about each row: squared error. No number is ever right or wrong."""
 
     def __init__(
-        self, config: TransformerConfig, amount: str, dropout: float = 0.0, pooling: Pooling = Pooling.FIRST
+        self, config: NetworkValues, amount: str, dropout: float = 0.0, pooling: Pooling = Pooling.FIRST
     ) -> None:
         super().__init__(config, 1, dropout, pooling)
         self.amount = amount

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.config.network import TransformerConfig
+from unmask.config.network import NetworkValues
 from unmask.nets.batch.batch import Batch, masked_targets
 from unmask.nets.batch.targets import ReplacementTargets
 from unmask.nets.encoder import HiddenStates
@@ -24,7 +24,7 @@ from unmask.objectives.rtd import JudgedTokens
 class RTDHead(nn.Module):
     """Whether each token was replaced; at all tokens, or at the chosen ones only."""
 
-    def __init__(self, config: TransformerConfig, judged_tokens: JudgedTokens) -> None:
+    def __init__(self, config: NetworkValues, judged_tokens: JudgedTokens) -> None:
         super().__init__()
         self.judged_tokens = judged_tokens
         self.discriminator_head = DiscriminatorHead(config)
@@ -51,7 +51,7 @@ class RTDHead(nn.Module):
 class AllTokensMLMHead(nn.Module):
     """Every token: with the chance of the gate the one that is shown, otherwise a word of the softmax."""
 
-    def __init__(self, config: TransformerConfig, token: nn.Embedding) -> None:
+    def __init__(self, config: NetworkValues, token: nn.Embedding) -> None:
         super().__init__()
         self.lm_head = LMHead(config, token)
         self.gate = nn.Linear(config.width, 1)

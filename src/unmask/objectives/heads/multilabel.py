@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import torch.nn.functional as F
 
-from unmask.config.network import TransformerConfig
+from unmask.config.network import NetworkValues
 from unmask.config.pooling import Pooling
 from unmask.nets.batch.batch import Batch
 from unmask.nets.batch.targets import MultiLabelTargets
@@ -28,7 +28,7 @@ class MultiLabelHead(PooledHead):
 
     def __init__(
         self,
-        config: TransformerConfig,
+        config: NetworkValues,
         name: str,
         num_labels: int,
         dropout: float = 0.0,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from unmask.config.network import TransformerConfig
+from unmask.config.network import NetworkValues
 from unmask.config.pooling import Pooling
 from unmask.nets.batch.batch import Batch
 from unmask.nets.batch.targets import CandidateTargets
@@ -31,7 +31,7 @@ class RankingHead(PooledHead):
 
     def __init__(
         self,
-        config: TransformerConfig,
+        config: NetworkValues,
         name: str,
         dropout: float = 0.0,
         pooling: Pooling = Pooling.FIRST,

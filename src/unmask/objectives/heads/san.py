@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.config.network import TransformerConfig
+from unmask.config.network import NetworkValues
 from unmask.nets.batch.batch import Batch
 from unmask.nets.batch.packed_sequences import pad
 from unmask.nets.batch.targets import RowClassTargets
@@ -105,7 +105,7 @@ def text_masks(tokens: TokenInputs) -> tuple[Tensor, Tensor]:
 class SANHead(nn.Module):
     """A class for each pair of texts, through the answer module. It computes in float32: its votes are averaged."""
 
-    def __init__(self, config: TransformerConfig, fact: str, num_classes: int, steps: int, drop: float) -> None:
+    def __init__(self, config: NetworkValues, fact: str, num_classes: int, steps: int, drop: float) -> None:
         super().__init__()
         self.fact = fact
         self.answer = AnswerModule(config.width, num_classes, steps, drop, config.dropout)

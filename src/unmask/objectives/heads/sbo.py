@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.config.network import TransformerConfig
+from unmask.config.network import NetworkValues
 from unmask.nets.batch.batch import Batch, masked_targets
 from unmask.nets.batch.targets import BoundaryTargets
 from unmask.nets.encoder import HiddenStates
@@ -31,7 +31,7 @@ class SBOHead(FusableModule):
     Both layers are as wide as the trunk. Where token embeddings are narrower, the second one leads down to them.
     """
 
-    def __init__(self, config: TransformerConfig, token: nn.Embedding, objective: SBO) -> None:
+    def __init__(self, config: NetworkValues, token: nn.Embedding, objective: SBO) -> None:
         super().__init__()
         self.place = nn.Embedding(objective.max_span_tokens, objective.position_width)
         self.first = DenseGeluNorm(2 * config.width + objective.position_width, config.width, config.norm_eps)

@@ -13,7 +13,8 @@ from dataclasses import replace
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.config.network import TransformerConfig
+from unmask.config.network import NetworkValues
+from unmask.nets.backbone import Backbone
 from unmask.nets.batch.batch import Batch
 from unmask.nets.batch.targets import ContinuationTargets, DecoderTargets
 from unmask.nets.decoder import Decoder
@@ -27,7 +28,7 @@ from unmask.objectives.seq2seq import Seq2SeqObjective
 class CausalLMHead(nn.Module):
     """The token that follows each of some positions."""
 
-    def __init__(self, config: TransformerConfig, token: nn.Embedding, label_smoothing: float = 0.0) -> None:
+    def __init__(self, config: NetworkValues, token: nn.Embedding, label_smoothing: float = 0.0) -> None:
         super().__init__()
         self.label_smoothing = label_smoothing
         self.lm_head = LMHead(config, token)
@@ -42,13 +43,10 @@ class CausalLMHead(nn.Module):
 class Seq2SeqHead(nn.Module):
     """The text of each row, by a decoder. It begins with the token that the row begins with."""
 
-    def __init__(self, config: TransformerConfig, token: nn.Embedding, objective: Seq2SeqObjective) -> None:
+    def __init__(self, backbone: Backbone, objective: Seq2SeqObjective) -> None:
         super().__init__()
         self.label_smoothing = objective.label_smoothing
-        shape = replace(
-            config, depth=objective.depth or config.depth, share_groups=1, layers_per_group=1
-        )  # any depth, so one set if they share
-        self.decoder = Decoder(shape, token, objective.max_positions, config.width)
+        self.decoder = backbone.own_decoder() or _build_decoder(backbone, objective)
 
     def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """The loss of a rewriting. Rows after those that it is about belong to others."""
@@ -61,6 +59,13 @@ class Seq2SeqHead(nn.Module):
         return smoothed_cross_entropy(
             self.decoder.logits(x_PD), told.ids_P, self.label_smoothing if self.training else 0.0
         )
+
+
+def _build_decoder(backbone: Backbone, objective: Seq2SeqObjective) -> Decoder:
+    """A decoder in the shape of an encoder, on its token table; of any depth, so all its layers form one group."""
+    config = backbone.require_encoder("A decoder in the shape of the encoder").config
+    shape = replace(config, depth=objective.depth or config.depth, share_groups=1, layers_per_group=1)
+    return Decoder(shape, backbone.token_embedding, objective.max_positions, config.width)
 
 
 def shift_right(targets: DecoderTargets, batch: Batch) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.config.network import TransformerConfig
+from unmask.config.network import NetworkValues
 from unmask.nets.batch.batch import Batch
 from unmask.nets.batch.packed_sequences import pad
 from unmask.nets.batch.targets import IGNORE_INDEX, SpanTargets
@@ -24,7 +24,7 @@ from unmask.objectives.heads.common import LossSum
 class SpanHead(nn.Module):
     """Two learned vectors, one for each end; a token's score is its product with them (Devlin et al., 2018, 4.2)."""
 
-    def __init__(self, config: TransformerConfig, name: str) -> None:
+    def __init__(self, config: NetworkValues, name: str) -> None:
         super().__init__()
         self.name = name
         self.classify = nn.Linear(config.width, 2)

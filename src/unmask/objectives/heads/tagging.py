@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.config.network import TransformerConfig
+from unmask.config.network import NetworkValues
 from unmask.core.records import Bools
 from unmask.nets.batch.batch import Batch
 from unmask.nets.batch.targets import TokenLabelTargets
@@ -31,7 +31,7 @@ steps, which should differ by several units, would hardly leave 0 in the few epo
 class TokenClassificationHead(nn.Module):
     """A class for each tagged token, from its state alone."""
 
-    def __init__(self, config: TransformerConfig, name: str, num_classes: int) -> None:
+    def __init__(self, config: NetworkValues, name: str, num_classes: int) -> None:
         super().__init__()
         self.tags, self.dropout = name, config.dropout
         self.classify = nn.Linear(config.width, num_classes)
@@ -63,7 +63,7 @@ class CRFHead(nn.Module):
     step_CC: Tensor
     end_C: Tensor
 
-    def __init__(self, config: TransformerConfig, name: str, start: Bools, step: Bools, end: Bools) -> None:
+    def __init__(self, config: NetworkValues, name: str, start: Bools, step: Bools, end: Bools) -> None:
         super().__init__()
         classes = len(start)
         self.tags, self.dropout = name, config.dropout

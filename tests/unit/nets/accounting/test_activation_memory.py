@@ -5,7 +5,6 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 
 from unmask.config.network import Activation, Norm, TransformerConfig
-from unmask.nets.accounting.activation_memory import activation_bytes
 from unmask.nets.batch.packed_sequences import PackedSequences
 from unmask.nets.layers.block import build_blocks
 
@@ -36,7 +35,7 @@ def test_a_block_keeps_what_the_arithmetic_says(width, inner):
         TransformerConfig(depth=d, width=width, heads=2, ffn_width=inner, dropout=0.0, attention_dropout=0.0)
         for d in (1, 3)
     )
-    expected = 2 * (activation_bytes(long, fused=True) - activation_bytes(short, fused=True))
+    expected = 2 * (long.activation_bytes(fused=True) - short.activation_bytes(fused=True))
     assert expected <= kept(long) - kept(short) <= 1.05 * expected
 
 
@@ -56,12 +55,12 @@ def test_plain_code_under_autocast_keeps_no_more_than_is_reckoned(unlike):
     short, long = (TransformerConfig(**{**usual, **unlike, "depth": depth}) for depth in (1, 3))
     with torch.autocast("cpu", torch.bfloat16):
         found = kept(long) - kept(short)
-    expected = activation_bytes(long, fused=False) - activation_bytes(short, fused=False)
+    expected = long.activation_bytes(fused=False) - short.activation_bytes(fused=False)
     assert 0.6 * expected <= found <= expected
 
 
 def test_only_kernels_hold_less():
-    fused = {(norm, bend): activation_bytes(_of(norm, bend), fused=True) for norm in Norm for bend in Activation}
+    fused = {(norm, bend): _of(norm, bend).activation_bytes(fused=True) for norm in Norm for bend in Activation}
     lean = {which for which, size in fused.items() if size < activation_bytes(_of(*which), fused=False)}
     assert lean == {(Norm.POST, Activation.GELU), (Norm.POST, Activation.GELU_TANH)}
 

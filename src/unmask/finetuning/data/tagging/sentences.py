@@ -21,7 +21,7 @@ from unmask.objectives.protocol import PredictionSites
 if TYPE_CHECKING:
     from torch import nn
 
-    from unmask.config.network import TransformerConfig
+    from unmask.nets.backbone import Backbone
     from unmask.nets.batch.batch import Batch
     from unmask.nets.batch.targets import TargetTensors
 
@@ -90,13 +90,13 @@ class Tagging:
         """No token is asked for."""
         return PredictionSites()
 
-    def build_head(self, config: TransformerConfig, token: nn.Embedding) -> nn.Module:
+    def build_head(self, backbone: Backbone) -> nn.Module:
         """As much is dropped out before the tags as anywhere in the trunk."""
         from unmask.objectives.heads.tagging import CRFHead, TokenClassificationHead
 
         if self.crf:
-            return CRFHead(config, self.name, *allowed_transitions(self.labels, self.scheme))
-        return TokenClassificationHead(config, self.name, len(self.labels))
+            return CRFHead(backbone.config, self.name, *allowed_transitions(self.labels, self.scheme))
+        return TokenClassificationHead(backbone.config, self.name, len(self.labels))
 
     def prepare(self, batch: Batch) -> Batch:
         """Where every tag is said for itself, how many a row has is nobody's matter."""

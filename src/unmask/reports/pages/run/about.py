@@ -50,13 +50,12 @@ def recipe_of(record: RunRecord) -> Recipe | MissingPart:
 
 def size_of(recipe: Recipe) -> str:
     """The name of a recipe's size; empty if it has none of the published ones."""
-    trunk = recipe.network
-    shape = (trunk.depth, trunk.width, trunk.heads, trunk.ffn_width)
+    shape = recipe.network.size
     try:
         known = sizes(recipe.name)
     except ImportError:
         return ""
-    return next((name for name, s in known.items() if (s.depth, s.width, s.heads, s.ffn_width) == shape), "")
+    return next((name for name, s in known.items() if s == shape), "")
 
 
 def changes_of(recipe: Recipe) -> tuple[Difference, ...] | MissingPart:
