@@ -61,7 +61,7 @@ def test_plain_code_under_autocast_keeps_no_more_than_is_reckoned(unlike):
 
 def test_only_kernels_hold_less():
     fused = {(norm, bend): _of(norm, bend).activation_bytes(fused=True) for norm in Norm for bend in Activation}
-    lean = {which for which, size in fused.items() if size < activation_bytes(_of(*which), fused=False)}
+    lean = {which for which, size in fused.items() if size < _of(*which).activation_bytes(fused=False)}
     assert lean == {(Norm.POST, Activation.GELU), (Norm.POST, Activation.GELU_TANH)}
 
 
