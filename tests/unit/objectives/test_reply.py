@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from unmask.config.network import TransformerConfig
 from unmask.core.errors import RecipeError
