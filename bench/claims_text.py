@@ -17,7 +17,7 @@ from unmask.core.records import TokenDoc, TokenUnits
 from unmask.core.rng import Key, permuted_index
 from unmask.data.corpus.corpus import Corpus
 from unmask.data.corpus.manifest import shard_folder
-from unmask.data.corpus.write_shard import write_shard
+from unmask.data.corpus.shard_worker import write_shard
 
 
 def cut(corpus: Corpus, tokens: int, out: Path) -> None:

@@ -22,8 +22,7 @@ from unmask.data.tokenize.similar_word_table import SimilarWords
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.data.tokenize.trainers.bpe import ByteBPE
 from unmask.data.tokenize.trainers.characters import Characters
-from unmask.data.tokenize.trainers.protocol import TokenizerTrainer
-from unmask.data.tokenize.trainers.train import train_tokenizer
+from unmask.data.tokenize.trainers.train import TokenizerTrainer, train_tokenizer
 from unmask.data.tokenize.trainers.unigram import Unigram
 from unmask.data.tokenize.trainers.wordpiece import WordPiece
 from unmask.data.tokenize.vocab import Vocab

@@ -15,9 +15,8 @@ from typing import Any
 from unmask.core.errors import RecipeError
 from unmask.core.io.atomic import disk_errors, temp_path, write_text
 from unmask.core.records import UnitKind
-from unmask.data.corpus.document_stream import CollectConfig
+from unmask.data.corpus.document_stream import CollectConfig, sample_documents
 from unmask.data.corpus.prepare import PrepareConfig, shard_size
-from unmask.data.corpus.sampling import sample_documents
 from unmask.data.corpus.shard_worker import annotate
 from unmask.data.input_formats.dialogues import Dialogues
 from unmask.data.text.clean import Cleaner
@@ -37,7 +36,7 @@ from unmask.data.tokenize.extend import ExtendedTokenizer, extend_tokenizer
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.data.tokenize.trainers.bpe import ByteBPE
 from unmask.data.tokenize.trainers.characters import Characters
-from unmask.data.tokenize.trainers.protocol import TokenizerTrainer
+from unmask.data.tokenize.trainers.train import TokenizerTrainer
 from unmask.data.tokenize.trainers.unigram import Unigram
 from unmask.data.tokenize.trainers.wordpiece import WordPiece
 from unmask.members import member

@@ -6,14 +6,17 @@ What never happens here: a change of anything. The corpus is read as training wo
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 from unmask.audits.finding import Finding, Findings, Histogram, Numbers, Section
 from unmask.audits.measures_for import rule_measures, task_measures
-from unmask.audits.protocol import Measure
 from unmask.audits.row_checks import distinct_draws
-from unmask.audits.rows import AuditSource
+from unmask.audits.rows import AuditSource, Measure
 from unmask.core.errors import CorpusError, RecipeError
+from unmask.core.io.atomic import read_json
 from unmask.core.records import UnitKind
 from unmask.core.rng import Key
 from unmask.data.corpus.corpus import Corpus
@@ -120,3 +123,22 @@ def _check_units(task: Task, corpus: Corpus) -> None:
             + (f"--layers {asked} " if asked else "")
             + "--out NEW_FOLDER"
         )
+
+
+def vocabulary_mismatch(recipe: Recipe, folder: Path) -> str:
+    """What to say of a corpus whose vocabulary is of another kind than the recipe's; empty if it is of that kind."""
+    found = vocabulary_kind(read_json(folder / "tokenizer.json"))
+    if found == vocabulary_kind(json.loads(recipe.tokenizer.untrained_pipeline().to_str())):
+        return ""
+    return (
+        f"{folder} has a {found} vocabulary; {recipe.name}'s is {type(recipe.tokenizer).__name__} "
+        f"(prepare --for {recipe.name})"
+    )
+
+
+def vocabulary_kind(content: dict[str, Any]) -> str:
+    """The kind of a `tokenizer.json`: its model, and whether that spells text in bytes."""
+    model = str(content["model"]["type"])
+    steps = content["pre_tokenizer"] or {}
+    spells_bytes = any(step["type"] == "ByteLevel" for step in steps.get("pretokenizers", [steps] if steps else []))
+    return f"Byte{model}" if spells_bytes else model

@@ -6,12 +6,11 @@ What never happens here: names. A part that is not known here is asked what ever
 
 from __future__ import annotations
 
-from unmask.audits.dialogues import DialogueCheck
 from unmask.audits.ordering import FragmentCheck, OrderCheck
-from unmask.audits.protocol import Measure
 from unmask.audits.replacement import ConsistentReplacement, OrdinaryReplacement, TokenShares, WordShares
 from unmask.audits.rewriting import Deletions, InfillMasks, InputLength, RemovedSpans, Reordered
-from unmask.audits.row_checks import PairFactsCheck, Restorable, RowFill
+from unmask.audits.row_checks import DialogueCheck, PairFactsCheck, Restorable, RowFill
+from unmask.audits.rows import Measure
 from unmask.audits.selection import BudgetCheck, MaskRate, RunLengths, SpecialTokensCheck, WholeUnitsCheck
 from unmask.core.records import UnitKind
 from unmask.data.corrupt.compose import NoiseSequence

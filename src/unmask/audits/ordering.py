@@ -20,8 +20,7 @@ from unmask.audits.finding import (
     share_finding,
     violation,
 )
-from unmask.audits.protocol import MeasureOutput
-from unmask.audits.rows import AuditBatch, audited_tokens, count_in_rows, to_mask
+from unmask.audits.rows import AuditBatch, MeasureOutput, audited_tokens, count_in_rows, to_mask
 from unmask.audits.selection import RATE_TOLERANCE
 from unmask.core.ragged import row_sums
 from unmask.core.records import Ints, PermutedTarget

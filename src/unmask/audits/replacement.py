@@ -23,8 +23,15 @@ from unmask.audits.finding import (
     sampling_tolerance,
     violation,
 )
-from unmask.audits.protocol import MeasureOutput
-from unmask.audits.rows import AuditBatch, AuditedTokens, audited_tokens, cloze_spans, to_mask, unit_starts
+from unmask.audits.rows import (
+    AuditBatch,
+    AuditedTokens,
+    MeasureOutput,
+    audited_tokens,
+    cloze_spans,
+    to_mask,
+    unit_starts,
+)
 from unmask.core.ragged import concat_ranges, offsets, row_sums
 from unmask.core.records import Bools, Ints, UnitKind
 from unmask.data.corrupt.replacement import Replace, ReplaceBy

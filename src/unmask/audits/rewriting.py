@@ -23,8 +23,7 @@ from unmask.audits.finding import (
     ratio,
     violation,
 )
-from unmask.audits.protocol import MeasureOutput
-from unmask.audits.rows import AuditBatch, to_mask, unit_starts
+from unmask.audits.rows import AuditBatch, MeasureOutput, to_mask, unit_starts
 from unmask.audits.selection import MEAN_TOLERANCE, RATE_TOLERANCE, compare_lengths
 from unmask.core.ragged import row_sums
 from unmask.core.records import Bools, Ints, RowBatch, UnitFlag, UnitKind

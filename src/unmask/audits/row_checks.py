@@ -21,11 +21,11 @@ from unmask.audits.finding import (
     share_finding,
     violation,
 )
-from unmask.audits.protocol import MeasureOutput
-from unmask.audits.rows import AuditBatch, AuditSource
+from unmask.audits.rows import AuditBatch, AuditSource, MeasureOutput
 from unmask.core.ragged import row_sums
 from unmask.core.records import Bools, DecoderTarget, InputsAndTargets, Ints, PermutedTarget
 from unmask.data.corrupt.protocol import Corruption
+from unmask.data.input_formats.dialogues import QUERY, REPLY, REPLY_FACT, Dialogues
 from unmask.data.input_formats.pairs import Negative, SegmentPairs
 from unmask.data.input_formats.sampler import MaskingMode, StaticMasking
 
@@ -136,3 +136,32 @@ def _draw_bytes(instance: InputsAndTargets, row: int) -> tuple[bytes, ...]:
     if isinstance(target, DecoderTarget):
         parts.append(target.ids[target.rows[row] : target.rows[row + 1]].tobytes())
     return tuple(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class DialogueCheck:
+    """Real and fake rows, and whether the documents of a row bear it out."""
+
+    dialogues: Dialogues
+
+    def count(self, batch: AuditBatch) -> Numbers:
+        """Rows, fake ones, those that their documents contradict, turns, replies, tokens of nobody, odd rows."""
+        example = batch.example
+        fake = example.facts[REPLY_FACT] != 0
+        wrong = (batch.num_documents > 1) != fake
+        ends = example.protected & (np.arange(len(example.ids)) != np.repeat(example.rows[:-1], example.lengths))
+        turns = row_sums(ends, example.rows)
+        odd = (turns < 2) | (turns > self.dialogues.max_turns)
+        nobody = ~np.isin(example.segment, (QUERY, REPLY))
+        sums = len(fake), fake.sum(), wrong.sum(), turns.sum(), (ends & (example.segment == REPLY)).sum(), nobody.sum()
+        return np.array([*sums, odd.sum()], dtype=np.float64)
+
+    def to_findings(self, total: Numbers) -> MeasureOutput:
+        """As many fake rows as the rule says, and none that is called what it is not."""
+        rows, fake, wrong, turns, replies, nobody, odd = total
+        yield informational("turns in a row", ratio(turns, rows), FindingUnit.MEAN)
+        yield informational("turns of the one who replies", ratio(replies, turns), FindingUnit.SHARE)
+        yield share_finding(f"{REPLY_FACT}: rows with a fake turn", fake, rows, self.dialogues.fake_fraction, rows)
+        yield violation(f"{REPLY_FACT}: rows their documents contradict", wrong)
+        yield violation("rows with too few or too many turns", odd)
+        yield violation("tokens that nobody speaks", nobody)

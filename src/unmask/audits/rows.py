@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from unmask.audits.finding import Finding, Histogram, Numbers
 from unmask.core.ragged import concat_ranges
 from unmask.core.records import (
     Bools,
@@ -153,3 +155,16 @@ def _documents_per_row(corpus: Corpus, plan: RowPlan, row: Ints) -> Ints:
     again[heads[1:] - 1] = False
     fresh[1:] -= again
     return np.add.reduceat(fresh, heads).astype(np.int64)
+
+
+MeasureOutput: TypeAlias = Iterator[Finding | Histogram]
+
+
+class Measure(Protocol):
+    """One question about a rule. A frozen dataclass that holds the part it is asked about."""
+
+    def count(self, batch: AuditBatch) -> Numbers:
+        """What this batch adds: always the same number of numbers, in the same order."""
+
+    def to_findings(self, total: Numbers) -> MeasureOutput:
+        """The findings that the sums of all batches lead to."""

@@ -25,8 +25,16 @@ from unmask.audits.finding import (
     sampling_tolerance,
     violation,
 )
-from unmask.audits.protocol import MeasureOutput
-from unmask.audits.rows import AuditBatch, audited_tokens, cloze_spans, count_in_rows, row_of, to_mask, unit_starts
+from unmask.audits.rows import (
+    AuditBatch,
+    MeasureOutput,
+    audited_tokens,
+    cloze_spans,
+    count_in_rows,
+    row_of,
+    to_mask,
+    unit_starts,
+)
 from unmask.core.ragged import row_sums
 from unmask.core.records import Ints, RowBatch, UnitKind
 from unmask.data.corrupt.selection import OneOfSelectors, RandomTokens, Selector, WholeUnits, mask_budgets

@@ -93,7 +93,7 @@ def _corpus(folder: Path, verify: bool) -> Corpus:
 
 def _print_note(subject: Recipe | Task, folder: Path, beside: bool) -> None:
     """Say that the corpus has another kind of vocabulary than the member; beside the output, if that is JSON."""
-    from unmask.audits.vocabulary import vocabulary_mismatch
+    from unmask.audits.audit import vocabulary_mismatch
     from unmask.cli.ui.console import print_line
     from unmask.tasks.recipe import Recipe
 

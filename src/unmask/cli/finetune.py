@@ -127,8 +127,7 @@ def tune(
 
         unmask tune runs/bert --task names.conll --kind tag --policy adapter --width 32 --out names/
     """
-    from unmask.config.beam import BeamSearch
-    from unmask.config.generation import DecoderKind, GenerationConfig
+    from unmask.config.inference import BeamSearch, DecoderKind, GenerationConfig
     from unmask.config.pooling import Pooling
     from unmask.finetuning.data.columns import ColumnChoice
     from unmask.finetuning.methods.by_name import method_by_name

@@ -144,7 +144,7 @@ def _tokenizer(sources: list[str], out: Path, wishes: PrepareOptions) -> Tokeniz
     """The given tokenizer, the one trained before an interruption, or a new one."""
     from unmask.cli.ui.progress import progress
     from unmask.core.io.atomic import write_json, write_text
-    from unmask.data.corpus.sampling import lines_of, sample_documents
+    from unmask.data.corpus.document_stream import lines_of, sample_documents
     from unmask.data.text.files.paths import total_bytes
     from unmask.data.tokenize.extend import ExtendedTokenizer
     from unmask.data.tokenize.tokenizer import Tokenizer

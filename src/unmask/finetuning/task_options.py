@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from unmask.config.generation import GenerationConfig
+from unmask.config.inference import GenerationConfig
 from unmask.config.pooling import Pooling
 from unmask.core.errors import InputError
 from unmask.finetuning.data.columns import NO_COLUMN_CHOICE, ColumnChoice

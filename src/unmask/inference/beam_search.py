@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unmask.config.beam import BeamSearch
+from unmask.config.inference import BeamSearch
 
 
 @dataclass(frozen=True, slots=True)

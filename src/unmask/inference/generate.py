@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import Tensor
 
-from unmask.config.beam import BeamSearch
+from unmask.config.inference import BeamSearch
 from unmask.data.tokenize.vocab import Vocab
 from unmask.inference.beam_search import BeamState, GeneratedText, NextTokenScorer, beam_search
 from unmask.nets.attention.kv_cache import KVCache

@@ -17,7 +17,7 @@ from unmask.core.records import UnitKind
 from unmask.data.corrupt.protocol import Corruption
 from unmask.data.input_formats.row_plan import InputFormat
 from unmask.data.input_formats.sampler import DynamicMasking, MaskingMode
-from unmask.data.tokenize.trainers.protocol import TokenizerTrainer
+from unmask.data.tokenize.trainers.train import TokenizerTrainer
 from unmask.objectives.protocol import InputRewriter, Objective
 from unmask.tasks.checks import (
     check_document_isolation,

@@ -37,8 +37,7 @@ from unmask.objectives.rtd import RTD
 from unmask.objectives.sbo import SBO
 from unmask.objectives.sentence_pair import RowFact
 from unmask.tasks.recipe import Task
-from unmask.walks.describe import pluralize
-from unmask.walks.token_text import Names
+from unmask.walks.describe import Names, pluralize
 from unmask.walks.trace import TokenFate, TraceStep
 
 

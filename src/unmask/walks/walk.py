@@ -44,16 +44,17 @@ from unmask.tasks.recipe import Recipe, Task
 from unmask.walks.context import WalkContext
 from unmask.walks.describe import (
     SEGMENT_LETTERS,
+    Names,
     describe_attention,
     describe_budget,
     describe_masking,
     describe_replacement,
     describe_selection,
     pluralize,
+    token_texts,
 )
 from unmask.walks.raise_rate import with_raised_rate
 from unmask.walks.targets import PredictedTokens, ReadableTarget, readable_targets
-from unmask.walks.token_text import Names, token_texts
 from unmask.walks.toy_vocab import CASED, ListedVocabulary, other_toy_dialogue, other_toy_document
 from unmask.walks.trace import TraceStep, trace
 

@@ -8,7 +8,7 @@ import pytest
 from tokenizers import Tokenizer as Pipeline
 from tokenizers import models, pre_tokenizers
 
-from unmask.audits.vocabulary import vocabulary_kind, vocabulary_mismatch
+from unmask.audits.audit import vocabulary_kind, vocabulary_mismatch
 from unmask.data.tokenize.trainers.bpe import ByteBPE
 from unmask.data.tokenize.trainers.characters import Characters
 from unmask.data.tokenize.trainers.unigram import Unigram

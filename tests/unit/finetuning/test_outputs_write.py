@@ -9,8 +9,7 @@ import pytest
 import torch
 from little_task import little_model, little_tokenizer, write_lines
 
-from unmask.config.beam import BeamSearch
-from unmask.config.generation import DecoderKind, GenerationConfig
+from unmask.config.inference import BeamSearch, DecoderKind, GenerationConfig
 from unmask.config.network import TransformerConfig
 from unmask.core.codec import decode, encode
 from unmask.core.errors import InputError

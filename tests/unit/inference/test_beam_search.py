@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unmask.config.beam import BeamSearch
+from unmask.config.inference import BeamSearch
 from unmask.core.errors import InputError
 from unmask.inference.beam_search import BeamState, beam_search
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from small_net import small_tokenizer
 
-from unmask.config.beam import BeamSearch
+from unmask.config.inference import BeamSearch
 from unmask.config.network import Norm, TransformerConfig
 from unmask.data.tokenize.vocab import Vocab
 from unmask.inference.beam_search import beam_search

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from unmask.data.tokenize.encoder import Encoder
 from unmask.data.tokenize.trainers.bpe import ByteBPE
 from unmask.data.tokenize.trainers.train import train_tokenizer
-from unmask.walks.token_text import token_texts
+from unmask.walks.describe import token_texts
 from unmask.walks.toy_vocab import toy_tokenizer
 
 TEXTS = ["the model reads the text", "模型会读文字"] * 5

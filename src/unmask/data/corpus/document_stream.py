@@ -11,11 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from unmask.core.records import Document, DroppedInput, UnitKind
-from unmask.data.corpus.shard_input import ShardInput, text_digest
+from unmask.core.rng import DrawPurpose, Key, uniform
+from unmask.data.corpus.shard_worker import ShardInput, text_digest
 from unmask.data.text.clean import Cleaner
 from unmask.data.text.dedup import ExactDeduplicator, MinHashConfig, NearDeduplicator
 from unmask.data.text.drop_reasons import DropReason
+from unmask.data.text.files.paths import Compression, expand_paths
 from unmask.data.text.files.read import ReadConfig, read_documents
 
 MAX_LISTED = 1000
@@ -114,3 +118,40 @@ class _InputPosition:
 
     def set(self, position: int) -> None:
         self.bytes = position
+
+
+SAMPLE_CHARACTERS = 30_000_000
+"""Characters from which a vocabulary or phrases are learned, about."""
+
+_COMPRESSION_RATIO = 2.7
+"""How much larger text is than its compressed file, about."""
+_BYTES_PER_CHARACTER = 2.5
+"""Bytes in a character, about: one for English, three for Chinese."""
+
+
+def sample_documents(
+    sources: Sequence[str],
+    config: CollectConfig,
+    progress: Callable[[int], None] = lambda _: None,
+    characters: int = SAMPLE_CHARACTERS,
+) -> Iterator[Document]:
+    """About so many characters of the corpus, in whole documents drawn by their number."""
+    share = characters / max(1.0, _expected_characters(sources))
+    key = Key.of(0, "sample")
+    for number, document in enumerate(stream_documents(sources, config, DropCounts(), progress)):
+        if share >= 1 or uniform(key.fold_in(number).bits(DrawPurpose.PLAN, 1))[0] < share:
+            yield document
+
+
+def lines_of(documents: Iterator[Document]) -> Iterator[str]:
+    """The lines of documents: what a vocabulary is trained on."""
+    for document in documents:
+        yield from document.text.split("\n")
+
+
+def _expected_characters(sources: Sequence[str]) -> float:
+    sizes = [
+        source.size * (1.0 if source.compression is Compression.PLAIN else _COMPRESSION_RATIO)
+        for source in expand_paths(sources)
+    ]
+    return float(np.sum(sizes)) / _BYTES_PER_CHARACTER

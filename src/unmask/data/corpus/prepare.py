@@ -21,8 +21,7 @@ from unmask.core.io.process_pool import map_in_processes
 from unmask.core.records import UnitKind
 from unmask.data.corpus.document_stream import CollectConfig, DropCounts, shard_inputs, stream_documents
 from unmask.data.corpus.manifest import Counts, Manifest, ShardInfo, shard_folder, shard_info
-from unmask.data.corpus.shard_input import ShardInput
-from unmask.data.corpus.shard_worker import ShardWorker
+from unmask.data.corpus.shard_worker import ShardInput, ShardWorker
 from unmask.data.text.drop_reasons import DropReason
 from unmask.data.text.protocol import Annotator
 from unmask.data.tokenize.tokenizer import Tokenizer

@@ -22,8 +22,7 @@ import numpy as np
 from unmask.core.records import Floats
 from unmask.data.corpus.corpus import Corpus
 from unmask.data.similar_words.config import NeighbourSource, VectorConfig
-from unmask.data.similar_words.corpus_sentences import sentence_blocks
-from unmask.data.similar_words.word_counts import WordVocabulary
+from unmask.data.similar_words.word_counts import WordVocabulary, sentence_blocks
 
 ProgressCallback = Callable[[int, int], None]
 """Hears of the epoch (from 1) and of the words read so far, over all epochs."""

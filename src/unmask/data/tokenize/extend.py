@@ -26,7 +26,7 @@ from tokenizers import Tokenizer as Pipeline
 from unmask.core.errors import InputError
 from unmask.data.tokenize.special_tokens import pipeline_steps
 from unmask.data.tokenize.tokenizer import Tokenizer
-from unmask.data.tokenize.trainers.protocol import ModelJson, add_entries
+from unmask.data.tokenize.trainers.train import ModelJson, add_entries
 
 _MARGIN = 0.01
 """By how much, for each of its characters, a new Unigram piece beats the cut that it replaces."""

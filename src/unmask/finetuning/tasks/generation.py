@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from unmask.config.generation import DecoderKind, GenerationConfig
+from unmask.config.inference import DecoderKind, GenerationConfig
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.finetuning.data.dataset import ExampleSet
 from unmask.finetuning.data.encode import LengthLimits

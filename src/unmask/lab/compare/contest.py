@@ -20,7 +20,7 @@ from unmask.core.io.atomic import digest_file
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.data.tokenize.trainers.bpe import ByteBPE
 from unmask.data.tokenize.trainers.characters import Characters
-from unmask.data.tokenize.trainers.protocol import TokenizerTrainer
+from unmask.data.tokenize.trainers.train import TokenizerTrainer
 from unmask.data.tokenize.trainers.unigram import Unigram
 from unmask.data.tokenize.trainers.wordpiece import WordPiece
 from unmask.evaluation.suite import describe

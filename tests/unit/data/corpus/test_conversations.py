@@ -8,8 +8,7 @@ from pathlib import Path
 from unmask.core.records import Document, UnitFlag, UnitKind
 from unmask.data.corpus.corpus import Corpus
 from unmask.data.corpus.manifest import Counts, Manifest, shard_folder
-from unmask.data.corpus.shard_input import text_digest
-from unmask.data.corpus.write_shard import write_shard
+from unmask.data.corpus.shard_worker import text_digest, write_shard
 from unmask.data.text.dialogues import make_dialogue, parse_dialogue
 from unmask.data.text.files.lines import RawRow
 from unmask.data.text.units.sentences import Sentences

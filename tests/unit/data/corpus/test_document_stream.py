@@ -10,9 +10,15 @@ import pytest
 from unmask.core.errors import InputError
 from unmask.core.records import DroppedInput
 from unmask.data.corpus import document_stream as module
-from unmask.data.corpus.document_stream import CollectConfig, DropCounts, shard_inputs, stream_documents
+from unmask.data.corpus.document_stream import (
+    CollectConfig,
+    DropCounts,
+    lines_of,
+    sample_documents,
+    shard_inputs,
+    stream_documents,
+)
 from unmask.data.corpus.prepare import MAX_SHARD_CHARACTERS, MIN_SHARD_CHARACTERS, check_not_empty, shard_size
-from unmask.data.corpus.sampling import lines_of, sample_documents
 from unmask.data.text.dedup import MinHashConfig
 
 SENTENCES = [f"第{number}个文档谈的是天气。" for number in range(300)]

@@ -16,7 +16,7 @@ from unmask.core.records import Document, Spans, TokenDoc, TokenUnits, UnitFlag,
 from unmask.core.rng import DrawPurpose, Key, randint
 from unmask.data.corpus.corpus import Corpus
 from unmask.data.corpus.manifest import Counts, Manifest, ShardInfo, shard_folder, shard_info
-from unmask.data.corpus.write_shard import write_shard
+from unmask.data.corpus.shard_worker import write_shard
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.data.tokenize.trainers.train import train_tokenizer
 from unmask.data.tokenize.trainers.wordpiece import WordPiece
@@ -205,7 +205,7 @@ def test_more_shards_than_a_process_may_open_files(tmp_path: Path, tokenizer: To
 
 
 def test_a_batch_digest_counts_borders() -> None:
-    from unmask.data.corpus.shard_input import text_digest
+    from unmask.data.corpus.shard_worker import text_digest
 
     assert text_digest([Document("a", "天气"), Document("b", "很好")]) != text_digest([Document("a", "天气很好")])
     assert text_digest([Document("a", "天气")]) == text_digest([Document("b", "天气")])

@@ -20,12 +20,11 @@ from unmask.core.errors import CorpusError, InputError
 from unmask.core.records import UnitKind
 from unmask.data.similar_words.build_table import build_table, measure_coverage, preview
 from unmask.data.similar_words.config import NeighbourSource, TableConfig, VectorConfig
-from unmask.data.similar_words.corpus_sentences import sentence_blocks
 from unmask.data.similar_words.nearest import NeighbourPairs, find_nearest, keep_best, top_k_columns
 from unmask.data.similar_words.store import FOLDER_NAME, save_table, vectors_lock
 from unmask.data.similar_words.synonyms import read_groups, synonym_pairs
 from unmask.data.similar_words.train_vectors import NO_VECTORS, WordVectors, train_vectors
-from unmask.data.similar_words.word_counts import _vocabulary, count_corpus_words
+from unmask.data.similar_words.word_counts import _vocabulary, count_corpus_words, sentence_blocks
 from unmask.data.tokenize.similar_word_table import SimilarWords
 from unmask.data.tokenize.trainers.bpe import ByteBPE
 from unmask.data.tokenize.trainers.train import train_tokenizer as learn

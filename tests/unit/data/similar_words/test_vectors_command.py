@@ -13,7 +13,7 @@ from unmask.cli.vectors import vectors
 from unmask.core.errors import CorpusError, InputError
 from unmask.core.records import TokenDoc, TokenUnits
 from unmask.data.corpus.corpus import Corpus
-from unmask.data.corpus.write_shard import write_shard
+from unmask.data.corpus.shard_worker import write_shard
 
 APP = Typer()
 APP.command()(vectors)

@@ -7,8 +7,7 @@ import pytest
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.data.tokenize.trainers.bpe import ByteBPE
 from unmask.data.tokenize.trainers.characters import Characters
-from unmask.data.tokenize.trainers.protocol import TokenizerTrainer
-from unmask.data.tokenize.trainers.train import train_tokenizer
+from unmask.data.tokenize.trainers.train import TokenizerTrainer, train_tokenizer
 from unmask.data.tokenize.trainers.unigram import Unigram
 from unmask.data.tokenize.trainers.wordpiece import WordPiece
 

@@ -10,7 +10,7 @@ from unmask.core.errors import InputError
 from unmask.data.tokenize.encoder import Encoder
 from unmask.data.tokenize.extend import extend_tokenizer, old_pieces_of_new_ids
 from unmask.data.tokenize.tokenizer import Tokenizer
-from unmask.data.tokenize.trainers.protocol import add_entries
+from unmask.data.tokenize.trainers.train import add_entries
 
 WORDS = ("covid", "covidien", "Blockchain", "犇", "covid-19", "犇猋", "machine learning")
 

@@ -10,8 +10,7 @@ from unmask.data.text.dialogues import make_dialogue
 from unmask.data.text.units.sentences import Sentences
 from unmask.data.text.units.words import Words
 from unmask.data.tokenize.encoder import Encoder
-from unmask.data.tokenize.trainers.protocol import TokenizerTrainer
-from unmask.data.tokenize.trainers.train import train_tokenizer
+from unmask.data.tokenize.trainers.train import TokenizerTrainer, train_tokenizer
 from unmask.data.tokenize.trainers.unigram import Unigram
 from unmask.data.tokenize.trainers.wordpiece import WordPiece
 

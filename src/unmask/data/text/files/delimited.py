@@ -9,6 +9,10 @@ In `.csv`, quotes hold cells together. In `.tsv` a quote is a character like any
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from unmask.core.errors import InputError
+from unmask.data.text.drop_reasons import DropReason
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,18 +20,14 @@ from enum import StrEnum
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar
-
-from unmask.core.errors import InputError
 from unmask.core.records import DroppedInput
 from unmask.data.text.drop_reasons import DropReason, UnreadableFile
 from unmask.data.text.files.decompress import read_blocks, split_lines
 from unmask.data.text.files.encoding import explain_decode_error
 from unmask.data.text.files.lines import RawRow, jsonl_rows
 from unmask.data.text.files.paths import FileFormat, InputFile, strip_compression_suffix
-
 if TYPE_CHECKING:
     from _csv import Reader as CsvReader
-
 
 class TableFormat(StrEnum):
     """How a file holds its rows, by the ending of its name."""
@@ -162,3 +162,21 @@ def any_of_text(formats: Sequence[StrEnum]) -> str:
 
 def _refuse(where: str, why: str) -> NoReturn:
     raise InputError(f"{where}: {why}. Correct the line, or remove it.")
+
+
+def read_nested(lines: Iterator[bytes], name: str) -> object:
+    """The value of a whole file; broken JSON and other encodings are refused with their line."""
+    text = "\n".join(decode_lines(lines, name))
+    try:
+        value: object = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{name}:{error.lineno}: {DropReason.BROKEN_JSON} ({error.msg}). {_advice(error)}") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, thousands of brackets
+        raise InputError(f"{name}: {DropReason.BROKEN_JSON} ({error}). Correct the file.") from error
+    return value
+
+
+def _advice(error: json.JSONDecodeError) -> str:
+    if error.msg == "Extra data":
+        return "A second value begins here; if the file holds one object a line, rename it to .jsonl."
+    return "Correct the file."

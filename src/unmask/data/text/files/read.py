@@ -28,7 +28,7 @@ from unmask.data.text.files.decompress import read_blocks, split_lines
 from unmask.data.text.files.lines import DocumentLayout, RawRow, RawRows, jsonl_rows, stdin_rows, text_rows
 from unmask.data.text.files.paths import FileFormat, InputFile, expand_paths, skipped_types
 from unmask.data.text.units.given_entities import given_entities
-from unmask.data.text.units.split_long import SENTENCE_ENDS, split_long
+from unmask.data.text.units.sentences import SENTENCE_ENDS, split_long
 
 _BYTES_A_CHARACTER = 4
 

@@ -15,14 +15,75 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from unmask.core.errors import RecipeError
 from unmask.core.records import CharSpans, Document, Ints, Spans, UnitKind
-from unmask.data.text.units import abbreviations
 from unmask.data.text.units.characters import CharClass, char_classes, code_points
-from unmask.data.text.units.split_long import CLAUSE_ENDS, split_long
+
+Tiers: TypeAlias = tuple[tuple[str, ...], ...]
+
+SENTENCE_ENDS: Tiers = (("\n", "。", "！", "？", ". ", "! ", "? "), (" ", "，", "；"))
+CLAUSE_ENDS: Tiers = ((", ", "，", "; ", "；", "、", ": ", "："), (" ", "\t"))
+
+
+def split_long(text: str, start: int, end: int, max_chars: int, tiers: Tiers) -> Iterator[tuple[int, int]]:
+    """Pieces of `text[start:end]` of at most `longest` characters, cut after a mark where one stands."""
+    while end - start > max_chars:
+        stop = _last_mark(text, start, start + max_chars, tiers)
+        yield start, stop
+        start = stop
+    yield start, end
+
+
+def _last_mark(text: str, start: int, stop: int, tiers: Tiers) -> int:
+    """The end of the last mark in the second half of the window: an early mark would leave crumbs."""
+    low = start + (stop - start) // 2
+    for marks in tiers:
+        best = max(_end_of_last(text, mark, low, stop) for mark in marks)
+        if best > low:
+            return best
+    return stop
+
+
+def _end_of_last(text: str, mark: str, low: int, stop: int) -> int:
+    place = text.rfind(mark, low, stop)
+    return place + len(mark) if place >= 0 else low
+
+
+_NEVER_LAST = """
+mr mrs ms dr prof rev hon gen col lt sgt capt cmdr maj gov sen rep st mt messrs mme mlle fr
+e.g i.e cf vs viz approx esp resp al ph
+"""
+_BEFORE_NUMBER = "no nos fig figs eq eqs sec vol vols ch chap art p pp para ed n c ca"
+_SOMETIMES_LAST = """
+etc inc ltd co corp jr sr bros dept univ est jan feb mar apr jun jul aug sep sept oct nov dec
+mon tue tues wed thu thur thurs fri sat sun ave blvd rd a.m p.m b.c a.d ph.d m.d d.c
+"""
+_STARTERS = """
+The A An This That These Those He She It They We You I His Her Its Their Our My There Here In On At By For From
+With After Before When While Where Since As If But And Or So Yet However Although Though Then Thus Also To What
+Who Why How Most Some Many Both Each Later Today Now Once
+"""
+
+NEVER_LAST = frozenset(_NEVER_LAST.split())
+"""Something always follows: a name, an example."""
+BEFORE_NUMBER = frozenset(_BEFORE_NUMBER.split())
+"""An abbreviation only when a number follows; `no.` also ends sentences."""
+SOMETIMES_LAST = frozenset(_SOMETIMES_LAST.split())
+"""Ends a sentence if a word follows that begins one."""
+SENTENCE_STARTERS = frozenset(_STARTERS.split())
+"""Words that, written with a capital, nearly always begin a sentence."""
+
+_initialism = re.compile(r"[^\W\d_](?:\.[^\W\d_])*")
+
+
+def is_initialism(word: str) -> bool:
+    """Whether a word is an initial (J) or letters with points between them (U.S)."""
+    return _initialism.fullmatch(word) is not None and (len(word) > 1 or word.isupper())
+
 
 _FULL = frozenset("。！？｡؟۔।॥")
 _CLOSING = "”’」』）】》〉〗〕"
@@ -134,8 +195,8 @@ def _is_full_stop(text: str, start: int, stop: int, following: str) -> bool:
     word = words[-1].lstrip("(\"'[“‘（")
     if word.isdecimal() and len(words) == 1 and stop - start < _LONGEST_WORD:
         return False
-    if word.lower() in abbreviations.NEVER_LAST:
+    if word.lower() in NEVER_LAST:
         return False
-    if word.lower() in abbreviations.SOMETIMES_LAST or abbreviations.is_initialism(word):
-        return following in abbreviations.SENTENCE_STARTERS
-    return word.lower() not in abbreviations.BEFORE_NUMBER or not following[0].isdecimal()
+    if word.lower() in SOMETIMES_LAST or is_initialism(word):
+        return following in SENTENCE_STARTERS
+    return word.lower() not in BEFORE_NUMBER or not following[0].isdecimal()

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer as Pipeline
 from tokenizers import decoders, models, pre_tokenizers, processors, trainers
 
 from unmask.data.tokenize.special_tokens import ROBERTA, SpecialTokens
-from unmask.data.tokenize.trainers.protocol import check_vocab_size
+from unmask.data.tokenize.trainers.train import check_vocab_size
 
 
 @dataclass(frozen=True, slots=True)

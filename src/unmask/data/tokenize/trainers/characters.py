@@ -15,8 +15,7 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Pipeline
 
 from unmask.data.tokenize.special_tokens import BERT, BERT_SPECIALS, SpecialTokens
-from unmask.data.tokenize.trainers.protocol import check_vocab_size, pair_template
-from unmask.data.tokenize.trainers.word_counts import by_frequency, count_words
+from unmask.data.tokenize.trainers.train import by_frequency, check_vocab_size, count_words, pair_template
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,8 @@ from tokenizers import Tokenizer as Pipeline
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from unmask.data.tokenize.special_tokens import ALBERT, SpecialTokens
-from unmask.data.tokenize.trainers.protocol import check_vocab_size, pair_template
+from unmask.data.tokenize.trainers.train import by_frequency, check_vocab_size, count_words, pair_template
 from unmask.data.tokenize.trainers.unigram_trainer import fit_unigram
-from unmask.data.tokenize.trainers.word_counts import by_frequency, count_words
 
 _SPACE = "▁"
 _WORDS = 1 << 19

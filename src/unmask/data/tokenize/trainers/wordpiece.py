@@ -16,8 +16,13 @@ from tokenizers import Tokenizer as Pipeline
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from unmask.data.tokenize.special_tokens import BERT, BERT_SPECIALS, SpecialTokens
-from unmask.data.tokenize.trainers.protocol import check_vocab_size, pair_template
-from unmask.data.tokenize.trainers.word_counts import as_trainer_text, by_frequency, count_words
+from unmask.data.tokenize.trainers.train import (
+    as_trainer_text,
+    by_frequency,
+    check_vocab_size,
+    count_words,
+    pair_template,
+)
 
 _INNER = "##"
 

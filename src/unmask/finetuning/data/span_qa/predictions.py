@@ -18,7 +18,7 @@ import numpy as np
 from unmask.core.io.atomic import write_text
 from unmask.core.ragged import offsets
 from unmask.core.records import Floats
-from unmask.data.tokenize.chunk_cache import EncodedText
+from unmask.data.tokenize.encoder import EncodedText
 from unmask.finetuning.data.span_qa.decode import ScoredSpan, best_spans
 from unmask.finetuning.data.span_qa.questions import QAExample
 from unmask.finetuning.data.span_qa.windows import PassageWindows, piece_between

@@ -18,8 +18,7 @@ import numpy as np
 
 from unmask.core.ragged import offsets
 from unmask.core.records import Bits, Ids, Inputs, Ints, Target
-from unmask.data.tokenize.chunk_cache import EncodedText
-from unmask.data.tokenize.encoder import Encoder
+from unmask.data.tokenize.encoder import EncodedText, Encoder
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.data.tokenize.vocab import Vocab
 from unmask.finetuning.data.dataset import ExampleSet

@@ -24,7 +24,7 @@ from unmask.data.text.files.decompress import split_lines
 from unmask.data.text.files.lines import DocumentLayout
 from unmask.data.text.files.paths import total_bytes
 from unmask.data.text.files.read import ReadConfig, read_documents
-from unmask.data.text.units.split_long import SENTENCE_ENDS, split_long
+from unmask.data.text.units.sentences import SENTENCE_ENDS, split_long
 
 ROWS = [{"text": "今天天气很好。"}, {"text": "The second\ndocument."}, {"text": "第三篇 👍🏽"}]
 TEXTS = [row["text"] for row in ROWS]

@@ -13,9 +13,8 @@ from unmask.core.errors import RecipeError
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.data.tokenize.trainers.bpe import ByteBPE
 from unmask.data.tokenize.trainers.characters import Characters
-from unmask.data.tokenize.trainers.train import train_tokenizer
+from unmask.data.tokenize.trainers.train import as_trainer_text, count_words, train_tokenizer
 from unmask.data.tokenize.trainers.unigram import Unigram
-from unmask.data.tokenize.trainers.word_counts import as_trainer_text, count_words
 from unmask.data.tokenize.trainers.wordpiece import WordPiece
 
 SCRIPT = """

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unmask.data.tokenize.trainers.unigram_lattice import Lattice
-from unmask.data.tokenize.trainers.unigram_trainer import fit_unigram
+from unmask.data.tokenize.trainers.unigram_trainer import Lattice, fit_unigram
 
 
 def cuts(word, scores):
