@@ -9,23 +9,23 @@ In `.csv`, quotes hold cells together. In `.tsv` a quote is a character like any
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from unmask.core.errors import InputError
-from unmask.data.text.drop_reasons import DropReason
 import csv
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar
+
+from unmask.core.errors import InputError
 from unmask.core.records import DroppedInput
 from unmask.data.text.drop_reasons import DropReason, UnreadableFile
 from unmask.data.text.files.decompress import read_blocks, split_lines
 from unmask.data.text.files.encoding import explain_decode_error
 from unmask.data.text.files.lines import RawRow, jsonl_rows
 from unmask.data.text.files.paths import FileFormat, InputFile, strip_compression_suffix
+
 if TYPE_CHECKING:
     from _csv import Reader as CsvReader
 

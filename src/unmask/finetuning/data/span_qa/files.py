@@ -15,8 +15,14 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from unmask.core.errors import InputError
-from unmask.data.text.files.delimited import FORMATS_WITH_COLUMNS, TableFormat, byte_lines, find_file, read_table
-from unmask.data.text.files.delimited import read_nested
+from unmask.data.text.files.delimited import (
+    FORMATS_WITH_COLUMNS,
+    TableFormat,
+    byte_lines,
+    find_file,
+    read_nested,
+    read_table,
+)
 from unmask.data.text.files.lines import RawRow
 from unmask.finetuning.data.columns import ColumnChoice
 from unmask.finetuning.data.dataset import json_type_name
