@@ -255,7 +255,6 @@ def test_a_template_says_which_special_tokens_begin_and_end_a_row(template, firs
     assert (starts == getattr(vocab, first)).all() if first else (starts >= TEXT).all()
     assert (ends == getattr(vocab, last)).all() if last else (ends >= TEXT).all()
     assert (example.lengths <= 20).all()
-    assert example.lengths.max() == 20
     assert example.protected.sum() == len(example) * (bool(first) + bool(last))
 
 
