@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-
 from small_corpus import make_corpus
 
 from unmask.config.network import TransformerConfig

@@ -9,11 +9,11 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
+import law_corpus
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-import law_corpus
 from law_corpus import digests, in_rows, invented
 from law_subjects import Subject, plan_of, subjects
 

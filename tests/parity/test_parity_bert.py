@@ -5,12 +5,11 @@ import torch
 from parity_nets import SHAPES, asked, drawn, theirs
 
 from unmask.config.model_type import ModelType
-from unmask.core.records import Spans
+from unmask.core.records import Cloze, RowClass, Spans
 from unmask.interop.hf.architecture import Architecture, HFTask
 from unmask.interop.hf.lookup import weight_table_for
 from unmask.nets.batch.batch import Batch
 from unmask.nets.batch.packed_sequences import unpad
-from unmask.nets.batch.targets import MaskedTargets, RowClassTargets
 from unmask.objectives.heads.common import MLMHead, RowClassHead
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -27,8 +26,8 @@ def pair(request):
 
 def our_loss(model, question):
     """The mean cloze loss and the mean loss of the rows, through the heads that training uses."""
-    cloze = MaskedTargets(question.positions, question.answers, Spans.of())
-    batch = Batch(question.tokens, question.first, (cloze, RowClassTargets("next", question.follows)))
+    cloze = Cloze(question.positions, question.answers, Spans.of())
+    batch = Batch(question.tokens, question.first, (cloze, RowClass("next", question.follows)))
     say_tokens, say_fact = MLMHead(model.shape, model.trunk.embed.token), RowClassHead(model.shape, "next", 2)
     say_tokens.lm_head, say_fact.row_head = model.tokens, model.row
     states = model.trunk(question.tokens)

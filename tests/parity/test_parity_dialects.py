@@ -6,12 +6,11 @@ import torch.nn.functional as F
 from parity_nets import EVERY_SIZE, SHAPES, asked, drawn, drawn_for, theirs
 
 from unmask.config.model_type import ModelType
-from unmask.core.records import Spans
+from unmask.core.records import Cloze, ReplacedTokens, RowClass, Spans
 from unmask.interop.hf.architecture import Architecture, HFTask
 from unmask.interop.hf.reference_outputs import LAST_HIDDEN_STATE, max_difference, model_outputs, to_padded_inputs
 from unmask.nets.batch.batch import Batch
 from unmask.nets.batch.packed_sequences import pad
-from unmask.nets.batch.targets import MaskedTargets, ReplacementTargets, RowClassTargets
 from unmask.objectives.heads.common import MLMHead, RowClassHead
 from unmask.objectives.heads.electra import RTDHead
 from unmask.objectives.rtd import JudgedTokens
@@ -48,7 +47,7 @@ def cloze_loss(model, question):
     """The mean loss of a cloze, through the head that training uses."""
     say = MLMHead(model.shape, model.trunk.embed.token)
     say.lm_head = model.tokens
-    cloze = MaskedTargets(question.positions, question.answers, Spans.of())
+    cloze = Cloze(question.positions, question.answers, Spans.of())
     term = say(model.trunk(question.tokens), Batch(question.tokens, question.first, (cloze,)))
     return term.total / term.count
 
@@ -72,7 +71,7 @@ def test_the_loss_of_albert_agrees_the_order_included(size):
     other, question = theirs(model, Architecture(ModelType.ALBERT, HFTask.PRE_TRAINING)), asked(model.config)
     say = RowClassHead(model.config, "order", 2)
     say.row_head = model.row_head
-    batch = Batch(question.tokens, question.first, (RowClassTargets("order", question.follows),))
+    batch = Batch(question.tokens, question.first, (RowClass("order", question.follows),))
     with torch.no_grad():
         term = say(model.network(question.tokens), batch)
         mine = cloze_loss(model, question) + term.total / term.count
@@ -90,7 +89,7 @@ def test_the_loss_of_electra_agrees(size):
     tokens, replaced = question.tokens, (question.tokens.ids_T % 3 == 0)
     say = RTDHead(model.config, JudgedTokens.ALL)
     say.discriminator_head = model.discriminator_head
-    batch = Batch(tokens, question.first, (ReplacementTargets(replaced, question.positions),))
+    batch = Batch(tokens, question.first, (ReplacedTokens(replaced, question.positions),))
     with torch.no_grad():
         states = model.network(tokens)
         term = say(states, batch)

@@ -1,11 +1,7 @@
-"""The records that cross a stage border; no other module may invent one.
+"""The records that pass from one stage to the next: documents, tokens, rows, inputs and targets.
 
-What arrives: text with marks, then arrays of token ids with units beside them.
-What leaves: the same, one stage further; every record is immutable and checks itself when it is made.
-What never happens here: work. Stages make records; records only describe and refuse.
-
-Everything after tokenising is **row-batched**: many rows lie one after another in flat arrays, and `rows` holds the
-offsets where each row begins and ends (row i is `rows[i]:rows[i + 1]`). One example is a batch of one.
+Every record is immutable and checks itself when it is made. After tokenization everything is **row-batched**: rows lie
+one after another in flat arrays, and `rows` holds their offsets (row i is `rows[i]:rows[i + 1]`).
 """
 
 from __future__ import annotations
@@ -13,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import nan
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -249,13 +246,56 @@ class RowBatch:
         return np.diff(self.rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Cloze:
-    """Say which token stood at each position. `spans` are the selections as drawn, in batch positions."""
+IGNORE_INDEX = -100
+"""An answer that no loss counts; torch's own number for it."""
+Array: TypeAlias = Any
+"""An array of numpy in the data half; in a batch of the network half a tensor. A target is one class for both."""
 
-    positions: Ints
-    answers: Ids
-    spans: Spans
+
+class Axis(StrEnum):
+    """What an array of a target has one entry for: its field's `axis`. A field with one also has a `fill`."""
+
+    PREDICTION = "prediction"
+    ROW = "row"
+    TOKEN = "token"
+
+
+class Fill(StrEnum):
+    """What pads an array of a target to a bucket, where this is no constant: its field's `fill`."""
+
+    FIRST_PADDING_TOKEN = "first padding token"
+    LAST_PREDICTION = "last prediction"
+
+
+HOST_ONLY: Mapping[str, bool] = MappingProxyType({"host": True})
+"""For a field of a batch that no kernel reads: two batches that differ in it alone have one shape."""
+_POSITION = {"axis": Axis.PREDICTION, "fill": Fill.FIRST_PADDING_TOKEN}
+_ANSWER = {"axis": Axis.PREDICTION, "fill": IGNORE_INDEX}
+_ROW_ANSWER = {"axis": Axis.ROW, "fill": IGNORE_INDEX}
+_ROW_NUMBER = {"axis": Axis.ROW, "fill": nan}
+
+
+def _empty() -> Array:
+    return np.zeros(0, dtype=np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetBase:
+    """What every target has in a batch."""
+
+    num_padding: int = field(default=0, kw_only=True, metadata=HOST_ONLY)
+    """How many of the last answers pad the batch to a bucket."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cloze(TargetBase):
+    """The token that stood at each position. `spans` are the selections as drawn, in batch positions."""
+
+    positions: Array = field(metadata=_POSITION)
+    answers: Array = field(metadata=_ANSWER)
+    spans: Spans = field(metadata=HOST_ONLY)
+    uniform: Array = field(default_factory=_empty, kw_only=True, metadata={"axis": Axis.PREDICTION, "fill": 0})
+    """In a batch: a number from 0 to 1 for each position, by which a generator samples a token there."""
 
     def __post_init__(self) -> None:
         if not len(self.positions) or len(self.positions) != len(self.answers):
@@ -263,87 +303,111 @@ class Cloze:
 
 
 @dataclass(frozen=True, slots=True)
-class NextToken:
-    """Say the token that follows. A weight of 0 takes a position out of the loss."""
+class NextToken(TargetBase):
+    """The token that follows each token. A weight of 0 takes a position out of the loss."""
 
-    weights: Floats
-
-
-@dataclass(frozen=True, slots=True)
-class DecoderTarget:
-    """Write these ids, row by row. `position` is where each of them stood in the original row."""
-
-    ids: Ids
-    rows: Ints
-    position: Ints
+    weights: Array = field(metadata={"axis": Axis.TOKEN, "fill": 0})
 
 
 @dataclass(frozen=True, slots=True)
-class ContinuationTarget:
-    """Go on behind the source of a row: say these tokens, each at the position of the one before it."""
+class DecoderTarget(TargetBase):
+    """A text for each row. `rows` are its offsets; `position` is where each token stood in the original row."""
 
-    positions: Ints
-    answers: Ids
-
-
-@dataclass(frozen=True, slots=True)
-class PermutedTarget:
-    """Say the tokens at `positions`, each seeing only what has a lower `rank`. Rank -1 is seen by everyone."""
-
-    rank: Ids
-    positions: Ints
-    answers: Ids
+    ids: Array
+    rows: Ints = field(metadata=HOST_ONLY)
+    position: Array
+    start_id: int | None = field(default=None, kw_only=True, metadata=HOST_ONLY)
+    """The token that a decoder begins with; without one, the first token of the row that is rewritten."""
 
 
 @dataclass(frozen=True, slots=True)
-class RowClass:
-    """Say a truth about each row: is B the next segment, were A and B swapped."""
+class ContinuationTarget(TargetBase):
+    """The text after the source of a row: each token at the position of the one before it."""
+
+    positions: Array
+    answers: Array
+
+
+@dataclass(frozen=True, slots=True)
+class PermutedTarget(TargetBase):
+    """The tokens at `positions`, each predicted from those of lower `rank`. Rank -1 is context for all."""
+
+    rank: Array
+    positions: Array
+    answers: Array
+
+
+@dataclass(frozen=True, slots=True)
+class SpanBorders(TargetBase):
+    """For tokens of hidden spans: the tokens around the span, the place inside it, and which answer of the cloze."""
+
+    target_index: Array = field(metadata={"axis": Axis.PREDICTION, "fill": Fill.LAST_PREDICTION})
+    left: Array = field(metadata=_POSITION)
+    right: Array = field(metadata=_POSITION)
+    offset: Array = field(metadata={"axis": Axis.PREDICTION, "fill": 0})
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedTokens(TargetBase):
+    """Which tokens a generator replaced; only those at the chosen positions can be."""
+
+    replaced: Array
+    positions: Array
+
+
+@dataclass(frozen=True, slots=True)
+class RowClass(TargetBase):
+    """A class of each row: is B the next segment, were A and B swapped."""
 
     name: str
-    value: Ints
+    value: Array = field(metadata=_ROW_ANSWER)
 
 
 @dataclass(frozen=True, slots=True)
-class RowValue:
-    """Say a number about each row: how similar two sentences are, how many stars a review gives."""
+class RowValue(TargetBase):
+    """A number of each row (similarity, stars); not a number where a row has none."""
 
     name: str
-    value: Doubles
+    value: Array = field(metadata=_ROW_NUMBER)
 
 
 @dataclass(frozen=True, slots=True)
-class RowMultiLabel:
-    """Say which of some labels a row has: several, one or none. One bit for each row and label."""
+class RowMultiLabel(TargetBase):
+    """Which labels each row has: one bit for each row and label."""
 
     name: str
-    value: Bits
+    value: Array
 
 
 @dataclass(frozen=True, slots=True)
-class TokenLabels:
-    """Say a class at some tokens, in order: the entity that a word belongs to, its part of speech."""
+class TokenLabels(TargetBase):
+    """A class of some tokens, in order: named entity, part of speech."""
 
     name: str
-    positions: Ints
-    value: Ints
+    positions: Array = field(metadata=_POSITION)
+    value: Array = field(metadata=_ANSWER)
+    lengths: tuple[int, ...] = field(default=(), kw_only=True, metadata=HOST_ONLY)
+    """In a batch whose rows are scored as chains: how many labelled tokens each row has."""
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerSpan:
-    """Say where the answer begins and ends in each row, both ends counted in; at its first token if it has none."""
+class AnswerSpan(TargetBase):
+    """The first and the last token of the answer in each row; its first token twice if it has none."""
 
     name: str
-    start: Ints
-    end: Ints
+    start: Array = field(metadata=_ROW_ANSWER)
+    end: Array = field(metadata=_ROW_ANSWER)
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateGroups:
-    """Say which rows of a group are right: choices of a question, candidates of a query. `groups` are offsets."""
+class CandidateGroups(TargetBase):
+    """Which rows of a group are relevant: choices of a question, candidates of a query. `groups` are offsets."""
 
     name: str
-    groups: Ints
-    value: Doubles
+    groups: Ints = field(metadata=HOST_ONLY)
+    value: Array
+    num_relevant: int = field(default=0, kw_only=True, metadata=HOST_ONLY)
+    """In a batch: how many rows are relevant, of all groups together."""
 
 
 Target: TypeAlias = (
@@ -359,11 +423,13 @@ Target: TypeAlias = (
     | AnswerSpan
     | CandidateGroups
 )
+BatchTarget: TypeAlias = Target | SpanBorders | ReplacedTokens
+"""A target of a corruption, or one that an objective derives from it in the batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What the network is shown, row-batched like an example. `position` counts inside the row."""
+    """What a network reads, row-batched as `RowBatch`. `position` counts inside the row."""
 
     ids: Ids
     segment: Bits
@@ -371,8 +437,10 @@ class Inputs:
     position: Ints
     rows: Ints
     prefix: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """How many tokens of a row are its source, which does not see what stands behind it, while that sees the source and
-    its own past. Told of the first rows, or of none; any other row sees all of itself."""
+    """The number of source tokens of each of the first rows, for a prefix language model: the source attends to itself,
+    what follows to the source and its own past. A row after these attends to all of itself."""
+    continues_previous: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    """Whether each row continues the row of the same number in the batch before; empty where none does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,4 +450,4 @@ class InputsAndTargets:
     inputs: Inputs
     targets: tuple[Target, ...]
     cached_states: tuple[Floats, ...] = ()
-    """What a network at rest makes of the inputs, layer by layer, where that is known already; else nothing."""
+    """The hidden states of the inputs, layer by layer, where a frozen network has computed them before."""

@@ -19,7 +19,7 @@ import numpy as np
 from unmask.config.attention_pattern import RowCoordinates, own_token_sites
 from unmask.core.errors import RecipeError
 from unmask.core.ragged import concat_ranges
-from unmask.core.records import Cloze, InputsAndTargets, Ints, Spans, Target
+from unmask.core.records import Cloze, InputsAndTargets, Ints, SpanBorders, Spans, Target
 from unmask.nets.accounting.flops import ForwardCost, lm_head_cost, matmul_flops
 from unmask.objectives.protocol import PredictionSites, predicted_positions
 
@@ -71,31 +71,15 @@ class SBO:
 
     def prepare(self, batch: Batch) -> Batch:
         """Find the borders of all spans."""
-        from unmask.nets.batch.batch import masked_targets
-        from unmask.nets.batch.packed_sequences import ints_to_device
-        from unmask.nets.batch.targets import BoundaryTargets
+        from unmask.nets.batch.batch import target_to_device
 
-        cloze = masked_targets(batch)
-        around = find_span_borders(cloze.spans, cloze.rows, self.max_span_tokens)
-        parts = (around.left, around.right, around.offset, around.target_index)
-        left_Q, right_Q, place_Q, answer_Q = (ints_to_device(one, "cpu") for one in parts)
-        return replace(batch, targets=(*batch.targets, BoundaryTargets(left_Q, right_Q, place_Q, answer_Q)))
+        around = find_span_borders(batch.target(Cloze).spans, batch.row_offsets, self.max_span_tokens)
+        return replace(batch, targets=(*batch.targets, target_to_device(around)))
 
     def cost(self, config: NetworkValues, vocab_size: int) -> ForwardCost:
         """A first layer over two borders and a place; the rest is as in a cloze."""
         borders = matmul_flops(2 * config.width + self.position_width, config.width)
         return lm_head_cost(config, vocab_size) + ForwardCost(per_prediction=borders)
-
-
-@dataclass(frozen=True, slots=True)
-class SpanBorders:
-    """For each token that is asked for: which answer of the cloze it is, its two borders, its place in the span."""
-
-    target_index: Ints
-    left: Ints
-    right: Ints
-    offset: Ints
-    """Counted from 0 at the left end of the span."""
 
 
 def find_span_borders(spans: Spans, rows: Ints, max_span_tokens: int) -> SpanBorders:

@@ -11,10 +11,10 @@ from little_guess import POSITIONS, ROWS, SIZE, TRUNK, batch, instance, learner,
 
 from unmask.config.network import TransformerConfig
 from unmask.core.errors import RecipeError
+from unmask.core.records import Cloze, ReplacedTokens
 from unmask.nets.batch.batch import Batch, collate
-from unmask.nets.batch.targets import ReplacementTargets
 from unmask.objectives.generator import Generator, Tie
-from unmask.objectives.heads.generator import GeneratorModule, fill_samples, masked_targets, sample_from_logits
+from unmask.objectives.heads.generator import GeneratorModule, fill_samples, sample_from_logits
 from unmask.objectives.mlm import MLM
 from unmask.objectives.protocol import InputRewriter, Trainable
 from unmask.objectives.rtd import RTD
@@ -27,8 +27,8 @@ def guessing(made: MultiHeadModel) -> GeneratorModule:
     return head
 
 
-def replaced_of(shown: Batch) -> ReplacementTargets:
-    (answers,) = (some for some in shown.targets if isinstance(some, ReplacementTargets))
+def replaced_of(shown: Batch) -> ReplacedTokens:
+    answers = shown.target(ReplacedTokens)
     return answers
 
 
@@ -111,22 +111,22 @@ def test_the_generator_learns_nothing_in_the_blocks_of_the_trunk() -> None:
 
 
 def test_the_truth_written_back_replaces_nothing() -> None:
-    shown = fill_samples(batch(), masked_targets(batch()).answers_P)
-    assert not replaced_of(shown).replaced_T.any()
+    shown = fill_samples(batch(), batch().target(Cloze).answers)
+    assert not replaced_of(shown).replaced.any()
     assert torch.equal(shown.tokens.ids_T, original())
 
 
 def test_what_was_shown_before_is_gone_and_all_else_is_the_text() -> None:
     """Neither a mask nor a token that was kept is left: every chosen place has a drawn token, others are the text's."""
-    asked = masked_targets(batch())
-    guess_P = torch.full_like(asked.answers_P, 39)
-    guess_P[1] = asked.answers_P[1]
+    asked = batch().target(Cloze)
+    guess_P = torch.full_like(asked.answers, 39)
+    guess_P[1] = asked.answers[1]
     shown = fill_samples(batch(), guess_P)
-    expected = original().index_copy(0, asked.positions_P, guess_P)
+    expected = original().index_copy(0, asked.positions, guess_P)
     assert torch.equal(shown.tokens.ids_T, expected)
-    assert torch.equal(replaced_of(shown).replaced_T, expected != original())
-    assert int(replaced_of(shown).replaced_T.sum()) == len(guess_P) - 1
-    assert masked_targets(shown) is not None
+    assert torch.equal(replaced_of(shown).replaced, expected != original())
+    assert int(replaced_of(shown).replaced.sum()) == len(guess_P) - 1
+    assert shown.target(Cloze) is not None
 
 
 def test_draws_follow_the_softmax() -> None:
@@ -148,7 +148,7 @@ def test_a_token_without_any_chance_is_never_drawn() -> None:
 def test_chances_are_uniform_and_differ_from_place_to_place() -> None:
     rows = [[1, *np.random.default_rng(seed).integers(5, SIZE, 12).tolist(), 2] for seed in range(500)]
     asked = masked_targets(collate(instance(rows, [range(1, 13)] * len(rows))))
-    chances = asked.uniform_P
+    chances = asked.uniform
     assert len(chances.unique()) == len(chances) == 6000
     assert torch.bincount((chances * 10).long(), minlength=10).sub(600).abs().max() < 5 * 540**0.5
 
@@ -175,7 +175,7 @@ def test_draws_do_not_depend_on_anyone_elses() -> None:
 
 
 def test_another_mask_of_the_same_row_has_other_draws() -> None:
-    one, other = (masked_targets(collate(instance([ROWS[2]], [holes]))).uniform_P for holes in ((3, 4, 7), (2, 4, 7)))
+    one, other = (collate(instance([ROWS[2]], [holes])).target(Cloze).uniform for holes in ((3, 4, 7), (2, 4, 7)))
     assert not torch.isin(one, other).any()
 
 
@@ -191,13 +191,13 @@ def test_the_answers_of_the_trunk_stand_in_the_place_of_their_objective() -> Non
 def test_an_mlm_after_it_reads_guesses_and_says_the_truth() -> None:
     """Replace MLM: the head is asked at the chosen places, and the trunk has seen no mask."""
     made = learner(Generator(), MLM())
-    asked = masked_targets(batch())
+    asked = batch().target(Cloze)
     with torch.no_grad():
         _, said = made(batch(), (Generator(), MLM()))
         shown = made.heads["guess"](batch())[1]
-        logits = made.heads["mlm"].lm_head(made.network(shown.tokens).last_TD[asked.positions_P])
+        logits = made.heads["mlm"].lm_head(made.network(shown.tokens).last_TD[asked.positions])
     assert float(said.total) == pytest.approx(
-        float(torch.nn.functional.cross_entropy(logits, asked.answers_P, reduction="sum")), rel=1e-5
+        float(torch.nn.functional.cross_entropy(logits, asked.answers, reduction="sum")), rel=1e-5
     )
 
 

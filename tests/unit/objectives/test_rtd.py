@@ -6,16 +6,16 @@ import pytest
 import torch
 from little_guess import ROWS, batch, instance, learner
 
-from unmask.nets.batch.targets import ReplacementTargets
+from unmask.core.records import ReplacedTokens
 from unmask.objectives.generator import Generator
 from unmask.objectives.rtd import RTD, JudgedTokens
 from unmask.train.multi_head_model import MultiHeadModel
 
 
-def judged(made: MultiHeadModel) -> tuple[torch.Tensor, ReplacementTargets]:
+def judged(made: MultiHeadModel) -> tuple[torch.Tensor, ReplacedTokens]:
     """Every logit, and the truth."""
     shown = made.heads["guess"](batch())[1]
-    (answers,) = (some for some in shown.targets if isinstance(some, ReplacementTargets))
+    answers = shown.target(ReplacedTokens)
     logits: torch.Tensor = made.heads["replaced"].discriminator_head(made.network(shown.tokens).last_TD)
     return logits.detach(), answers
 
@@ -27,7 +27,7 @@ def test_the_loss_is_that_of_a_padded_batch_averaged_over_real_tokens() -> None:
     pad = torch.nn.utils.rnn.pad_sequence
     logits, truth = (
         pad(list(flat.split(lengths)), batch_first=True, padding_value=value)
-        for flat, value in ((logits_T, 99.0), (answers.replaced_T.float(), 0.0))
+        for flat, value in ((logits_T, 99.0), (answers.replaced.float(), 0.0))
     )
     real = pad([torch.ones(length) for length in lengths], batch_first=True)
     losses = -(truth * torch.sigmoid(logits).log() + (1 - truth) * (1 - torch.sigmoid(logits)).log())
@@ -35,17 +35,17 @@ def test_the_loss_is_that_of_a_padded_batch_averaged_over_real_tokens() -> None:
     term = made(batch(), (Generator(), RTD()))[1]
     assert float(term.total.detach() / term.count) == pytest.approx(float(expected), rel=1e-5)
     assert term.count == sum(lengths)
-    assert int(term.correct) == int(((logits_T > 0) == answers.replaced_T).sum())
-    assert 0 < int(answers.replaced_T.sum()) <= 6
+    assert int(term.correct) == int(((logits_T > 0) == answers.replaced).sum())
+    assert 0 < int(answers.replaced.sum()) <= 6
 
 
 def test_only_the_chosen_tokens_if_that_is_wished_for() -> None:
     objectives = (Generator(), RTD(judged_tokens=JudgedTokens.CHOSEN))
     made = learner(*objectives)
     logits_T, answers = judged(made)
-    at = answers.chosen_P
+    at = answers.positions
     expected = torch.nn.functional.binary_cross_entropy_with_logits(
-        logits_T[at], answers.replaced_T[at].float(), reduction="sum"
+        logits_T[at], answers.replaced[at].float(), reduction="sum"
     )
     term = made(batch(), objectives)[1]
     assert float(term.total.detach()) == pytest.approx(float(expected), rel=1e-5)
@@ -55,8 +55,8 @@ def test_only_the_chosen_tokens_if_that_is_wished_for() -> None:
 def test_special_tokens_are_judged_and_never_replaced() -> None:
     _, answers = judged(learner())
     borders = [0, 6, 7, 11, 12, 20]
-    assert not answers.replaced_T[borders].any()
-    assert len(answers.replaced_T) == RTD().num_predictions(instance())
+    assert not answers.replaced[borders].any()
+    assert len(answers.replaced) == RTD().num_predictions(instance())
 
 
 def test_names_in_a_checkpoint() -> None:

@@ -9,10 +9,10 @@ import pytest
 import torch
 from little_course import ALONE, CPU, corpus, run_of
 
+from unmask.core.records import Cloze
 from unmask.nets.batch.batch import collate
 from unmask.objectives.all_tokens_mlm import AllTokensMLM
 from unmask.objectives.generator import Generator, Tie
-from unmask.objectives.heads.generator import masked_targets
 from unmask.objectives.mlm import MLM
 from unmask.objectives.protocol import Objective
 from unmask.objectives.rtd import RTD, JudgedTokens
@@ -90,7 +90,7 @@ def test_another_visit_of_a_row_draws_otherwise() -> None:
     assert isinstance(course, RecipeBatches)
     feed = course.task_batches[0, 0]
     one, other = (collate(feed.batch_at(np.arange(len(feed.plan)) + turn * len(feed.plan))) for turn in (0, 1))
-    chances = [masked_targets(batch).uniform_P for batch in (one, other)]
+    chances = [batch.target(Cloze).uniform for batch in (one, other)]
     assert len(chances[0]) == len(chances[1]) > 50
     assert not torch.isin(*chances).any()
 

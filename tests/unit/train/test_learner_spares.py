@@ -81,7 +81,7 @@ def test_where_everything_is_asked_for_nothing_is_picked() -> None:
     made = learner(MLM())
     whole = batch()
     every_T = torch.arange(16)
-    cloze = replace(whole.targets[0], positions_P=every_T, answers_P=whole.tokens.ids_T)
+    cloze = replace(whole.targets[0], positions=every_T, answers=whole.tokens.ids_T)
     (term,) = made(replace(whole, targets=(cloze,)), (MLM(),))
     assert term.count == 16
     assert made.network(whole.tokens, (every_T,)).requested == ()

@@ -1,44 +1,79 @@
-"""Instances as tensors: what crosses from the data half to the network half.
+"""Batches: inputs and targets of the data half as tensors.
 
-What arrives: an `Instance` in numpy. What leaves: a `Batch` on the device where the network lives.
-What never happens here: padding. A batch is flat, and borders say which tokens see each other.
+A batch is flat, without padding; offsets say where each sequence begins. A target stays of its own class
+(`core/records.py`), with tensors in the place of arrays, so a new kind of target needs nothing here.
 
 Shapes: T tokens, B rows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from unmask.core.ragged import positions_in_rows
-from unmask.core.records import Inputs, InputsAndTargets
-from unmask.nets.batch.packed_sequences import HOST_ONLY, MaskKind, PackedSequences, floats_to_device, ints_to_device
-from unmask.nets.batch.targets import MaskedTargets, TargetTensors, targets_to_tensors
+from unmask.core.records import (
+    HOST_ONLY,
+    BatchTarget,
+    CandidateGroups,
+    Cloze,
+    DecoderTarget,
+    Inputs,
+    InputsAndTargets,
+    Ints,
+    Target,
+    TokenLabels,
+)
+from unmask.core.rng import DrawPurpose, Key, uniform
+from unmask.nets.batch.packed_sequences import MaskKind, PackedSequences, floats_to_device, ints_to_device, to_device
 from unmask.nets.encoder import TokenInputs
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderInputs:
+    """What a decoder reads in training: the target shifted right by one token, and the rows that it rewrites."""
+
+    tokens: TokenInputs
+    source: PackedSequences
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Tokens, and what is asked about them."""
+    """Tokens and the targets of their rows."""
 
     tokens: TokenInputs
     row_starts_B: Tensor
-    """Where each row begins: the place of its [CLS]."""
-    targets: tuple[TargetTensors, ...]
+    """The first token of each row."""
+    targets: tuple[BatchTarget, ...]
+    """With tensors in the place of arrays."""
     cached_states: tuple[Tensor, ...] = ()
-    """What the trunk makes of the tokens, where that is known already."""
+    """The hidden states of the tokens, layer by layer, where they are known already (features on disk)."""
+    decoder: tuple[DecoderInputs, ...] = ()
+    """One for each text that a decoder is trained to write; empty for other networks."""
     is_real_T: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool))
-    """Which tokens are of the text, where others only fill the batch up (`bucketing.py`); empty where all are."""
+    """Which tokens are text and no padding to a bucket; empty where all are."""
+    continues_B: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool))
+    """Which rows continue the row of the same number of the batch before; empty where none does."""
     num_padding: int = field(default=0, metadata=HOST_ONLY)
-    """On the host: how many of the last tokens only fill the batch up."""
+    """How many of the last tokens pad the batch to a bucket."""
+    row_offsets: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64), metadata=HOST_ONLY)
+    """Where each row begins, and the end of the last one, without padding rows."""
+
+    def target(self, kind: type[T], name: str = "") -> T:
+        """The one target of a kind; of this name, if targets of the kind have names."""
+        (found,) = (one for one in self.targets if isinstance(one, kind) and name in ("", getattr(one, "name", "")))
+        return found
 
 
 def collate(instance: InputsAndTargets, device: torch.device | str = "cpu", isolate_documents: bool = False) -> Batch:
-    """Tensors of an instance. `apart` keeps the documents of a row from seeing each other."""
+    """The batch of an instance. `isolate_documents`: attention stays inside each document of a row."""
     inputs = instance.inputs
     tokens = TokenInputs(
         ids_T=ints_to_device(inputs.ids, device),
@@ -46,15 +81,75 @@ def collate(instance: InputsAndTargets, device: torch.device | str = "cpu", isol
         segment_T=ints_to_device(inputs.segment, device),
         sequences=_borders(inputs, isolate_documents, device),
     )
-    answers = tuple(targets_to_tensors(target, inputs, device) for target in instance.targets)
-    states = tuple(floats_to_device(state, device) for state in instance.cached_states)
-    return Batch(tokens, ints_to_device(inputs.rows[:-1], device), answers, states)
+    return Batch(
+        tokens=tokens,
+        row_starts_B=ints_to_device(inputs.rows[:-1], device),
+        targets=tuple(target_to_device(_complete(target, inputs), device) for target in instance.targets),
+        cached_states=tuple(floats_to_device(state, device) for state in instance.cached_states),
+        decoder=tuple(
+            _decoder_inputs(one, inputs, device) for one in instance.targets if isinstance(one, DecoderTarget)
+        ),
+        continues_B=to_device(torch.from_numpy(inputs.continues_previous), device),
+        row_offsets=inputs.rows,
+    )
 
 
-def masked_targets(batch: Batch) -> MaskedTargets:
-    """The one cloze that a batch asks."""
-    (cloze,) = (answers for answers in batch.targets if isinstance(answers, MaskedTargets))
-    return cloze
+def target_to_device(target: T, device: torch.device | str = "cpu") -> T:
+    """The target with tensors in the place of arrays: int64 for whole numbers, float32 for others."""
+    changes = {}
+    for one in array_fields(target):
+        array = getattr(target, one.name)
+        changes[one.name] = (floats_to_device if array.dtype.kind == "f" else ints_to_device)(array, device)
+    made: T = replace(target, **changes)  # type: ignore[type-var]
+    return made
+
+
+def array_fields(target: Any) -> Iterator[Field[Any]]:  # noqa: ANN401
+    """The fields of a target that hold an array, or a tensor in its place."""
+    for one in fields(target):
+        if not one.metadata.get("host") and isinstance(getattr(target, one.name), np.ndarray | Tensor):
+            yield one
+
+
+def _decoder_inputs(target: DecoderTarget, inputs: Inputs, device: torch.device | str) -> DecoderInputs:
+    """Teacher forcing: each token of the target is predicted from those before it, the first from the start token."""
+    begin = target.rows[:-1]
+    shifted = np.roll(target.ids, 1)
+    shifted[begin] = inputs.ids[inputs.rows[: len(begin)]] if target.start_id is None else target.start_id
+    tokens = TokenInputs(
+        ids_T=ints_to_device(shifted, device),
+        position_T=ints_to_device(target.position, device),
+        segment_T=ints_to_device(np.zeros_like(shifted), device),
+        sequences=PackedSequences.of(torch.from_numpy(target.rows), device, MaskKind.CAUSAL),
+    )
+    return DecoderInputs(tokens, PackedSequences.of(torch.from_numpy(inputs.rows[: len(target.rows)]), device))
+
+
+def _complete(target: Target, inputs: Inputs) -> Target:
+    """The target with what only a network needs of it."""
+    if isinstance(target, Cloze):
+        return replace(target, uniform=_uniforms(inputs, target.positions, target.answers))
+    if isinstance(target, TokenLabels):
+        return replace(target, lengths=tuple(np.diff(np.searchsorted(target.positions, inputs.rows)).tolist()))
+    if isinstance(target, CandidateGroups):
+        return replace(target, num_relevant=int((target.value > 0).sum()))
+    return target
+
+
+def _uniforms(inputs: Inputs, positions: Ints, answers: Ints) -> np.ndarray:
+    """A draw for each chosen position, addressed by the text of its row, by what was chosen there, and by its place.
+
+    So it is the same in any micro-batch, in any process, in an evaluation and after a resume. A row whose positions are
+    chosen anew at every visit has new draws then; a static copy keeps its draws as it keeps its mask.
+    """
+    places, text = positions_in_rows(inputs.rows), inputs.ids.astype(np.int64)
+    text[positions] = answers
+    chosen = np.zeros_like(places)
+    chosen[positions] = 1
+    tokens = Key.of(0, "chance").fold_in(text).fold_in(2 * places + chosen)
+    of_rows = Key(np.add.reduceat(tokens.state, inputs.rows[:-1]))
+    row = np.searchsorted(inputs.rows, positions, side="right") - 1
+    return uniform(of_rows.bits_at(DrawPurpose.TOKEN, row, places[positions]))
 
 
 def _borders(inputs: Inputs, apart: bool, device: torch.device | str) -> PackedSequences:

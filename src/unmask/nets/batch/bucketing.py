@@ -1,44 +1,32 @@
-"""Batches evened out to few different shapes, so that code that was compiled or recorded for one fits the next.
+"""Bucketing: batches padded to few shapes, so that compiled code and CUDA graphs of one batch fit the next.
 
-What arrives: a batch on the host, flat and without padding. What leaves: the same batch with something at the end that
-stands for nothing: tokens that form sequences of their own, sequences without tokens, rows, and answers that no loss
-looks at. What never happens here: a loss, a right answer, a count or a gradient that is not that of the batch as it
-came. (Sums are taken over more terms, all of which are 0; a kernel may group them in another way. Dropout draws for
-the added tokens too, so its draws are others, of the same law.)
+At the end of the flat batch come tokens in sequences of their own, empty sequences, rows, and answers that no loss
+counts. Loss, correct answers, counts and gradients are those of the batch without padding; sums run over more terms, all
+of them 0. Dropout draws for the added tokens too, so its draws differ, under the same distribution.
 
-How the added things stay unseen: added tokens see only each other; an added position is that of the first added token,
-its answer is `IGNORED`; what judges every token asks `Batch.real_T`; counts are those of the host, without `spare`.
+Padding tokens attend to each other only; a padded position is that of the first padding token, its answer is
+`IGNORE_INDEX`; `Batch.is_real_T` marks the text; counts are host numbers without `num_padding`.
 
-Shapes: T tokens, S sequences, B rows, P predicted positions.
+Shapes: T tokens, S sequences, B rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import nan
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from unmask.core.ragged import positions_in_rows
-from unmask.nets.batch.batch import Batch
+from unmask.core.records import Axis, Fill, TokenLabels
+from unmask.nets.batch.batch import Batch, array_fields
 from unmask.nets.batch.packed_sequences import MaskKind, PackedSequences, padded_indices
-from unmask.nets.batch.targets import (
-    IGNORE_INDEX,
-    BoundaryTargets,
-    MaskedTargets,
-    RowClassTargets,
-    RowValueTargets,
-    SpanTargets,
-    TargetTensors,
-    TokenLabelTargets,
-)
 from unmask.nets.encoder import TokenInputs
 
-_AT_TOKENS = (MaskedTargets, TokenLabelTargets)
-_BUCKETABLE = (*_AT_TOKENS, BoundaryTargets, RowClassTargets, RowValueTargets, SpanTargets)
+T = TypeVar("T")
 _TOKENS, _ANSWERS, _SEQUENCES, _LONGEST = 64, 16, 8, 4
 """How fine numbers are: a number is rounded up to so many parts of the next power of two."""
 _FEW = 32
@@ -66,7 +54,7 @@ def bucket_for(batches: Sequence[Batch], max_seqlen: int) -> BucketShape:
     tokens = _token_bucket(batches, rows)
     found = max(batch.tokens.sequences.max_seqlen for batch in batches)
     max_seqlen = max(min(max_seqlen, _round_up(found, _LONGEST, _FEW)), found)
-    asked = [len(one.positions_P) for batch in batches for one in batch.targets if isinstance(one, _AT_TOKENS)]
+    asked = [_length(one, Axis.PREDICTION) for batch in batches for one in batch.targets]
     return BucketShape(
         num_tokens=tokens,
         num_sequences=_round_up(max(_num_sequences(batch, rows, tokens, max_seqlen) for batch in batches), _SEQUENCES),
@@ -93,15 +81,16 @@ def _num_sequences(batch: Batch, rows: int, tokens: int, longest: int) -> int:
 
 
 def can_bucket(batch: Batch) -> bool:
-    """Whether everything in a batch is of a kind that can be evened out; tags that are scored by row are not."""
-    by_row = any(isinstance(one, TokenLabelTargets) and one.lengths for one in batch.targets)
-    return not batch.cached_states and not by_row and all(isinstance(one, _BUCKETABLE) for one in batch.targets)
+    """Whether a batch can be padded: every array of its targets has a fill, and no row is scored as a chain."""
+    chains = any(isinstance(one, TokenLabels) and one.lengths for one in batch.targets)
+    filled = all("fill" in array.metadata for one in batch.targets for array in array_fields(one))
+    return not (batch.cached_states or len(batch.continues_B) or chains) and filled
 
 
 def pad_to_bucket(batch: Batch, bucket: BucketShape) -> Batch:
     """The batch in this room; refuses one that does not fit into it with something to spare."""
     if batch.cached_states:
-        raise ValueError("a batch that brings its states along is not evened out")
+        raise ValueError("a batch that carries hidden states cannot be padded to a bucket")
     tokens, rows = len(batch.tokens.ids_T), len(batch.row_starts_B)
     _check_fits(rows < bucket.num_rows, "row", rows, bucket.num_rows)
     _check_fits(
@@ -113,9 +102,10 @@ def pad_to_bucket(batch: Batch, bucket: BucketShape) -> Batch:
     return Batch(
         tokens=_pad_tokens(batch.tokens, bucket, bucket.num_rows - rows),
         row_starts_B=torch.cat([batch.row_starts_B, torch.arange(tokens, tokens + bucket.num_rows - rows)]),
-        targets=tuple(_pad_targets(one, bucket, tokens) for one in batch.targets),
+        targets=tuple(_pad_target(one, bucket, tokens) for one in batch.targets),
         is_real_T=torch.from_numpy(np.arange(bucket.num_tokens) < tokens),
         num_padding=bucket.num_tokens - tokens,
+        row_offsets=batch.row_offsets,
     )
 
 
@@ -160,48 +150,27 @@ def _pad_sequences(borders: PackedSequences, room: BucketShape, rows: int) -> Pa
     )
 
 
-def _pad_targets(answers: TargetTensors, room: BucketShape, dummy: int) -> TargetTensors:
-    """Answers to nothing behind the true ones."""
-    match answers:
-        case MaskedTargets():
-            return replace(
-                answers,
-                num_padding=_num_padding(answers.positions_P, room.num_predictions),
-                positions_P=_extend(answers.positions_P, room.num_predictions, dummy),
-                answers_P=_extend(answers.answers_P, room.num_predictions, IGNORE_INDEX),
-                uniform_P=_extend(answers.uniform_P, room.num_predictions, 0),
-            )
-        case BoundaryTargets():
-            return BoundaryTargets(
-                left_Q=_extend(answers.left_Q, room.num_predictions, 0),
-                right_Q=_extend(answers.right_Q, room.num_predictions, 0),
-                position_Q=_extend(answers.position_Q, room.num_predictions, 0),
-                target_index_Q=_extend(
-                    answers.target_index_Q, room.num_predictions, room.num_predictions - 1
-                ),  # the last answer is ignored
-                num_padding=room.num_predictions - len(answers.target_index_Q),
-            )
-        case TokenLabelTargets(lengths=()):
-            return replace(
-                answers,
-                num_padding=_num_padding(answers.positions_P, room.num_predictions),
-                positions_P=_extend(answers.positions_P, room.num_predictions, dummy),
-                value_P=_extend(answers.value_P, room.num_predictions, IGNORE_INDEX),
-            )
-        case SpanTargets():
-            start_B, end_B = (_extend(ends, room.num_rows, IGNORE_INDEX) for ends in (answers.start_B, answers.end_B))
-            return replace(answers, start_B=start_B, end_B=end_B, num_padding=room.num_rows - len(answers.start_B))
-        case RowClassTargets() | RowValueTargets():
-            nothing = IGNORE_INDEX if isinstance(answers, RowClassTargets) else nan
-            value_B = _extend(answers.value_B, room.num_rows, nothing)
-            return replace(answers, value_B=value_B, num_padding=room.num_rows - len(answers.value_B))
-    raise ValueError(f"{type(answers).__name__} cannot be evened out")
+def _pad_target(target: T, bucket: BucketShape, tokens: int) -> T:
+    """The target with answers at its end that no loss counts. `tokens`: the first padding token."""
+    sizes = {Axis.PREDICTION: bucket.num_predictions, Axis.ROW: bucket.num_rows, Axis.TOKEN: bucket.num_tokens}
+    special = {Fill.FIRST_PADDING_TOKEN: tokens, Fill.LAST_PREDICTION: bucket.num_predictions - 1}
+    changes: dict[str, Any] = {}
+    for one in array_fields(target):
+        if "fill" not in one.metadata:
+            raise ValueError(f"{type(target).__name__} cannot be padded: its {one.name} has no fill")
+        array, size, fill = getattr(target, one.name), sizes[one.metadata["axis"]], one.metadata["fill"]
+        _check_fits(len(array) < size or one.metadata["axis"] is Axis.TOKEN, "answer", len(array), size)
+        changes[one.name] = _extend(array, size, special.get(fill, fill))
+        changes["num_padding"] = size - len(array)
+    made: T = replace(target, **changes)  # type: ignore[type-var]
+    return made
 
 
-def _num_padding(x_N: Tensor, room: int) -> int:
-    """How many answers are added; at least one."""
-    _check_fits(len(x_N) < room, "answer", len(x_N), room)
-    return room - len(x_N)
+def _length(target: object, axis: Axis) -> int:
+    """The longest array of a target along an axis."""
+    return max(
+        (len(getattr(target, one.name)) for one in array_fields(target) if one.metadata.get("axis") is axis), default=0
+    )
 
 
 def _extend(x_N: Tensor, size: int, value: float) -> Tensor:

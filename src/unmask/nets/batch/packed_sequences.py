@@ -8,17 +8,13 @@ Shapes: T tokens of the batch, S sequences, L the longest of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from types import MappingProxyType
 
 import numpy as np
 import torch
 from torch import Tensor
-
-HOST_ONLY: Mapping[str, bool] = MappingProxyType({"host": True})
-"""For a field of a batch that no kernel reads: two batches that differ in it alone are computed alike."""
 
 
 class MaskKind(StrEnum):

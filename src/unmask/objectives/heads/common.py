@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from unmask.config.network import NetworkValues
 from unmask.config.pooling import Pooling
 from unmask.core.errors import UserError
-from unmask.nets.batch.batch import Batch, masked_targets
-from unmask.nets.batch.targets import IGNORE_INDEX, RowClassTargets, RowValueTargets
+from unmask.core.records import IGNORE_INDEX, Cloze, RowClass, RowValue
+from unmask.nets.batch.batch import Batch
 from unmask.nets.encoder import HiddenStates
 from unmask.nets.kernels.dispatch import kernel_supports
 from unmask.nets.layers.heads import LMHead, PoolerClassifier
@@ -87,13 +87,13 @@ class MLMHead(nn.Module):
 
     def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """The loss of a cloze."""
-        cloze = masked_targets(batch)
-        term, _ = lm_loss_from_head(self.lm_head, states.select(cloze.positions_P), cloze.answers_P, cloze.num_padding)
+        cloze = batch.target(Cloze)
+        term, _ = lm_loss_from_head(self.lm_head, states.select(cloze.positions), cloze.answers, cloze.num_padding)
         return term
 
     def positions(self, batch: Batch) -> tuple[Tensor, ...]:
         """The chosen positions."""
-        return (masked_targets(batch).positions_P,)
+        return (batch.target(Cloze).positions,)
 
 
 class PooledHead(nn.Module):
@@ -130,10 +130,8 @@ class RowClassHead(PooledHead):
 
     def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """The loss of a classification of rows. Rows after those that the fact is about belong to others."""
-        (answers,) = (some for some in batch.targets if isinstance(some, RowClassTargets) and some.name == self.fact)
-        return cross_entropy_sum(
-            self.logits(states, batch)[: len(answers.value_B)], answers.value_B, answers.num_padding
-        )
+        answers = batch.target(RowClass, self.fact)
+        return cross_entropy_sum(self.logits(states, batch)[: len(answers.value)], answers.value, answers.num_padding)
 
 
 class RowRegressionHead(PooledHead):
@@ -147,8 +145,8 @@ class RowRegressionHead(PooledHead):
 
     def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """The loss of a regression over rows."""
-        (answers,) = (some for some in batch.targets if isinstance(some, RowValueTargets) and some.name == self.amount)
-        said_B = self.logits(states, batch)[: len(answers.value_B)].squeeze(-1).float()
-        true_B = torch.where(answers.value_B.isnan(), said_B.detach(), answers.value_B)
+        answers = batch.target(RowValue, self.amount)
+        said_B = self.logits(states, batch)[: len(answers.value)].squeeze(-1).float()
+        true_B = torch.where(answers.value.isnan(), said_B.detach(), answers.value)
         total = F.mse_loss(said_B, true_B, reduction="sum")
         return LossSum(total, total.new_zeros((), dtype=torch.int64), len(said_B) - answers.num_padding)

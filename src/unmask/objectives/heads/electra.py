@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.config.network import NetworkValues
-from unmask.nets.batch.batch import Batch, masked_targets
-from unmask.nets.batch.targets import ReplacementTargets
+from unmask.core.records import Cloze, ReplacedTokens
+from unmask.nets.batch.batch import Batch
 from unmask.nets.encoder import HiddenStates
 from unmask.nets.layers.heads import DiscriminatorHead, LMHead
 from unmask.objectives.heads.common import LossSum
@@ -31,21 +31,21 @@ class RTDHead(nn.Module):
 
     def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """Sigmoid cross-entropy, summed in float32. An answer is right if its sign is."""
-        (answers,) = (some for some in batch.targets if isinstance(some, ReplacementTargets))
-        truth_T, real_T = answers.replaced_T, real_token_mask(batch)
+        answers = batch.target(ReplacedTokens)
+        truth_T, real_T = answers.replaced, real_token_mask(batch)
         if self.judged_tokens is JudgedTokens.ALL:
             x_TD = states.last_TD
         else:
-            x_TD = states.select(masked_targets(batch).positions_P)
-            truth_T, real_T = (some.index_select(0, answers.chosen_P) for some in (truth_T, real_T))
+            x_TD = states.select(batch.target(Cloze).positions)
+            truth_T, real_T = (some.index_select(0, answers.positions) for some in (truth_T, real_T))
         logits_T = self.discriminator_head(x_TD).float()
         total = F.binary_cross_entropy_with_logits(logits_T, truth_T.float(), real_T.float(), reduction="sum")
-        spare = batch.num_padding if self.judged_tokens is JudgedTokens.ALL else masked_targets(batch).num_padding
+        spare = batch.num_padding if self.judged_tokens is JudgedTokens.ALL else batch.target(Cloze).num_padding
         return LossSum(total, (((logits_T > 0) == truth_T) & real_T).sum(), len(truth_T) - spare)
 
     def positions(self, batch: Batch) -> tuple[Tensor, ...]:
         """The chosen positions, if only they are judged."""
-        return (masked_targets(batch).positions_P,) if self.judged_tokens is JudgedTokens.CHOSEN else ()
+        return (batch.target(Cloze).positions,) if self.judged_tokens is JudgedTokens.CHOSEN else ()
 
 
 class AllTokensMLMHead(nn.Module):
@@ -58,8 +58,8 @@ class AllTokensMLMHead(nn.Module):
 
     def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """Minus the logarithm of the mixed probability of the truth, summed in float32."""
-        cloze, shown_T = masked_targets(batch), batch.tokens.ids_T
-        truth_T = shown_T.index_copy(0, cloze.positions_P, cloze.answers_P.clamp_min(0))  # where some are ignored
+        cloze, shown_T = batch.target(Cloze), batch.tokens.ids_T
+        truth_T = shown_T.index_copy(0, cloze.positions, cloze.answers.clamp_min(0))  # where some are ignored
         gate_T = self.gate(states.last_TD).squeeze(-1).float()
         word_TV = self.lm_head(states.last_TD).float().log_softmax(-1)
         said_T = _mixture_log_prob(word_TV, gate_T, shown_T, truth_T)

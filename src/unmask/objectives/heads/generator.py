@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from unmask.config.network import TransformerConfig
-from unmask.nets.batch.batch import Batch, masked_targets
-from unmask.nets.batch.targets import ReplacementTargets
+from unmask.core.records import Cloze, ReplacedTokens
+from unmask.nets.batch.batch import Batch
 from unmask.nets.encoder import TransformerEncoder
 from unmask.nets.kernels.dispatch import kernel_supports
 from unmask.nets.layers.heads import LMHead
@@ -37,10 +37,10 @@ class GeneratorModule(nn.Module):
 
     def forward(self, batch: Batch) -> tuple[LossSum, Batch]:
         """How well the holes were guessed, and the batch with the guesses in them."""
-        cloze = masked_targets(batch)
-        x_PD = self.network(batch.tokens, (cloze.positions_P,)).select(cloze.positions_P)
-        term, logits_PV = lm_loss_from_head(self.lm_head, x_PD, cloze.answers_P, cloze.num_padding)
-        return term, fill_samples(batch, sample_from_logits(logits_PV, cloze.uniform_P, self.lm_head.fused))
+        cloze = batch.target(Cloze)
+        x_PD = self.network(batch.tokens, (cloze.positions,)).select(cloze.positions)
+        term, logits_PV = lm_loss_from_head(self.lm_head, x_PD, cloze.answers, cloze.num_padding)
+        return term, fill_samples(batch, sample_from_logits(logits_PV, cloze.uniform, self.lm_head.fused))
 
 
 def build_generator(encoder: TransformerEncoder, config: TransformerConfig, tie: Tie) -> TransformerEncoder:
@@ -74,9 +74,9 @@ def sample_from_logits(logits_PV: Tensor, uniform_P: Tensor, fused: bool = False
 
 def fill_samples(batch: Batch, sampled_P: Tensor) -> Batch:
     """The batch with these tokens at the chosen places, and the truth about them: a right guess replaces nothing."""
-    cloze = masked_targets(batch)
+    cloze = batch.target(Cloze)
     ids_T = batch.tokens.ids_T
-    wrong_P = sampled_P != cloze.answers_P
-    replaced_T = torch.zeros_like(ids_T, dtype=torch.bool).index_copy(0, cloze.positions_P, wrong_P)
-    tokens = replace(batch.tokens, ids_T=ids_T.index_copy(0, cloze.positions_P, sampled_P))
-    return replace(batch, tokens=tokens, targets=(*batch.targets, ReplacementTargets(replaced_T, cloze.positions_P)))
+    wrong_P = sampled_P != cloze.answers
+    replaced_T = torch.zeros_like(ids_T, dtype=torch.bool).index_copy(0, cloze.positions, wrong_P)
+    tokens = replace(batch.tokens, ids_T=ids_T.index_copy(0, cloze.positions, sampled_P))
+    return replace(batch, tokens=tokens, targets=(*batch.targets, ReplacedTokens(replaced_T, cloze.positions)))

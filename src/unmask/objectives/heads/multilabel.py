@@ -12,8 +12,8 @@ import torch.nn.functional as F
 
 from unmask.config.network import NetworkValues
 from unmask.config.pooling import Pooling
+from unmask.core.records import RowMultiLabel
 from unmask.nets.batch.batch import Batch
-from unmask.nets.batch.targets import MultiLabelTargets
 from unmask.nets.encoder import HiddenStates
 from unmask.objectives.heads.common import LossSum, PooledHead
 
@@ -39,8 +39,8 @@ class MultiLabelHead(PooledHead):
 
     def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """The loss over rows. Rows after those that the labels are about belong to others."""
-        (answers,) = (some for some in batch.targets if isinstance(some, MultiLabelTargets) and some.name == self.name)
-        logits_BC = self.logits(states, batch)[: len(answers.value_BC)].float()
-        total = F.binary_cross_entropy_with_logits(logits_BC, answers.value_BC, reduction="sum")
-        right_B = ((logits_BC >= 0) == (answers.value_BC > 0)).all(-1)
+        answers = batch.target(RowMultiLabel, self.name)
+        logits_BC = self.logits(states, batch)[: len(answers.value)].float()
+        total = F.binary_cross_entropy_with_logits(logits_BC, answers.value.float(), reduction="sum")
+        right_B = ((logits_BC >= 0) == (answers.value > 0)).all(-1)
         return LossSum(total, right_B.sum(), len(right_B))

@@ -8,13 +8,15 @@ Shapes: B rows, G groups.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
 from unmask.config.network import NetworkValues
 from unmask.config.pooling import Pooling
+from unmask.core.records import CandidateGroups
 from unmask.nets.batch.batch import Batch
-from unmask.nets.batch.targets import CandidateTargets
+from unmask.nets.batch.packed_sequences import to_device
 from unmask.nets.encoder import HiddenStates
 from unmask.nets.layers.pooling import segment_logsumexp, segment_max
 from unmask.objectives.heads.common import LossSum, PooledHead
@@ -42,12 +44,14 @@ class RankingHead(PooledHead):
 
     def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """The loss over all right rows."""
-        (told,) = (some for some in batch.targets if isinstance(some, CandidateTargets) and some.name == self.name)
-        scores_B = self.logits(states, batch)[: len(told.value_B)].squeeze(-1).float()
+        told = batch.target(CandidateGroups, self.name)
+        scores_B = self.logits(states, batch)[: len(told.value)].squeeze(-1).float()
         scores_B = scores_B.sigmoid() if self.bounded else scores_B
-        right_B = told.value_B > 0
+        right_B = told.value > 0
+        num_groups, sizes = len(told.groups) - 1, torch.from_numpy(np.diff(told.groups))
+        group_B = to_device(torch.arange(num_groups).repeat_interleave(sizes), scores_B.device)
         wrong_B = scores_B.masked_fill(right_B, -torch.inf)
-        others_B = segment_logsumexp(wrong_B, told.group_B, told.num_groups)[told.group_B]
+        others_B = segment_logsumexp(wrong_B, group_B, num_groups)[group_B]
         cost_B = -F.logsigmoid(scores_B - others_B).masked_fill(~right_B, 0.0)
-        best_B = segment_max(wrong_B.detach(), told.group_B, told.num_groups)[told.group_B]
+        best_B = segment_max(wrong_B.detach(), group_B, num_groups)[group_B]
         return LossSum(cost_B.sum(), (right_B & (scores_B > best_B)).sum(), told.num_relevant)

@@ -19,9 +19,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.config.network import NetworkValues
+from unmask.core.records import RowClass
 from unmask.nets.batch.batch import Batch
 from unmask.nets.batch.packed_sequences import pad
-from unmask.nets.batch.targets import RowClassTargets
 from unmask.nets.encoder import HiddenStates, TokenInputs
 from unmask.objectives.heads.common import LossSum, cross_entropy_sum
 
@@ -112,10 +112,8 @@ class SANHead(nn.Module):
 
     def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """Cross-entropy on the mean of the votes. Rows after those that the fact is about belong to others."""
-        (answers,) = (some for some in batch.targets if isinstance(some, RowClassTargets) and some.name == self.fact)
-        return cross_entropy_sum(
-            self.logits(states, batch)[: len(answers.value_B)], answers.value_B, answers.num_padding
-        )
+        answers = batch.target(RowClass, self.fact)
+        return cross_entropy_sum(self.logits(states, batch)[: len(answers.value)], answers.value, answers.num_padding)
 
     def logits(self, states: HiddenStates, batch: Batch) -> Tensor:
         """The logarithm of the probability of each class, for each row."""

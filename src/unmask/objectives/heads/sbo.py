@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.config.network import NetworkValues
-from unmask.nets.batch.batch import Batch, masked_targets
-from unmask.nets.batch.targets import BoundaryTargets
+from unmask.core.records import Cloze, SpanBorders
+from unmask.nets.batch.batch import Batch
 from unmask.nets.encoder import HiddenStates
 from unmask.nets.kernels.dispatch import FusableModule
 from unmask.objectives.heads.common import LossSum, lm_loss
@@ -41,16 +41,16 @@ class SBOHead(FusableModule):
 
     def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """The loss of all tokens that have borders."""
-        cloze, around = masked_targets(batch), _border_targets(batch)
-        y_QE = self.transform(states.select(around.left_Q), states.select(around.right_Q), around.position_Q)
-        answers_Q = cloze.answers_P[around.target_index_Q]
+        cloze, around = batch.target(Cloze), _border_targets(batch)
+        y_QE = self.transform(states.select(around.left), states.select(around.right), around.offset)
+        answers_Q = cloze.answers[around.target_index]
         term, _ = lm_loss(y_QE, self.token, self.bias, answers_Q, around.num_padding, self.fused)
         return term
 
     def positions(self, batch: Batch) -> tuple[Tensor, ...]:
         """Both borders of each token that is asked for."""
         around = _border_targets(batch)
-        return around.left_Q, around.right_Q
+        return around.left, around.right
 
     def transform(self, left_QD: Tensor, right_QD: Tensor, offset_Q: Tensor) -> Tensor:
         """What the token embedding is multiplied with, at these places between these borders."""
@@ -59,8 +59,8 @@ class SBOHead(FusableModule):
         return y_QE
 
 
-def _border_targets(batch: Batch) -> BoundaryTargets:
-    (around,) = (answers for answers in batch.targets if isinstance(answers, BoundaryTargets))
+def _border_targets(batch: Batch) -> SpanBorders:
+    around = batch.target(SpanBorders)
     return around
 
 

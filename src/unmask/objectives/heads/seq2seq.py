@@ -14,9 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.config.network import NetworkValues
+from unmask.core.records import ContinuationTarget, DecoderTarget
 from unmask.nets.backbone import Backbone
 from unmask.nets.batch.batch import Batch
-from unmask.nets.batch.targets import ContinuationTargets, DecoderTargets
 from unmask.nets.decoder import Decoder
 from unmask.nets.encoder import HiddenStates
 from unmask.nets.layers.cross_attention import EncoderOutput
@@ -35,9 +35,9 @@ class CausalLMHead(nn.Module):
 
     def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """The loss of a continuation."""
-        (told,) = (some for some in batch.targets if isinstance(some, ContinuationTargets))
-        logits_PV = self.lm_head(states.last_TD[told.positions_P])
-        return smoothed_cross_entropy(logits_PV, told.answers_P, self.label_smoothing if self.training else 0.0)
+        told = batch.target(ContinuationTarget)
+        logits_PV = self.lm_head(states.last_TD[told.positions])
+        return smoothed_cross_entropy(logits_PV, told.answers, self.label_smoothing if self.training else 0.0)
 
 
 class Seq2SeqHead(nn.Module):
@@ -50,28 +50,14 @@ class Seq2SeqHead(nn.Module):
 
     def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """The loss of a rewriting. Rows after those that it is about belong to others."""
-        (told,) = (some for some in batch.targets if isinstance(some, DecoderTargets))
-        source = EncoderOutput(
-            states.last_TD[: len(told.source_sequences.padded_index_T)], told.source_sequences, told.sequences
-        )
-        shown_P = shift_right(told, batch)
-        x_PD = self.decoder(shown_P, told.position_P, told.sequences, source)
+        told = batch.target(DecoderTarget)
+        (shown,) = batch.decoder
+        sequences = shown.tokens.sequences
+        source = EncoderOutput(states.last_TD[: len(shown.source.padded_index_T)], shown.source, sequences)
+        x_PD = self.decoder(shown.tokens.ids_T, shown.tokens.position_T, sequences, source)
         return smoothed_cross_entropy(
-            self.decoder.logits(x_PD), told.ids_P, self.label_smoothing if self.training else 0.0
+            self.decoder.logits(x_PD), told.ids, self.label_smoothing if self.training else 0.0
         )
-
-
-def _build_decoder(backbone: Backbone, objective: Seq2SeqObjective) -> Decoder:
-    """A decoder in the shape of an encoder, on its token table; of any depth, so all its layers form one group."""
-    config = backbone.require_encoder("A decoder in the shape of the encoder").config
-    shape = replace(config, depth=objective.depth or config.depth, share_groups=1, layers_per_group=1)
-    return Decoder(shape, backbone.token_embedding, objective.max_positions, config.width)
-
-
-def shift_right(targets: DecoderTargets, batch: Batch) -> Tensor:
-    """What a decoder is shown while it learns: the token before each, and at first the one that begins the row."""
-    begin_B = targets.sequences.cu_seqlens_S1[:-1].long()
-    return targets.ids_P.roll(1).index_copy(0, begin_B, batch.tokens.ids_T[batch.row_starts_B[: len(begin_B)]])
 
 
 def smoothed_cross_entropy(logits_PV: Tensor, targets_P: Tensor, label_smoothing: float) -> LossSum:

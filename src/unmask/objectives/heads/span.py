@@ -14,9 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.config.network import NetworkValues
+from unmask.core.records import IGNORE_INDEX, AnswerSpan
 from unmask.nets.batch.batch import Batch
 from unmask.nets.batch.packed_sequences import pad
-from unmask.nets.batch.targets import IGNORE_INDEX, SpanTargets
 from unmask.nets.encoder import HiddenStates
 from unmask.objectives.heads.common import LossSum
 
@@ -31,9 +31,9 @@ class SpanHead(nn.Module):
 
     def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """The mean of the two losses of each row. A row is right if both of its ends are."""
-        (answers,) = (one for one in batch.targets if isinstance(one, SpanTargets) and one.name == self.name)
-        rows = len(answers.start_B)  # the rows after these belong to others
-        ends_B2 = torch.stack((answers.start_B, answers.end_B), dim=-1)
+        answers = batch.target(AnswerSpan, self.name)
+        rows = len(answers.start)  # the rows after these belong to others
+        ends_B2 = torch.stack((answers.start, answers.end), dim=-1)
         ends_B2 = torch.where(ends_B2 == IGNORE_INDEX, ends_B2, ends_B2 - batch.row_starts_B[:rows, None])
         scores_BL2 = self._logits_by_row(states, batch)[:rows]
         total = F.cross_entropy(scores_BL2, ends_B2, ignore_index=IGNORE_INDEX, reduction="sum") / 2

@@ -13,9 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.config.network import NetworkValues
-from unmask.core.records import Bools
+from unmask.core.records import Bools, TokenLabels
 from unmask.nets.batch.batch import Batch
-from unmask.nets.batch.targets import TokenLabelTargets
 from unmask.nets.encoder import HiddenStates
 from unmask.objectives.heads.common import LossSum, cross_entropy_sum
 from unmask.objectives.heads.crf import Emissions, Transitions, log_partition, path_scores, viterbi
@@ -39,9 +38,7 @@ class TokenClassificationHead(nn.Module):
     def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """Cross-entropy at the tagged tokens."""
         answers = token_label_targets(batch, self.tags)
-        return cross_entropy_sum(
-            self._scores(states.last_TD[answers.positions_P]), answers.value_P, answers.num_padding
-        )
+        return cross_entropy_sum(self._scores(states.last_TD[answers.positions]), answers.value, answers.num_padding)
 
     def logits(self, states: HiddenStates, batch: Batch) -> Tensor:
         """One score for each token and class."""
@@ -93,12 +90,12 @@ class CRFHead(nn.Module):
     def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """The negative log-likelihood of the true paths, summed; what is right is counted tag by tag."""
         answers = token_label_targets(batch, self.tags)
-        chains = Emissions.from_flat(self._scores(states.last_TD[answers.positions_P]), answers.lengths)
+        chains = Emissions.from_flat(self._scores(states.last_TD[answers.positions]), answers.lengths)
         lost_B = log_partition(chains, self.transitions) - path_scores(
-            chains, chains.pad(answers.value_P), self.transitions
+            chains, chains.pad(answers.value), self.transitions
         )
-        right = (viterbi(chains, self.allowed_transitions) == answers.value_P).sum()
-        return LossSum(lost_B.sum(), right, len(answers.value_P))
+        right = (viterbi(chains, self.allowed_transitions) == answers.value).sum()
+        return LossSum(lost_B.sum(), right, len(answers.value))
 
     def logits(self, states: HiddenStates, batch: Batch) -> Tensor:
         """One score for each token and class, before any step."""
@@ -109,7 +106,7 @@ class CRFHead(nn.Module):
         return scores_PC
 
 
-def token_label_targets(batch: Batch, name: str) -> TokenLabelTargets:
+def token_label_targets(batch: Batch, name: str) -> TokenLabels:
     """What is true about the tokens of a batch."""
-    (answers,) = (some for some in batch.targets if isinstance(some, TokenLabelTargets) and some.name == name)
+    answers = batch.target(TokenLabels, name)
     return answers

@@ -16,10 +16,10 @@ from law_nets import LENGTH, dry, small, text, trained_members, training, uneven
 
 from unmask.config.network import TransformerConfig
 from unmask.config.pooling import Pooling
+from unmask.core.records import IGNORE_INDEX, Cloze, RowClass, RowMultiLabel
 from unmask.nets.batch.batch import Batch
 from unmask.nets.batch.bucketing import BucketShape, bucket_for, can_bucket, pad_to_bucket
 from unmask.nets.batch.packed_sequences import MaskKind, PackedSequences
-from unmask.nets.batch.targets import IGNORE_INDEX, MaskedTargets, MultiLabelTargets, RowClassTargets
 from unmask.nets.batch.transfer import batch_to_device, iter_tensors
 from unmask.nets.encoder import TokenInputs, TransformerEncoder, init_weights
 from unmask.nets.layers.attention import AttentionBackend
@@ -104,7 +104,7 @@ def test_a_fact_is_read_from_its_own_row_only(read: Pooling) -> None:
     net = network(replace(trunk, dropout=0.0, attention_dropout=0.0))
     found = [head(net(one.tokens), one) for one in (batch, pad_to_bucket(batch, bucket_for([batch], LENGTH)))]
     assert float(found[1].total.detach()) == pytest.approx(float(found[0].total.detach()), rel=SAME)
-    assert [(int(one.right), one.count) for one in found] == [(int(found[0].right), len(batch.row_starts_B))] * 2
+    assert [(int(one.correct), one.count) for one in found] == [(int(found[0].correct), len(batch.row_starts_B))] * 2
 
 
 def network(trunk: TransformerConfig) -> TransformerEncoder:
@@ -158,12 +158,12 @@ def test_what_was_added_is_marked_on_the_host_and_on_the_device() -> None:
         room.num_tokens - count,
     )
     for before, after in zip(batch.targets, evened.targets, strict=True):
-        if isinstance(before, MaskedTargets) and isinstance(after, MaskedTargets):
-            assert torch.equal(after.positions_P[: -after.num_padding], before.positions_P)
-            assert not evened.is_real_T[after.positions_P[-after.num_padding :]].any()
-            assert (after.answers_P[-after.num_padding :] == IGNORE_INDEX).all()
-        if isinstance(before, RowClassTargets) and isinstance(after, RowClassTargets):
-            assert len(after.value_B) - after.num_padding == len(before.value_B)
+        if isinstance(before, Cloze) and isinstance(after, Cloze):
+            assert torch.equal(after.positions[: -after.num_padding], before.positions)
+            assert not evened.is_real_T[after.positions[-after.num_padding :]].any()
+            assert (after.answers[-after.num_padding :] == IGNORE_INDEX).all()
+        if isinstance(before, RowClass) and isinstance(after, RowClass):
+            assert len(after.value) - after.num_padding == len(before.value)
     assert evened.tokens.position_T.max() < LENGTH
     assert int(evened.tokens.sequences.cu_seqlens_S1.diff().max()) <= room.max_seqlen
 
@@ -195,7 +195,7 @@ def test_few_tokens_are_added(batches: list[list[int]], tokens: int) -> None:
         assert len(pad_to_bucket(batch, room).tokens.ids_T) == tokens
 
 
-@pytest.mark.parametrize("small_part", ["tokens", "sequences", "longest", "rows", "answers"])
+@pytest.mark.parametrize("small_part", ["num_tokens", "num_sequences", "max_seqlen", "num_rows", "num_predictions"])
 def test_a_room_that_is_too_small_is_refused(small_part: str) -> None:
     batch, _ = batch_of(MEMBERS[0])
     room = replace(bucket_for([batch], LENGTH), **{small_part: 2})
@@ -207,11 +207,11 @@ def test_what_cannot_be_evened_out_is_known_before() -> None:
     batch, _ = batch_of(MEMBERS[0])
     assert can_bucket(batch)
     for odd in (
-        replace(batch, targets=(MultiLabelTargets("a", torch.ones(2, 3)),)),
+        replace(batch, targets=(RowMultiLabel("a", torch.ones(2, 3)),)),
         replace(batch, cached_states=(torch.ones(1),)),
     ):
         assert not can_bucket(odd)
-        with pytest.raises(ValueError, match="evened out"):
+        with pytest.raises(ValueError, match="cannot be padded"):
             pad_to_bucket(odd, bucket_for([odd], LENGTH))
 
 

@@ -11,8 +11,8 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
 import little_course
+import pytest
 from little_course import corpus, run_of, training
 
 from unmask.core.errors import UserError

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from unmask.nets.batch.packed_sequences import HOST_ONLY
+from unmask.core.records import HOST_ONLY
 from unmask.nets.batch.transfer import clone, copy_into, iter_tensors, shape_key
 from unmask.train.gpu import cuda_graphs
 from unmask.train.gpu.cuda_graphs import CudaGraphCache

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from unicodedata import east_asian_width
 
 from unmask.config.attention_pattern import RowCoordinates
-from unmask.core.records import InputsAndTargets, Target, TokenLabels
+from unmask.core.records import BatchTarget, InputsAndTargets, Target, TokenLabels
 from unmask.finetuning.data.dataset import Texts
 from unmask.finetuning.data.tagging.schemes import TagScheme, allowed_transitions
 from unmask.objectives.protocol import PredictionSites
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from unmask.nets.backbone import Backbone
     from unmask.nets.batch.batch import Batch
-    from unmask.nets.batch.targets import TargetTensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +99,9 @@ class Tagging:
 
     def prepare(self, batch: Batch) -> Batch:
         """Where every tag is said for itself, how many a row has is nobody's matter."""
-        from unmask.nets.batch.targets import TokenLabelTargets
 
-        def alone(one: TargetTensors) -> TargetTensors:
-            return replace(one, lengths=()) if isinstance(one, TokenLabelTargets) and one.name == self.name else one
+        def alone(one: BatchTarget) -> BatchTarget:
+            return replace(one, lengths=()) if isinstance(one, TokenLabels) and one.name == self.name else one
 
         return batch if self.crf else replace(batch, targets=tuple(map(alone, batch.targets)))
 
