@@ -147,7 +147,7 @@ def test_a_token_without_any_chance_is_never_drawn() -> None:
 
 def test_chances_are_uniform_and_differ_from_place_to_place() -> None:
     rows = [[1, *np.random.default_rng(seed).integers(5, SIZE, 12).tolist(), 2] for seed in range(500)]
-    asked = masked_targets(collate(instance(rows, [range(1, 13)] * len(rows))))
+    asked = collate(instance(rows, [range(1, 13)] * len(rows))).target(Cloze)
     chances = asked.uniform
     assert len(chances.unique()) == len(chances) == 6000
     assert torch.bincount((chances * 10).long(), minlength=10).sub(600).abs().max() < 5 * 540**0.5

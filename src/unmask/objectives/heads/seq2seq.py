@@ -60,6 +60,13 @@ class Seq2SeqHead(nn.Module):
         )
 
 
+def _build_decoder(backbone: Backbone, objective: Seq2SeqObjective) -> Decoder:
+    """A decoder in the shape of an encoder, on its token table; of any depth, so all its layers form one group."""
+    config = backbone.require_encoder("A decoder in the shape of the encoder").config
+    shape = replace(config, depth=objective.depth or config.depth, share_groups=1, layers_per_group=1)
+    return Decoder(shape, backbone.token_embedding, objective.max_positions, config.width)
+
+
 def smoothed_cross_entropy(logits_PV: Tensor, targets_P: Tensor, label_smoothing: float) -> LossSum:
     """Cross-entropy, summed in float32. Some of the truth may be spread over the vocabulary (Szegedy et al., 2016)."""
     total = F.cross_entropy(logits_PV.float(), targets_P, reduction="sum", label_smoothing=label_smoothing)
