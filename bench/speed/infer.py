@@ -30,8 +30,8 @@ import numpy as np
 import torch
 
 from bench.speed.common.timing import settle
-from unmask.config.inference import EmbeddingPooling
 from unmask.config.model_type import ModelType
+from unmask.config.pooling import Pooling
 from unmask.core.records import Floats
 from unmask.data.text.sample_corpora import peoples_daily
 from unmask.data.tokenize.encoder import Encoder
@@ -132,7 +132,7 @@ def _sides(wish: argparse.Namespace, tokenizer: Tokenizer, folder: Path, device:
         tokenizer,
         folder,
         Architecture(ModelType.BERT, HFTask.ENCODER),
-        extras=(SentenceTransformersFormat(EmbeddingPooling.MEAN),),
+        extras=(SentenceTransformersFormat(Pooling.MEAN),),
     )
     return {
         "unmask": _ours(model.to(device), tokenizer, wish.batch),
@@ -142,7 +142,7 @@ def _sides(wish: argparse.Namespace, tokenizer: Tokenizer, folder: Path, device:
 
 
 def _ours(model: EncoderWithHeads, tokenizer: Tokenizer, batch: int) -> Side:
-    pooling = LayerPooling(model.config.depth, EmbeddingPooling.MEAN)
+    pooling = LayerPooling(model.config.depth, Pooling.MEAN)
     return lambda texts: np.concatenate(list(embed(model, tokenizer, texts, pooling, batch)))
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unmask.config.inference import CheckpointChoice, EmbeddingPooling
+from unmask.config.inference import CheckpointChoice
+from unmask.config.pooling import Pooling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,9 +27,7 @@ def embed(
     source: Annotated[Path, typer.Argument(help="A run folder of pretrain, or a Hugging Face folder.")],
     files: Annotated[list[str], typer.Argument(help=".txt .jsonl .csv .tsv, also .gz; - for standard input.")],
     out: Annotated[Path, typer.Option(help="The .npy file to write.")],
-    pool: Annotated[
-        EmbeddingPooling, typer.Option(help="How the tokens of a text become one vector.")
-    ] = EmbeddingPooling.MEAN,
+    pool: Annotated[Pooling, typer.Option(help="How the tokens of a text become one vector.")] = Pooling.MEAN,
     layer: Annotated[str, typer.Option(help="Which layer: last, or a number; 0 is the embeddings.")] = _LAST,
     field: Annotated[str, typer.Option(help="The field or column that holds the text.")] = "text",
     batch: Annotated[int, typer.Option(min=1, help="Texts to compute at once.")] = 64,

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unmask.config.inference import CheckpointChoice, EmbeddingPooling
+from unmask.config.inference import CheckpointChoice
+from unmask.config.pooling import Pooling
 
 if TYPE_CHECKING:
     from unmask.interop.extra_format import ExtraFormat
@@ -49,7 +50,7 @@ def export(
     ] = ExportForm.WHOLE,
     checkpoint: Annotated[CheckpointChoice, typer.Option(help="Which checkpoint of a run.")] = CheckpointChoice.LAST,
     pool: Annotated[
-        EmbeddingPooling | None,
+        Pooling | None,
         typer.Option("--pool", "--pooling", help="sentence: how tokens become one vector. Usual: mean."),
     ] = None,
     normalise: Annotated[bool, typer.Option("--normalise", help="sentence: bring every vector to length 1.")] = False,
@@ -92,14 +93,14 @@ def export(
         _print_generator_note()
 
 
-def _extras(form: ExportForm, pool: EmbeddingPooling | None, normalise: bool, onnx: bool) -> list[ExtraFormat]:
+def _extras(form: ExportForm, pool: Pooling | None, normalise: bool, onnx: bool) -> list[ExtraFormat]:
     """The files beside the usual ones; refuses an option that would be of no use."""
     from unmask.core.errors import InputError
     from unmask.interop.onnx.export import OnnxFormat
     from unmask.interop.sentence_transformers import SentenceTransformersFormat
 
     if form is ExportForm.SENTENCE:
-        return [SentenceTransformersFormat(pool or EmbeddingPooling.MEAN, normalise), *([OnnxFormat()] if onnx else [])]
+        return [SentenceTransformersFormat(pool or Pooling.MEAN, normalise), *([OnnxFormat()] if onnx else [])]
     if pool is not None or normalise:
         raise InputError("--pool and --normalise say how a text becomes one vector: they go with --as sentence.")
     return [OnnxFormat()] if onnx else []

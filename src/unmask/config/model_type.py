@@ -1,7 +1,4 @@
-"""Whose names a network is written in: the families of classes that `transformers` has.
-
-What arrives: nothing. What leaves: the names of the dialects. What never happens here: weights; see `export/`.
-"""
+"""Model types: the families of classes in `transformers` under whose names a network is exported."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from enum import StrEnum
 
 
 class ModelType(StrEnum):
-    """A family of classes. Its value is what `config.json` calls the model type."""
+    """A family of classes. The value is the `model_type` of `config.json`."""
 
     BERT = "bert"
     ROBERTA = "roberta"

@@ -1,8 +1,4 @@
-"""How a row of tokens becomes one vector, as a word that needs no network.
-
-What arrives: nothing. What leaves: `ReadOut`, which a task, a head and a policy that keeps states all name.
-What never happens here: torch. The work is done in `pooling.py`.
-"""
+"""Pooling: how the token states of a row become one vector."""
 
 from __future__ import annotations
 
@@ -10,16 +6,18 @@ from enum import StrEnum
 
 
 class Pooling(StrEnum):
-    """Which tokens of a row speak for it."""
+    """Which token states represent a row, and how they are combined."""
 
     FIRST = "first"
-    """The first one, [CLS], through BERT's pooler (Devlin et al., 2018)."""
+    """The state of the first token, [CLS]. A head passes it through BERT's pooler (Devlin et al., 2018)."""
     MEAN = "mean"
-    """All of them alike: their mean."""
+    """The mean over all tokens, special tokens included, as in sentence-transformers."""
+    MAX = "max"
+    """The maximum over all tokens, dimension by dimension."""
     ATTENTION = "attention"
-    """All of them, each as much as a learned query attends to it."""
+    """A sum over all tokens, weighted by a learned query: for heads only, because the query has to be trained."""
 
     @property
     def is_first_only(self) -> bool:
-        """Whether nothing but the first token of a row is looked at, so that nothing else has to be kept."""
+        """Whether the vector depends on the state of the first token alone."""
         return self is Pooling.FIRST

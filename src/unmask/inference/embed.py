@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unmask.config.inference import EmbeddingPooling
+from unmask.config.pooling import Pooling
 from unmask.core.errors import InputError
 from unmask.core.records import Floats
 from unmask.data.tokenize.encoder import Encoder
@@ -38,9 +38,12 @@ class LayerPooling:
 
     layer: int
     """0 for the embeddings, then 1 for the first block and so on."""
-    pooling: EmbeddingPooling = EmbeddingPooling.MEAN
+    pooling: Pooling = Pooling.MEAN
     normalize: bool = False
     """Whether every vector is brought to length 1."""
+
+    def __post_init__(self) -> None:
+        require_untrained(self.pooling)
 
     def __call__(self, states_TD: Tensor, borders: PackedSequences) -> Tensor:
         """One vector for each row of a flat batch."""
@@ -105,11 +108,20 @@ def _max_tokens(device: torch.device) -> int:
     return _CACHED if device.type == "cpu" else 2**31
 
 
-def _pool(pool: EmbeddingPooling, states_TD: Tensor, borders: PackedSequences) -> Tensor:
-    if pool is EmbeddingPooling.CLS:
+def require_untrained(pooling: Pooling) -> None:
+    """Refuse a pooling with weights of its own: a network that is only read has none for it."""
+    if pooling is Pooling.ATTENTION:
+        raise InputError(
+            "An embedding needs a pooling without weights: mean, first or max; found attention, which a head learns "
+            "in fine-tuning. Take one of the three."
+        )
+
+
+def _pool(pool: Pooling, states_TD: Tensor, borders: PackedSequences) -> Tensor:
+    if pool is Pooling.FIRST:
         return states_TD[borders.cu_seqlens_S1[:-1].long()]
     grid_BLD = pad(states_TD, borders)
-    if pool is EmbeddingPooling.MEAN:
+    if pool is Pooling.MEAN:
         return grid_BLD.sum(1) / borders.cu_seqlens_S1.diff()[:, None]
     return grid_BLD.masked_fill(~borders.valid_SL()[..., None], -torch.inf).amax(1)
 

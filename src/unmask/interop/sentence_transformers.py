@@ -16,19 +16,19 @@ from types import ModuleType
 import numpy as np
 import torch
 
-from unmask.config.inference import EmbeddingPooling
+from unmask.config.pooling import Pooling
 from unmask.core.io.atomic import write_json
 from unmask.core.records import Floats
-from unmask.inference.embed import LayerPooling, embed
+from unmask.inference.embed import LayerPooling, embed, require_untrained
 from unmask.interop.extra_format import FormatCheck, WrittenFolder
 from unmask.interop.hf.architecture import Architecture
 from unmask.interop.optional_dependency import quiet_transformers, require, require_transformers
 
 _POOLING = "1_Pooling"
 _MODES = {
-    EmbeddingPooling.CLS: "pooling_mode_cls_token",
-    EmbeddingPooling.MEAN: "pooling_mode_mean_tokens",
-    EmbeddingPooling.MAX: "pooling_mode_max_tokens",
+    Pooling.FIRST: "pooling_mode_cls_token",
+    Pooling.MEAN: "pooling_mode_mean_tokens",
+    Pooling.MAX: "pooling_mode_max_tokens",
 }
 
 
@@ -36,9 +36,12 @@ _MODES = {
 class SentenceTransformersFormat:
     """One vector for each text, from the last layer."""
 
-    pooling: EmbeddingPooling = EmbeddingPooling.MEAN
+    pooling: Pooling = Pooling.MEAN
     normalize: bool = False
     """Whether every vector is brought to length 1."""
+
+    def __post_init__(self) -> None:
+        require_untrained(self.pooling)
 
     def require_library(self) -> None:
         """Refuse to begin without the library."""

@@ -29,11 +29,11 @@ def test_the_options_reach_the_vectors(source, tmp_path):
     (tmp_path / "a.jsonl").write_text('{"body": "天气"}\n{"body": "散步"}\n')
     words = ("embed", source, tmp_path / "a.jsonl", "--field", "body", "--out", tmp_path / "v.npy")
     made = {}
-    for extra in ((), ("--pool", "cls"), ("--pool", "max"), ("--layer", "0"), ("--layer", "2"), ("--normalise",)):
+    for extra in ((), ("--pool", "first"), ("--pool", "max"), ("--layer", "0"), ("--layer", "2"), ("--normalise",)):
         assert run(*words, *extra).exit_code == 0
         made[extra] = np.load(tmp_path / "v.npy")
     np.testing.assert_array_equal(made[()], made["--layer", "2"])
-    assert not np.allclose(made["--pool", "cls"], made["--pool", "max"])
+    assert not np.allclose(made["--pool", "first"], made["--pool", "max"])
     assert not np.allclose(made["--layer", "0"], made["--layer", "2"])
     np.testing.assert_allclose(np.linalg.norm(made["--normalise",], axis=1), 1, atol=1e-5)
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from small_net import small_model, small_tokenizer
 
-from unmask.config.inference import EmbeddingPooling
+from unmask.config.pooling import Pooling
 from unmask.core.errors import InputError
 from unmask.inference.embed import LayerPooling, batches_by_tokens, embed
 from unmask.inference.npy_writer import write_vectors
@@ -25,18 +25,23 @@ def states(model, tokenizer, text, layer):
 
 
 @pytest.mark.parametrize("layer", [0, 2, 3])
-@pytest.mark.parametrize("pool", EmbeddingPooling)
+@pytest.mark.parametrize("pool", [Pooling.MEAN, Pooling.FIRST, Pooling.MAX])
 def test_every_text_has_its_own_vector_in_its_own_place(pool, layer, tokenizer):
     model = small_model()
     (vectors,) = embed(model, tokenizer, TEXTS, LayerPooling(layer, pool), batch=2)
     pooled = {
-        EmbeddingPooling.MEAN: lambda x: x.mean(0),
-        EmbeddingPooling.CLS: lambda x: x[0],
-        EmbeddingPooling.MAX: lambda x: x.max(0),
+        Pooling.MEAN: lambda x: x.mean(0),
+        Pooling.FIRST: lambda x: x[0],
+        Pooling.MAX: lambda x: x.max(0),
     }[pool]
     wanted = np.stack([pooled(states(model, tokenizer, text, layer)) for text in TEXTS])
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(vectors, wanted, atol=1e-5)
+
+
+def test_pooling_with_weights_is_refused():
+    with pytest.raises(InputError, match=r"mean, first or max; found attention"):
+        LayerPooling(3, Pooling.ATTENTION)
 
 
 def test_a_long_stream_comes_in_blocks_and_in_order(tokenizer):

@@ -37,6 +37,17 @@ class MeanPooling(nn.Module):
         return (segment_sum(x_TD, row_T, len(row_starts_B)) / lengths_B[:, None]).to(x_TD.dtype)
 
 
+class MaxPooling(nn.Module):
+    """The maximum over all tokens of a row, dimension by dimension."""
+
+    def forward(self, states: HiddenStates, row_starts_B: Tensor) -> Tensor:
+        """The maximum of the states of each row."""
+        x_TD = states.last_TD
+        row_TD = row_ids(row_starts_B, len(x_TD))[:, None].expand_as(x_TD)
+        lowest_BD = torch.full((len(row_starts_B), x_TD.shape[1]), -torch.inf, dtype=x_TD.dtype, device=x_TD.device)
+        return lowest_BD.scatter_reduce(0, row_TD, x_TD, "amax")
+
+
 class AttentionPooling(nn.Module):
     """A sum over all tokens of a row, weighted by a softmax of how well each fits one learned query."""
 
@@ -73,6 +84,8 @@ def build_pooling(pooling: Pooling, config: NetworkValues) -> nn.Module:
             return ClsPooling()
         case Pooling.MEAN:
             return MeanPooling()
+        case Pooling.MAX:
+            return MaxPooling()
         case Pooling.ATTENTION:
             return AttentionPooling(config)
 

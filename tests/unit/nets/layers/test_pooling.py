@@ -27,6 +27,8 @@ def by_loop(read: Pooling, module: torch.nn.Module, x_TD: torch.Tensor) -> torch
                 return row_LD[0]
             case Pooling.MEAN:
                 return row_LD.mean(0)
+            case Pooling.MAX:
+                return row_LD.max(0).values
             case Pooling.ATTENTION:
                 return torch.softmax(module.query(row_LD).squeeze(-1), 0) @ row_LD
 
