@@ -27,6 +27,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from bench.speed.common.timing import settle
+from unmask.config.attention_pattern import WITHIN_DOCUMENT
 from unmask.data.corpus.corpus import Corpus
 from unmask.data.input_formats.sampler import DynamicMasking
 from unmask.members import member
@@ -187,7 +188,7 @@ def _shapes(wish: argparse.Namespace, device: torch.device) -> Iterator[tuple[st
         if wish.data:
             task = member("roberta").stages[0].tasks[0]
             feed = TaskBatches.for_task(task, Corpus.open(wish.data), length, DynamicMasking(), 0)
-            yield f"documents {length}", collate(feed(0, count), device, isolate_documents=True).tokens.sequences
+            yield f"documents {length}", collate(feed(0, count), device, attention=WITHIN_DOCUMENT).tokens.sequences
 
 
 def _wishes() -> argparse.Namespace:

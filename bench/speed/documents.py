@@ -31,6 +31,7 @@ from torch import Tensor
 from bench.speed.common.both_sides import LEARNS, How, Ours, Theirs, repeat
 from bench.speed.common.rows import cloze_feed, collator_of, joined, unmasked
 from bench.speed.common.timing import WARM, Turns, clean, learn
+from unmask.config.attention_pattern import WITHIN_DOCUMENT
 from unmask.core.records import Ids
 from unmask.data.corpus.corpus import Corpus
 from unmask.data.input_formats.packed import DocumentBoundary
@@ -138,7 +139,7 @@ def _measured(how: How, texts: Sequence[Text], wish: argparse.Namespace) -> Iter
 
 def _ours(how: How, corpus: Corpus, wish: argparse.Namespace) -> Found:
     feed, rows = cloze_feed(corpus, wish.length, DocumentBoundary.BORDERS), wish.tokens // wish.length
-    like = StepBatch((), LEARNS, True, "cloze", wish.length)
+    like = StepBatch((), LEARNS, WITHIN_DOCUMENT, "cloze", wish.length)
     how = replace(how, graphs=how.device.type == "cuda")
     said = "recorded" if how.graphs else "eager"
     timed = learn(Ours.of(how).worker, Turns(lambda step: feed(step, rows), like), wish.steps)

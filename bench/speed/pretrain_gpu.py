@@ -44,6 +44,7 @@ from bench.speed.common.kernel_profile import tell
 from bench.speed.common.rows import cloze_feed, grids
 from bench.speed.common.timing import WARM, Timed, Turns, clean, gib, learn, matmul_rate
 from bench.speed.pretrain_members import measure_members
+from unmask.config.attention_pattern import FULL, WITHIN_DOCUMENT
 from unmask.core.ragged import positions_in_rows
 from unmask.core.records import Cloze, Inputs, InputsAndTargets, Spans
 from unmask.data.corpus.corpus import Corpus
@@ -145,7 +146,7 @@ def compare(how: How, length: int, wish: argparse.Namespace, before: Sequence[Fo
         clean(how.device)
         apart, mine = side == "ours, apart", side != "transformers"
         way = theirs[number] if not mine else "recorded" if wish.graphs else "eager"
-        like = StepBatch((), LEARNS, apart, "cloze", length)
+        like = StepBatch((), LEARNS, WITHIN_DOCUMENT if apart else FULL, "cloze", length)
         timed = (
             _time_ours(how, make, like, wish)
             if mine
@@ -179,7 +180,7 @@ def _time_ours(how: How, make: Callable[[int], InputsAndTargets], like: StepBatc
     ours = Ours.of(replace(how, graphs=wish.graphs))
     timed = learn(ours.worker, Turns(make, like), wish.steps)
     if wish.profile:
-        loaded = ours.load(make(0), like.max_length, like.isolate_documents)
+        loaded = ours.load(make(0), like.max_length, like.attention.isolate_documents)
         print("\n".join(tell(lambda: ours.step(loaded), how.device)))
     return timed
 

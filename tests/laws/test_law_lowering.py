@@ -36,7 +36,7 @@ def network(recipe: Recipe) -> TransformerEncoder:
 
 def states_of(net: TransformerEncoder, rows: Batch, lowering: AttentionBackend) -> Tensor:
     for block in net.blocks():
-        block.attention.sublayer.lowering = lowering
+        block.attention.sublayer.backend = lowering
     last: Tensor = net(rows.tokens).last_TD
     return last
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from transformers import BertConfig, BertForMaskedLM
 
 from bench.speed.common.timing import WARM, Mark
+from unmask.config.attention_pattern import FULL, WITHIN_DOCUMENT
 from unmask.config.model_type import ModelType
 from unmask.config.network import TransformerConfig
 from unmask.config.optim import AdamW, Constant, OptimConfig
@@ -111,7 +112,11 @@ class Ours:
     def load(self, instance: InputsAndTargets, length: int, apart: bool = False) -> DeviceBatch:
         """Tensors on the device."""
         run = self.worker.config
-        return DeviceBatch.of(StepBatch((instance,), LEARNS, apart, "cloze", length), run.device, run.has_few_shapes)
+        return DeviceBatch.of(
+            StepBatch((instance,), LEARNS, WITHIN_DOCUMENT if apart else FULL, "cloze", length),
+            run.device,
+            run.has_few_shapes,
+        )
 
     def step(self, loaded: DeviceBatch) -> Tensor:
         """One step; the mean loss stays on the device."""

@@ -43,9 +43,7 @@ class Turns:
     def lesson(self, moment: RunPosition, crew: RankSplit) -> StepBatch:
         """The rows of a step, all at once."""
         like = self.like
-        return StepBatch(
-            (self.make(moment.step),), like.objectives, like.isolate_documents, like.task_name, like.max_length
-        )
+        return StepBatch((self.make(moment.step),), like.objectives, like.attention, like.task_name, like.max_length)
 
     def stage_at(self, share: float) -> int:
         """There is one stage."""

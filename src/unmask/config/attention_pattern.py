@@ -1,34 +1,34 @@
-"""Who may attend to whom, as data, and the proof that no prediction can look up its own answer.
+"""Attention patterns: which position may read which, as rules over coordinates, and the proof that nothing leaks.
 
-What arrives: rules that compose with `&` and `|`, streams that follow them, and the coordinates of one row.
-What leaves: a boolean matrix for each stream (query, key), a list of leaks, or a small picture.
-What never happens here: attention. A back-end lowers a view to its kernels and must equal the matrices made here.
+A **rule** answers for one query and one key from their coordinates alone, with operators only. So one and the same rule
+gives the matrix of a row in numpy (`AttentionRule.matrix`: the leak proof, the picture of `walk`), the mask of a padded
+grid in torch, and the `mask_mod` of FlexAttention. `lower` names the mask that fast kernels know, where there is one.
 
 A **stream** is one state for each position. In every layer a position keeps its own state (the residual path) and,
 where its rule allows, reads the states of the stream it `reads_from`. BERT and GPT have one stream, ELMo has two
 directions that never mix, XLNet has a content stream and a query stream that reads the content but does not start from
 its own token.
 
-An **answer** says from where a prediction is read and which input token it must never reach. `leaks` walks the tokens
-through the layers until nothing new arrives. A **cloze** is safe under any view because its input is replaced: its
-positions are handed over as `hidden`. That BERT leaves one chosen token in ten in place is the corruption's choice and
-not a leak of the view; a kept position is therefore `hidden` as well.
+A **prediction site** is where a prediction is read and which input token it must never reach. `find_leaks` walks the
+tokens through the layers until nothing new arrives. A cloze is safe under any pattern because its input is replaced: its
+positions are handed over as `hidden`. That BERT leaves one chosen token in ten in place is the corruption's choice
+and not a leak of the pattern; a kept position is therefore `hidden` as well.
 
-    >>> leaks(ENCODER, row, following(row))[0].explain()      # row = Layout.of(3): a causal loss under a full view
+    >>> find_leaks(FULL, row, next_token_sites(row))[0].explain()      # row = RowCoordinates.of(3)
     "main at 0 must not know token 1, but: token 1 enters main at 1; in layer 1 main at 0 reads main at 1"
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from unmask.core.errors import RecipeError
-from unmask.core.records import Bools, Ids, Ints
+from unmask.core.records import Bools, Ids
 
 ANY_DEPTH = 2**31
 """More layers than any network has: the walk stops by itself when another layer adds nothing."""
@@ -38,20 +38,20 @@ _MAX_RENDERED = 24
 
 @dataclass(frozen=True, slots=True)
 class RowCoordinates:
-    """The coordinates of one row that rules read: one number a position."""
+    """What rules know of positions: four arrays of one shape, of numpy or of torch."""
 
-    index: Ints
-    """Where a position stands in the row."""
-    document: Ids
-    """Which document it belongs to."""
-    prefix: Bools
-    """Whether it belongs to the source, which everyone sees."""
-    rank: Ids
-    """When it is drawn in a factorisation order; -1 is seen by everyone."""
+    index: Any
+    """The place in the row, from 0; negative for states of a memory in front of it."""
+    document: Any
+    """Which document of the row it belongs to."""
+    prefix: Any
+    """Whether it belongs to the prefix (source), which every position may read."""
+    rank: Any
+    """The place in a factorization order; -1 may be read by every position."""
 
     @staticmethod
     def of(length: int, *, prefix: int = 0, document: Sequence[int] = (), rank: Sequence[int] = ()) -> RowCoordinates:
-        """A row with a source of `prefix` tokens. Unless told: one document, and no order drawn."""
+        """A row with a prefix of so many tokens; by default one document and no factorization order."""
         index = np.arange(length)
         documents = np.asarray(document if len(document) else np.zeros(length), dtype=np.int32)
         ranks = np.asarray(rank if len(rank) else np.full(length, -1), dtype=np.int32)
@@ -62,12 +62,41 @@ class RowCoordinates:
     def __len__(self) -> int:
         return len(self.index)
 
+    def map(self, change: Callable[[Any], Any]) -> RowCoordinates:
+        """The same change to each of the four arrays."""
+        return RowCoordinates(change(self.index), change(self.document), change(self.prefix), change(self.rank))
+
+
+class _Recorder(RowCoordinates):
+    """Coordinates of one position that note which of them were read."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "names", set())
+
+    def __getattribute__(self, name: str) -> Any:  # noqa: ANN401
+        names: set[str] = object.__getattribute__(self, "names")
+        if name == "names":
+            return names
+        names.add(name)
+        return np.zeros(1, dtype=np.bool_ if name == "prefix" else np.int8)
+
 
 class AttentionRule(Protocol):
-    """Says which positions a position may read, from coordinates alone. `a & b` and `a | b` are rules too."""
+    """Which positions a position may read, from coordinates alone. `a & b` and `a | b` are rules too."""
 
-    def allows(self, layout: RowCoordinates) -> Bools:
-        """A matrix of (query, key): true where the query may read the key."""
+    def allows(self, query: RowCoordinates, key: RowCoordinates) -> Any:  # noqa: ANN401
+        """True where the query may read the key; both sides broadcast. Only operators: it runs in numpy and torch."""
+
+    def matrix(self, row: RowCoordinates) -> Bools:
+        """All pairs of a row as (query, key)."""
+        query, key = row.map(lambda one: one[:, None]), row.map(lambda one: one[None, :])
+        return np.asarray(self.allows(query, key), dtype=np.bool_)
+
+    def coordinates_read(self) -> frozenset[str]:
+        """Which coordinates the rule depends on, by name."""
+        recorder = _Recorder()
+        self.allows(recorder, recorder)
+        return frozenset(recorder.names)
 
     def __and__(self, other: AttentionRule) -> And:
         return And(self, other)
@@ -78,101 +107,162 @@ class AttentionRule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class And(AttentionRule):
-    """Allows what both rules allow."""
+    """What both rules allow."""
 
     left: AttentionRule
     right: AttentionRule
 
-    def allows(self, layout: RowCoordinates) -> Bools:
+    def allows(self, query: RowCoordinates, key: RowCoordinates) -> Any:  # noqa: ANN401
         """True where both are."""
-        return self.left.allows(layout) & self.right.allows(layout)
+        return self.left.allows(query, key) & self.right.allows(query, key)
 
 
 @dataclass(frozen=True, slots=True)
 class Or(AttentionRule):
-    """Allows what at least one of two rules allows."""
+    """What at least one of two rules allows."""
 
     left: AttentionRule
     right: AttentionRule
 
-    def allows(self, layout: RowCoordinates) -> Bools:
+    def allows(self, query: RowCoordinates, key: RowCoordinates) -> Any:  # noqa: ANN401
         """True where one is."""
-        return self.left.allows(layout) | self.right.allows(layout)
+        return self.left.allows(query, key) | self.right.allows(query, key)
 
 
 @dataclass(frozen=True, slots=True)
 class Full(AttentionRule):
-    """Everyone sees everyone (BERT)."""
+    """Every position reads every position (BERT)."""
 
-    def allows(self, layout: RowCoordinates) -> Bools:
+    def allows(self, query: RowCoordinates, key: RowCoordinates) -> Any:  # noqa: ANN401
         """True everywhere."""
-        return np.ones((len(layout), len(layout)), dtype=np.bool_)
+        return (query.index == query.index) & (key.index == key.index)
 
 
 @dataclass(frozen=True, slots=True)
 class Causal(AttentionRule):
-    """A position sees itself and what stands before it (GPT)."""
+    """A position reads itself and every earlier position (GPT)."""
 
-    def allows(self, layout: RowCoordinates) -> Bools:
+    def allows(self, query: RowCoordinates, key: RowCoordinates) -> Any:  # noqa: ANN401
         """True where key <= query."""
-        return layout.index[None, :] <= layout.index[:, None]
+        return key.index <= query.index
 
 
 @dataclass(frozen=True, slots=True)
 class AntiCausal(AttentionRule):
-    """A position sees itself and what stands after it (ELMo's backward direction)."""
+    """A position reads itself and every later position (ELMo's backward direction)."""
 
-    def allows(self, layout: RowCoordinates) -> Bools:
+    def allows(self, query: RowCoordinates, key: RowCoordinates) -> Any:  # noqa: ANN401
         """True where key >= query."""
-        return layout.index[None, :] >= layout.index[:, None]
+        return key.index >= query.index
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixLM(AttentionRule):
-    """The source sees the source; the target sees the source and its own past (UniLM's sequence to sequence)."""
+    """The prefix reads the prefix; any other position reads the prefix and its own past (UniLM, T5's prefix LM)."""
 
-    def allows(self, layout: RowCoordinates) -> Bools:
-        """True where the key is source, or neither is and key <= query."""
-        return layout.prefix[None, :] | (~layout.prefix[:, None] & Causal().allows(layout))
+    def allows(self, query: RowCoordinates, key: RowCoordinates) -> Any:  # noqa: ANN401
+        """True where the key is in the prefix, or neither is and key <= query."""
+        return key.prefix | (~query.prefix & (key.index <= query.index))
 
 
 @dataclass(frozen=True, slots=True)
 class SlidingWindow(AttentionRule):
-    """A position sees `reach` positions to either side (Longformer's sliding window of 2 x reach + 1)."""
+    """A position reads `radius` positions to either side (Longformer's sliding window of 2 x radius + 1)."""
 
     radius: int
 
     def __post_init__(self) -> None:
         if self.radius < 0:
-            raise RecipeError(f"Window needs a reach of 0 or more, found {self.radius}; 0 sees itself alone")
+            raise RecipeError(
+                f"SlidingWindow needs a radius of 0 or more, found {self.radius}; with 0 a position reads itself alone"
+            )
 
-    def allows(self, layout: RowCoordinates) -> Bools:
-        """True where |query - key| <= reach."""
-        near: Bools = np.abs(layout.index[:, None] - layout.index[None, :]) <= self.radius
-        return near
+    def allows(self, query: RowCoordinates, key: RowCoordinates) -> Any:  # noqa: ANN401
+        """True where |query - key| <= radius."""
+        apart = query.index - key.index
+        return (apart <= self.radius) & (-apart <= self.radius)
 
 
 @dataclass(frozen=True, slots=True)
 class WithinDocument(AttentionRule):
-    """A position sees its own document, so that texts packed into one row do not mix."""
+    """A position reads its own document, so that texts packed into one row do not mix."""
 
-    def allows(self, layout: RowCoordinates) -> Bools:
+    def allows(self, query: RowCoordinates, key: RowCoordinates) -> Any:  # noqa: ANN401
         """True where query and key share a document."""
-        same: Bools = layout.document[:, None] == layout.document[None, :]
-        return same
+        return query.document == key.document
 
 
 @dataclass(frozen=True, slots=True)
 class FactorizationOrder(AttentionRule):
-    """A position sees what was drawn up to itself in a factorisation order, or strictly before (XLNet)."""
+    """A position reads what comes up to itself in a factorization order, or strictly before it (XLNet)."""
 
     strict: bool
 
-    def allows(self, layout: RowCoordinates) -> Bools:
-        """True where the key's rank is lower (or the same, unless strict), or the key is seen by everyone."""
-        query, key = layout.rank[:, None], layout.rank[None, :]
-        drawn: Bools = (key == -1) | ((key < query) if self.strict else (key <= query))
-        return drawn
+    def allows(self, query: RowCoordinates, key: RowCoordinates) -> Any:  # noqa: ANN401
+        """True where the key's rank is lower (or the same, unless strict), or the key has none."""
+        before = (key.rank < query.rank) if self.strict else (key.rank <= query.rank)
+        return (key.rank == -1) | before
+
+
+class MaskKind(StrEnum):
+    """What kernels know of a rule inside one sequence."""
+
+    FULL = "full"
+    """`Full`."""
+    CAUSAL = "past"
+    """`Causal`."""
+    PREFIX_LM = "prefix"
+    """`PrefixLM`."""
+    SLIDING_WINDOW = "near"
+    """`SlidingWindow`."""
+    CAUSAL_WINDOW = "near_past"
+    """`Causal() & SlidingWindow(radius)`: a position reads itself and `radius` positions before it."""
+    DENSE = "dense"
+    """Any other rule, as a mask on the padded grid."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredRule:
+    """A rule as kernels take it: sequences split at documents or not, and the mask inside one."""
+
+    isolate_documents: bool
+    mask_kind: MaskKind
+    rule: AttentionRule
+    """What remains after the split at documents."""
+    window: int = 0
+    """The radius of a window, else 0."""
+
+
+def lower(rule: AttentionRule) -> LoweredRule:
+    """The plainest form of a rule: `WithinDocument` splits sequences, the rest is a mask kernels know, or DENSE."""
+    match rule:
+        case WithinDocument():
+            return LoweredRule(True, MaskKind.FULL, Full())
+        case And(left, right):
+            return _lower_both(rule, lower(left), lower(right))
+        case Full():
+            return LoweredRule(False, MaskKind.FULL, rule)
+        case Causal():
+            return LoweredRule(False, MaskKind.CAUSAL, rule)
+        case PrefixLM():
+            return LoweredRule(False, MaskKind.PREFIX_LM, rule)
+        case SlidingWindow(radius):
+            return LoweredRule(False, MaskKind.SLIDING_WINDOW, rule, radius)
+    return LoweredRule(False, MaskKind.DENSE, rule)
+
+
+def _lower_both(rule: And, left: LoweredRule, right: LoweredRule) -> LoweredRule:
+    """The intersection of two rules in their plainest forms."""
+    isolate = left.isolate_documents or right.isolate_documents
+    for one, other in ((left, right), (right, left)):
+        if one.mask_kind is MaskKind.FULL:
+            return LoweredRule(isolate, other.mask_kind, other.rule, other.window)
+        if one.rule == other.rule:
+            return LoweredRule(isolate, one.mask_kind, one.rule, one.window)
+        windows = (MaskKind.SLIDING_WINDOW, MaskKind.CAUSAL_WINDOW)
+        if one.mask_kind is MaskKind.CAUSAL and other.mask_kind in windows:
+            return LoweredRule(isolate, MaskKind.CAUSAL_WINDOW, And(one.rule, other.rule), other.window)
+    return LoweredRule(isolate, MaskKind.DENSE, And(left.rule, right.rule))
 
 
 class StreamInit(StrEnum):
@@ -186,7 +276,7 @@ class StreamInit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One state for each position: whom it reads, by which rule, and what it starts from."""
+    """One state for each position: the stream it reads, by which rule, and what it starts from."""
 
     name: str
     rule: AttentionRule
@@ -203,21 +293,35 @@ class AttentionPattern:
     def __post_init__(self) -> None:
         names = [stream.name for stream in self.streams]
         if not names or len(set(names)) < len(names):
-            raise RecipeError(f"View needs one or more streams with names of their own, found {names}; rename one")
+            raise RecipeError(
+                f"AttentionPattern needs one or more streams with names of their own, found {names}; rename one"
+            )
         for stream in self.streams:
             if stream.reads_from not in names:
-                raise RecipeError(f"stream {stream.name} reads from {stream.reads_from}, but the view has only {names}")
+                raise RecipeError(
+                    f"stream {stream.name} reads from {stream.reads_from}, but the pattern has only {names}"
+                )
 
     def index_of(self, name: str) -> int:
-        """The place of a stream in the view."""
+        """The place of a stream in the pattern."""
         for place, stream in enumerate(self.streams):
             if stream.name == name:
                 return place
-        raise RecipeError(f"the view has no stream {name}; it has {[stream.name for stream in self.streams]}")
+        raise RecipeError(f"the pattern has no stream {name}; it has {[stream.name for stream in self.streams]}")
+
+    @property
+    def isolate_documents(self) -> bool:
+        """Whether no stream reads across documents, so that each document is a sequence of its own."""
+        return all(lower(stream.rule).isolate_documents for stream in self.streams)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether there is one stream, which starts from tokens."""
+        return len(self.streams) == 1 and self.streams[0].starts_from is StreamInit.TOKEN
 
 
 def single_stream(rule: AttentionRule) -> AttentionPattern:
-    """A view of one stream, called main, that reads itself."""
+    """A pattern of one stream, called main, that reads itself."""
     return AttentionPattern((Stream("main", rule, "main"),))
 
 
@@ -294,7 +398,7 @@ def find_leaks(
     depth: int = ANY_DEPTH,
 ) -> list[Leak]:
     """Every answer that its own prediction can reach within `depth` layers; `hidden` tokens never enter."""
-    may_read = [stream.rule.allows(layout) for stream in attention.streams]
+    may_read = [stream.rule.matrix(layout) for stream in attention.streams]
     arrival = _arrivals(attention, may_read, hidden, depth)
     found = [
         answer for answer in sites if arrival[attention.index_of(answer.stream), answer.read_at, answer.target] >= 0
@@ -312,7 +416,7 @@ def render(attention: AttentionPattern, layout: RowCoordinates) -> list[str]:
     lines = [] if count == len(layout) else [f"the first {count} of {len(layout)} positions"]
     for stream in attention.streams:
         blank = ", does not start from its own token" if stream.starts_from is StreamInit.BLANK else ""
-        rows = stream.rule.allows(layout)[:count, :count]
+        rows = stream.rule.matrix(layout)[:count, :count]
         lines += [f"{stream.name}: reads {stream.reads_from}{blank}", header]
         lines += [f"{query:4}" + "".join("  #" if seen else "  ." for seen in row) for query, row in enumerate(rows)]
     return lines

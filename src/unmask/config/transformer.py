@@ -95,6 +95,8 @@ class TransformerConfig:
     """How many segments the network distinguishes; with 1 all tokens are of the same."""
     num_tasks: int = 0
     """How many task embeddings are added (ERNIE 2.0)."""
+    has_blank_stream: bool = False
+    """Whether there is one learned vector for a stream that does not start from its own tokens (XLNet)."""
     activation: Activation = Activation.GELU
     norm: Norm = Norm.POST
     norm_kind: NormKind = NormKind.LAYER

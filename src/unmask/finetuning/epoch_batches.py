@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unmask.config.attention_pattern import PREFIX_LM
 from unmask.core.records import InputsAndTargets, Ints
 from unmask.core.rng import Key
 from unmask.data.input_formats.sampler import DynamicMasking, EpochSampler
@@ -66,5 +67,5 @@ class EpochBatches:
 
     def _step_batch(self, *instances: InputsAndTargets) -> StepBatch:
         return StepBatch(
-            instances, (self.objective,), isolate_documents=False, task_name=self.task_name, max_length=self.max_length
+            instances, (self.objective,), attention=PREFIX_LM, task_name=self.task_name, max_length=self.max_length
         )

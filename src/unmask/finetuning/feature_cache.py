@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from unmask.config.attention_pattern import PREFIX_LM
 from unmask.core.io.atomic import disk_errors, temp_path
 from unmask.core.ragged import concat_ranges, offsets
 from unmask.core.records import Floats, Inputs, Ints
@@ -80,7 +81,7 @@ class FeatureExtractor:
         for first in range(0, len(exercise), at_once):
             items = np.arange(first, min(first + at_once, len(exercise)))
             # With their truths, because some kinds of truth decide who sees whom.
-            yield self._states(collate(exercise.take(items), self.run.device))
+            yield self._states(collate(exercise.take(items), self.run.device, PREFIX_LM))
             tick(int(exercise.group_offsets[items[-1] + 1]))
 
     def _states(self, batch: Batch) -> Floats:

@@ -14,6 +14,7 @@ from typing import Protocol, cast
 import numpy as np
 from torch import Tensor
 
+from unmask.config.attention_pattern import PREFIX_LM
 from unmask.core.ragged import concat_ranges
 from unmask.core.records import Doubles, Floats, Ints
 from unmask.finetuning.data.encoded_dataset import EncodedDataset
@@ -70,7 +71,7 @@ def _batches(learner: MultiHeadModel, exercise: EncodedDataset) -> Iterator[tupl
     order = np.argsort(exercise.rows.lengths, kind="stable")
     for first in range(0, len(order), EVAL_BATCH_SIZE):
         rows = order[first : first + EVAL_BATCH_SIZE]
-        yield rows, collate(exercise.without_targets(rows), device)
+        yield rows, collate(exercise.without_targets(rows), device, PREFIX_LM)
 
 
 def _logits(learner: MultiHeadModel, name: str, batch: Batch) -> Floats:

@@ -51,7 +51,7 @@ def check_no_leak(task: str, objective: Objective, attention: AttentionPattern) 
 
 def check_document_isolation(task: str, examples: InputFormat, attention: AttentionPattern) -> None:
     """Documents that are kept apart do not see each other."""
-    across = any(stream.rule.allows(_TWO_DOCUMENTS)[:4, 4:].any() for stream in attention.streams)
+    across = any(stream.rule.matrix(_TWO_DOCUMENTS)[:4, 4:].any() for stream in attention.streams)
     if examples.isolate_documents and across:
         raise RecipeError(
             f"Task '{task}': {_name(examples)} keeps the documents of a row apart, but under this view they see each "

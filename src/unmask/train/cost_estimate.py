@@ -100,7 +100,7 @@ class _MeasuredStep:
         run = worker.config
         lesson = training.source.batch(probe.position, processes.rank_split(run.microbatch_tokens))
         piece = StepBatch(
-            lesson.instances[:1], lesson.objectives, lesson.isolate_documents, lesson.task_name, lesson.max_length
+            lesson.instances[:1], lesson.objectives, lesson.attention, lesson.task_name, lesson.max_length
         )
         loaded = DeviceBatch.of(piece, run.device, run.has_few_shapes)
         several = min(len(lesson.instances), _MANY_MICRO_BATCHES)

@@ -68,7 +68,7 @@ class FlopsMeter:
             (number, place): workload_of(
                 feed.batch_at(np.arange(min(len(feed.plan), _SAMPLE))),
                 recipe.stages[number].tasks[place].objectives,
-                feed.task.examples.isolate_documents,
+                feed.task.attention.isolate_documents,
             )
             for (number, place), feed in lessons.task_batches.items()
         }

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unmask.config.attention_pattern import AttentionPattern
 from unmask.core.records import Cloze, Inputs, InputsAndTargets, Ints
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.nets.backbone import Backbone
@@ -81,7 +82,7 @@ def sample_fills(
             if isinstance(cloze, Cloze):
                 inputs = _first_rows(instance.inputs, rows)
                 windows = [one for one in _windows(inputs.rows, cloze.positions, window) if len(one.positions)]
-                said = _probabilities(model, filler, inputs, step_batch.isolate_documents, windows)
+                said = _probabilities(model, filler, inputs, step_batch.attention, windows)
                 return list(_lines(windows, inputs, cloze, said, tokenizer, top))
     return []
 
@@ -103,13 +104,13 @@ def _windows(rows: Ints, positions: Ints, around: int) -> Iterator[_Window]:
 
 
 def _probabilities(
-    learner: MultiHeadModel, filler: MaskFiller, inputs: Inputs, apart: bool, windows: list[_Window]
+    learner: MultiHeadModel, filler: MaskFiller, inputs: Inputs, attention: AttentionPattern, windows: list[_Window]
 ) -> Tensor:
     """Probabilities at every asked place, on the host."""
     device = next(learner.parameters()).device
     asked_P = torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *(window.positions for window in windows)]))
     with eval_mode(learner):
-        states = filler.network(collate(InputsAndTargets(inputs, ()), device, apart).tokens)
+        states = filler.network(collate(InputsAndTargets(inputs, ()), device, attention).tokens)
         logits_PV: Tensor = filler.lm_head(states.last_TD[asked_P.to(device)])
     return logits_PV.float().softmax(-1).cpu()
 

@@ -52,7 +52,7 @@ class DeviceBatch:
     @staticmethod
     def of(step_batch: StepBatch, device: torch.device, bucket: bool = False) -> DeviceBatch:
         """Collate all micro-batches on the host, even them out if that is wished for and can be, and send them."""
-        batches = [collate(one, "cpu", step_batch.isolate_documents) for one in step_batch.instances]
+        batches = [collate(one, "cpu", step_batch.attention) for one in step_batch.instances]
         for objective in (one for one in step_batch.objectives if isinstance(one, PreparesBatch)):
             batches = [objective.prepare(batch) for batch in batches]
         if bucket and all(map(can_bucket, batches)):

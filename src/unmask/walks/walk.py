@@ -349,7 +349,7 @@ def _attention_grids(task: Task, instance: InputsAndTargets) -> tuple[AttentionG
     layout = RowCoordinates.of(len(inputs.ids), document=inputs.document.tolist(), rank=rank.tolist())
     found = []
     for stream in task.attention.streams:
-        grid = stream.rule.allows(layout)
+        grid = stream.rule.matrix(layout)
         if stream.starts_from is StreamInit.BLANK:
             about = f"reads {stream.reads_from}; a place starts from its number, not its token"
             found.append(AttentionGrid(stream.name, about, grid, tuple((place,) for place in turns)))

@@ -61,11 +61,11 @@ SEES = {
 def test_a_rule_allows_what_its_sentence_says(rule: AttentionRule) -> None:
     row = RowCoordinates.of(7, prefix=3, document=(0, 0, 0, 1, 1, 2, 2), rank=(-1, 4, 0, -1, 2, 1, 3))
     expected = [[bool(SEES[rule](row, i, j)) for j in range(7)] for i in range(7)]
-    assert rule.allows(row).tolist() == expected
+    assert rule.matrix(row).tolist() == expected
 
 
 def test_an_empty_row_is_a_row() -> None:
-    assert Full().allows(RowCoordinates.of(0)).shape == (0, 0)
+    assert Full().matrix(RowCoordinates.of(0)).shape == (0, 0)
     assert find_leaks(CAUSAL, RowCoordinates.of(0), []) == []
 
 
@@ -168,7 +168,7 @@ def test_a_path_takes_as_many_layers_as_the_window_needs() -> None:
         (lambda: AttentionPattern(()), "one or more streams"),
         (lambda: AttentionPattern((Stream("a", Causal(), "a"), Stream("a", AntiCausal(), "a"))), "names of their own"),
         (lambda: AttentionPattern((Stream("query", Causal(), "content"),)), "query reads from content"),
-        (lambda: SlidingWindow(-1), "reach of 0 or more, found -1"),
+        (lambda: SlidingWindow(-1), "radius of 0 or more, found -1"),
         (lambda: find_leaks(CAUSAL, ROW, [PredictionSite("query", 0, 0)]), "no stream query; it has \\['main'\\]"),
     ],
 )
@@ -219,7 +219,7 @@ def run_stack(
         for place, stream in enumerate(view.streams):
             query, key, value = (noise(f"{layer}{place}{name}", width, width) for name in "qkv")
             source, new = states[view.index_of(stream.reads_from)], states[place].copy()
-            allowed = stream.rule.allows(row)
+            allowed = stream.rule.matrix(row)
             for i in range(length):
                 keys = np.flatnonzero(allowed[i])
                 if len(keys):
@@ -310,4 +310,4 @@ def test_a_path_is_made_of_reads_that_the_view_allows(view: AttentionPattern, ro
         for (source, key), (reader, query) in zip(leak.path, leak.path[1:], strict=False):
             stream = view.streams[view.index_of(reader)]
             assert stream.reads_from == source
-            assert stream.rule.allows(row)[query, key]
+            assert stream.rule.matrix(row)[query, key]

@@ -10,6 +10,7 @@ import torch
 from little_policy import DEEP, SETTINGS, TOKENIZER, tuned, tuning
 from little_task import little_model
 
+from unmask.config.attention_pattern import PREFIX_LM
 from unmask.core.errors import InputError, RecipeError
 from unmask.core.records import Cloze, Inputs, InputsAndTargets
 from unmask.finetuning.artifact import BaseModelRef, load_finetuned, save_finetuned
@@ -93,7 +94,7 @@ def test_who_sees_whom_in_the_rows_of_the_task_stays():
     both = concat_inputs(rows, replace(rows, prefix=np.zeros(0, dtype=np.int64)))
     assert both.prefix.tolist() == [2]
     assert both.rows.tolist() == [0, 3, 6]
-    assert collate(InputsAndTargets(both, ())).tokens.sequences.prefix_lengths_S.tolist() == [2, 3], (
+    assert collate(InputsAndTargets(both, ()), attention=PREFIX_LM).tokens.sequences.prefix_lengths_S.tolist() == [2, 3], (
         "the masked row sees itself"
     )
 
@@ -135,7 +136,7 @@ def test_lambda_weighs_the_loss(course, tmp_path):
     model = little_model(trunk=DEEP)
     learner = build_model(model, (course.batches.objective, MLM()), 3, StartFrom.PRETRAINED).eval()
     lesson = course.batch(RunPosition(0, 0), SINGLE_PROCESS)
-    (batch,) = (collate(instance) for instance in lesson.instances)
+    (batch,) = (collate(instance, attention=PREFIX_LM) for instance in lesson.instances)
     task, language = learner(batch, lesson.objectives)
     (alone,) = learner(
         collate(course.batches.batch(RunPosition(0, 0), SINGLE_PROCESS).instances[0]), (course.batches.objective,)

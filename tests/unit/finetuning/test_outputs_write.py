@@ -9,6 +9,7 @@ import pytest
 import torch
 from little_task import little_model, little_tokenizer, write_lines
 
+from unmask.config.attention_pattern import PREFIX_LM
 from unmask.config.inference import BeamSearch, DecoderKind, GenerationConfig
 from unmask.config.network import TransformerConfig
 from unmask.core.codec import decode, encode
@@ -135,7 +136,7 @@ def test_what_is_too_long_is_cut_and_counted(version: DecoderKind):
     exercise = GenerationTask(GenerationConfig(version, BeamSearch(max_new_tokens=6))).encode(long, TOKENIZER, ROOM)
     assert exercise.rows.num_truncated == 2
     assert exercise.rows.lengths.max() <= ROOM.max_length
-    batch = collate(exercise.take(np.arange(3)))
+    batch = collate(exercise.take(np.arange(3)), attention=PREFIX_LM)
     assert len(batch.targets) == 1
     answers = exercise.targets.ids
     assert exercise.targets.begin.tolist() == [0, 6, 12, 14]
@@ -148,11 +149,12 @@ def test_a_source_does_not_see_its_text_even_where_no_truth_is_asked_for():
         SHEET, TOKENIZER, ROOM
     )
     shown = exercise.without_targets(np.array([1, 0]))
-    borders = collate(shown).tokens.sequences
+    borders = collate(shown, attention=PREFIX_LM).tokens.sequences
     assert borders.mask_kind is MaskKind.PREFIX_LM
     assert borders.prefix_lengths_S.tolist() == exercise.rows.prefix[[1, 0]].tolist()
     among = collate(
-        InputsAndTargets(concat_inputs(shown.inputs, exercise.targets.sources.take(np.array([2]))), ())
+        InputsAndTargets(concat_inputs(shown.inputs, exercise.targets.sources.take(np.array([2]))), ()),
+        attention=PREFIX_LM,
     ).tokens.sequences
     assert among.prefix_lengths_S.tolist() == [*borders.prefix_lengths_S.tolist(), exercise.rows.prefix[2]]
 
@@ -180,7 +182,7 @@ def test_a_network_learns_to_write(version: DecoderKind):
     output = GenerationTask(GenerationConfig(version, BeamSearch(max_new_tokens=8)))
     learner = build_model(little_model(trunk=trunk), (output.objective,), 0, StartFrom.PRETRAINED)
     exercise = output.encode(SHEET, TOKENIZER, ROOM)
-    batch = collate(exercise.take(np.arange(5)))
+    batch = collate(exercise.take(np.arange(5)), attention=PREFIX_LM)
     moves = torch.optim.Adam(learner.parameters(), 0.005)
     for _ in range(80):
         (term,) = learner.train()(batch, (output.objective,))

@@ -130,17 +130,17 @@ def torchs_own(made):
     cross = block.cross_attention.sublayer
     pairs = {
         theirs.self_attn.in_proj_weight: block.attention.sublayer.qkv.weight,
-        theirs.self_attn.in_proj_bias: block.attend.work.qkv.bias,
-        theirs.self_attn.out_proj.weight: block.attend.work.out.weight,
-        theirs.self_attn.out_proj.bias: block.attend.work.out.bias,
+        theirs.self_attn.in_proj_bias: block.attention.sublayer.qkv.bias,
+        theirs.self_attn.out_proj.weight: block.attention.sublayer.out.weight,
+        theirs.self_attn.out_proj.bias: block.attention.sublayer.out.bias,
         theirs.multihead_attn.in_proj_weight: torch.cat([cross.query.weight, cross.kv.weight]),
         theirs.multihead_attn.in_proj_bias: torch.cat([cross.query.bias, cross.kv.bias]),
         theirs.multihead_attn.out_proj.weight: cross.out.weight,
         theirs.multihead_attn.out_proj.bias: cross.out.bias,
-        theirs.linear1.weight: block.feed.work.up.weight,
-        theirs.linear1.bias: block.feed.work.up.bias,
-        theirs.linear2.weight: block.feed.work.down.weight,
-        theirs.linear2.bias: block.feed.work.down.bias,
+        theirs.linear1.weight: block.ffn.sublayer.up.weight,
+        theirs.linear1.bias: block.ffn.sublayer.up.bias,
+        theirs.linear2.weight: block.ffn.sublayer.down.weight,
+        theirs.linear2.bias: block.ffn.sublayer.down.bias,
     }
     for parameter, value in pairs.items():
         parameter.data.copy_(value)

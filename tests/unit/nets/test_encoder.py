@@ -73,7 +73,7 @@ def tokens(lengths, seed=0):
 
 def run(made, batch, lowering):
     for block in made.blocks():
-        block.attention.sublayer.lowering = lowering
+        block.attention.sublayer.backend = lowering
     with torch.no_grad():
         return made(batch).last_TD
 
@@ -90,7 +90,7 @@ def test_every_lowering_equals_the_dense_reference(lengths, lowering):
 
 def gradients(made, batch, lowering):
     for block in made.blocks():
-        block.attention.sublayer.lowering = lowering
+        block.attention.sublayer.backend = lowering
     made.zero_grad()
     made(batch).last_TD.square().sum().backward()
     return [parameter.grad.clone() for parameter in made.parameters()]

@@ -32,7 +32,7 @@ def flat(rows, **sight):
 
 def whole(made, source, text):
     """All layers of one source with one text behind it."""
-    tokens = flat([source + text], mask_kind=MaskKind.PREFIX_LM, prefix=[len(source)])
+    tokens = flat([source + text], mask_kind=MaskKind.PREFIX_LM, prefix_lengths=[len(source)])
     return [layer[len(source) :] for layer in made(tokens).layers]
 
 

@@ -10,7 +10,7 @@ from unmask.nets.accounting.parameters import encoder_parameters
 from unmask.nets.batch.packed_sequences import PackedSequences
 from unmask.nets.encoder import TokenInputs, TransformerEncoder, init_weights, num_parameters
 
-PLAIN = {"width": 16, "heads": 2, "inner": 32, "dropout": 0.0, "attention_dropout": 0.0}
+PLAIN = {"width": 16, "heads": 2, "ffn_width": 32, "dropout": 0.0, "attention_dropout": 0.0}
 
 
 def network(**shape):
@@ -38,8 +38,8 @@ def test_sets_take_turns_as_in_transformers(depth, groups, cycle, turns):
     trunk = TransformerConfig(depth=depth, sharing=Sharing.ALL, share_groups=groups, layers_per_group=cycle, **PLAIN)
     assert trunk.layer_of_depth == turns
     assert trunk.num_distinct_layers == groups * cycle
-    blocks = network(depth=depth, sharing=Sharing.ALL, groups=groups, cycle=cycle).blocks()
-    for which in ("attend", "feed"):
+    blocks = network(depth=depth, sharing=Sharing.ALL, share_groups=groups, layers_per_group=cycle).blocks()
+    for which in ("attention", "ffn"):
         made = [getattr(block, which) for block in blocks]
         assert [[one is other for other in made] for one in made] == [[a == b for b in turns] for a in turns]
     config = AlbertConfig(
@@ -60,15 +60,15 @@ def test_sets_take_turns_as_in_transformers(depth, groups, cycle, turns):
 
 @pytest.mark.parametrize("sharing", [Sharing.ATTENTION, Sharing.FEED_FORWARD])
 def test_half_of_a_layer_may_be_shared_while_the_other_half_is_its_own(sharing):
-    blocks = network(depth=4, sharing=sharing, groups=2).blocks()
-    attend, feed = (len({id(getattr(block, which)) for block in blocks}) for which in ("attend", "feed"))
+    blocks = network(depth=4, sharing=sharing, share_groups=2).blocks()
+    attend, feed = (len({id(getattr(block, which)) for block in blocks}) for which in ("attention", "ffn"))
     assert (attend, feed) == ((2, 4) if sharing is Sharing.ATTENTION else (4, 2))
 
 
 @pytest.mark.parametrize("sharing", [Sharing.ATTENTION, Sharing.FEED_FORWARD, Sharing.ALL])
 @pytest.mark.parametrize(("groups", "cycle"), [(1, 1), (2, 1), (1, 2)])
 def test_the_gradient_of_what_is_shared_is_the_sum_over_the_depths(sharing, groups, cycle):
-    shared = network(depth=4, sharing=sharing, groups=groups, cycle=cycle)
+    shared = network(depth=4, sharing=sharing, share_groups=groups, layers_per_group=cycle)
     alone = network(depth=4)
     alone.embed.load_state_dict(shared.embed.state_dict())
     for one, other in zip(alone.blocks(), shared.blocks(), strict=True):
@@ -87,13 +87,16 @@ def test_the_gradient_of_what_is_shared_is_the_sum_over_the_depths(sharing, grou
 @pytest.mark.parametrize(
     ("shape", "sentence"),
     [
-        ({"depth": 4, "sharing": Sharing.ALL, "cycle": 3}, "numbers whose product divides the depth"),
-        ({"depth": 6, "sharing": Sharing.ALL, "groups": 4}, "found depth 6, 4 groups, a cycle of 1"),
-        ({"depth": 6, "sharing": Sharing.ALL, "groups": 2, "cycle": 2}, "numbers whose product divides the depth"),
-        ({"depth": 6, "sharing": Sharing.ALL, "groups": 0}, "found depth 6, 0 groups"),
-        ({"depth": 4, "groups": 2}, "Groups and cycles say which layers share, but here none do; found 2 groups"),
-        ({"depth": 4, "cycle": 2}, "Set sharing to attention, feed_forward or all"),
-        ({"depth": 4, "first_position": -1}, "numbered 0 or more, found -1"),
+        ({"depth": 4, "sharing": Sharing.ALL, "layers_per_group": 3}, "numbers whose product divides the depth"),
+        ({"depth": 6, "sharing": Sharing.ALL, "share_groups": 4}, "found depth 6, 4 groups, a cycle of 1"),
+        (
+            {"depth": 6, "sharing": Sharing.ALL, "share_groups": 2, "layers_per_group": 2},
+            "numbers whose product divides the depth",
+        ),
+        ({"depth": 6, "sharing": Sharing.ALL, "share_groups": 0}, "found depth 6, 0 groups"),
+        ({"depth": 4, "share_groups": 2}, "Groups and cycles say which layers share, but here none do; found 2 groups"),
+        ({"depth": 4, "layers_per_group": 2}, "Set sharing to attention, feed_forward or all"),
+        ({"depth": 4, "position_offset": -1}, "numbered 0 or more, found -1"),
     ],
 )
 def test_layers_that_cannot_be_parted_are_refused(shape, sentence):
@@ -105,19 +108,19 @@ def test_layers_that_cannot_be_parted_are_refused(shape, sentence):
 @pytest.mark.parametrize("norm", Norm)
 @pytest.mark.parametrize("more", [
     {},
-    {"embedding": 8, "segments": 0, "tasks": 3},
-    {"embedding": 16, "activation": Activation.GEGLU},
-    {"positions": Positions.SINUSOIDAL, "first_position": 2},
-    {"first_position": 2, "segments": 1},
+    {"embedding_width": 8, "num_segments": 0, "num_tasks": 3},
+    {"embedding_width": 16, "activation": Activation.GEGLU},
+    {"positions": Positions.SINUSOIDAL, "position_offset": 2},
+    {"position_offset": 2, "num_segments": 1},
 ])  # fmt: skip
 def test_parameters_are_counted_from_the_shape_as_torch_counts_them(sharing, norm, more):
-    sets = {} if sharing is Sharing.NONE else {"groups": 2, "cycle": 3}
+    sets = {} if sharing is Sharing.NONE else {"share_groups": 2, "layers_per_group": 3}
     trunk = TransformerConfig(depth=12, sharing=sharing, norm=norm, **PLAIN, **sets, **more)
     assert encoder_parameters(trunk, 50, 20) == num_parameters(TransformerEncoder(trunk, 50, 20))
 
 
 def test_positions_begin_where_the_trunk_says():
-    plain, later = network(depth=1), network(depth=1, first_position=2)
+    plain, later = network(depth=1), network(depth=1, position_offset=2)
     later.load_state_dict({**plain.state_dict(), "embed.position.weight": later.embed.position.weight})
     with torch.no_grad():
         later.embed.position.weight[2:].copy_(plain.embed.position.weight)

@@ -62,7 +62,7 @@ every_version = pytest.mark.parametrize(("objective", "instance"), CASES, ids=["
 
 @every_version
 def test_every_token_and_every_end_is_asked_for(objective, instance):
-    (term,) = learner(objective)(collate(instance()), (objective,))
+    (term,) = learner(objective)(collate(instance(), attention=PREFIX_LM), (objective,))
     assert isinstance(objective, TrainableObjective)
     assert term.count == objective.num_predictions(instance()) == 7
 
@@ -74,7 +74,7 @@ def one_by_one(made, objective, instance):
         for place in range(len(text) + 1):
             texts = [list(some) for some in TEXTS]
             texts[row] = text[:place] + [40] * (len(text) - place)
-            batch = collate(instance(texts))
+            batch = collate(instance(texts), attention=PREFIX_LM)
             truth = (*text, SEP)[place]
             before = sum(len(some) + 1 for some in TEXTS[:row])
             total += float(F.cross_entropy(said(made, objective, batch)[before + place], torch.tensor(truth)))
@@ -102,14 +102,14 @@ def said(made, objective, batch):
 def test_no_token_is_known_before_it_is_said(objective, instance):
     made = learner(objective)
     with torch.no_grad():
-        (term,) = made(collate(instance()), (objective,))
+        (term,) = made(collate(instance(), attention=PREFIX_LM), (objective,))
         assert float(term.total) == pytest.approx(one_by_one(made, objective, instance), abs=1e-3)
 
 
 @every_version
 def test_smoothing_is_for_learning_only(objective, instance):
     smooth = replace(objective, label_smoothing=0.1)
-    batch = collate(instance())
+    batch = collate(instance(), attention=PREFIX_LM)
     made = learner(smooth)
     with torch.no_grad():
         logits = said(made, smooth, batch)
@@ -132,7 +132,7 @@ def test_rows_behind_those_that_are_written_for_belong_to_others():
     objective = Seq2SeqObjective(8)
     made = learner(objective)
     with torch.no_grad():
-        alone = made(collate(beside()), (objective,))[0]
+        alone = made(collate(beside(), attention=PREFIX_LM), (objective,))[0]
         among = made(collate(beside(more=[[9, 9, 9, 9, 9, 9]])), (objective,))[0]
     assert float(alone.total) == pytest.approx(float(among.total), rel=1e-5)
 
@@ -143,7 +143,7 @@ def test_a_row_without_a_source_sees_all_of_itself():
         *(getattr(whole.inputs, name) for name in ("ids", "segment", "document", "position", "rows")),
         whole.inputs.prefix[:1],
     )
-    borders = collate(InputsAndTargets(first, ())).tokens.sequences
+    borders = collate(InputsAndTargets(first, ()), attention=PREFIX_LM).tokens.sequences
     assert borders.mask_kind is MaskKind.PREFIX_LM
     assert borders.prefix_lengths_S.tolist() == [5, 6]
 

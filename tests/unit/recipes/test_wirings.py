@@ -9,6 +9,7 @@ import pytest
 import torch
 from little_text import SIZE, corpus
 
+from unmask.config.attention_pattern import FULL
 from unmask.config.network import Sharing
 from unmask.core.codec import override_many
 from unmask.data.input_formats.packed import DocumentBoundary, Packed
@@ -52,7 +53,7 @@ def losses(recipe):
     objectives = require_trainable(recipe.stages[0].tasks[0].objectives)
     learner = MultiHeadModel(recipe.network, objectives, SIZE, recipe.max_length)
     learner.init_weights(0)
-    lesson = StepBatch((instance,), objectives, False, "", recipe.max_length)
+    lesson = StepBatch((instance,), objectives, FULL, "", recipe.max_length)
     (batch,) = DeviceBatch.of(lesson, torch.device("cpu")).batches
     terms = learner(batch, objectives)
     sum(term.total for term in terms).backward()

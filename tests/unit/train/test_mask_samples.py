@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from unmask.config.attention_pattern import FULL
 from unmask.config.network import TransformerConfig
 from unmask.core.records import Cloze, Inputs, InputsAndTargets, RowClass, Spans
 from unmask.data.tokenize.trainers.train import train_tokenizer
@@ -50,7 +51,7 @@ def lesson(tokenizer):
     inputs = Inputs(ids, zeros.astype(np.uint8), zeros, np.tile(np.arange(LENGTH), ROWS), rows)
     cloze = Cloze(asked, truth[asked], Spans(asked, asked + 1))
     instance = InputsAndTargets(inputs, (RowClass("next", np.zeros(ROWS, np.int64)), cloze))
-    return StepBatch((instance,), (NSP, MLM()), False, "cloze", LENGTH)
+    return StepBatch((instance,), (NSP, MLM()), FULL, "cloze", LENGTH)
 
 
 def test_rows_are_shown_around_their_first_masks_with_the_truth(learner, lesson, tokenizer):
@@ -96,5 +97,5 @@ def test_short_rows_and_few_rows_are_shown_whole(learner, lesson, tokenizer):
 def test_without_a_cloze_or_a_head_for_tokens_there_is_nothing_to_show(learner, lesson, tokenizer):
     (instance,) = lesson.instances
     facts = InputsAndTargets(instance.inputs, instance.targets[:1])
-    assert sample_fills(learner, StepBatch((facts,), (NSP,), False, "pairs", LENGTH), tokenizer) == []
-    assert sample_fills(learner, StepBatch((instance,), (NSP,), False, "pairs", LENGTH), tokenizer) == []
+    assert sample_fills(learner, StepBatch((facts,), (NSP,), FULL, "pairs", LENGTH), tokenizer) == []
+    assert sample_fills(learner, StepBatch((instance,), (NSP,), FULL, "pairs", LENGTH), tokenizer) == []

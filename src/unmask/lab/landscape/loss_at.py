@@ -16,6 +16,7 @@ from typing import TypeAlias
 import numpy as np
 import torch
 
+from unmask.config.attention_pattern import PREFIX_LM
 from unmask.core.io.atomic import disk_errors, write_text
 from unmask.core.rng import Key, permuted_index
 from unmask.finetuning.data.encoded_dataset import EncodedDataset
@@ -42,7 +43,7 @@ def fixed_rows(dataset: EncodedDataset, count: int, seed: int, device: torch.dev
     chosen = chosen[np.argsort(longest, kind="stable")]
     at_once = max(1, EVAL_BATCH_SIZE // dataset.max_group_rows)
     parts = [chosen[first : first + at_once] for first in range(0, len(chosen), at_once)]
-    return tuple(collate(dataset.take(some), device) for some in parts)
+    return tuple(collate(dataset.take(some), device, PREFIX_LM) for some in parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -81,6 +81,6 @@ _BACKENDS = {
     AttentionBackend.REFERENCE: _reference,
     AttentionBackend.LOOP: _loop,
     AttentionBackend.SDPA: _sdpa,
-    AttentionBackend.FLEX: _sdpa,  # nothing is hidden inside a source, so that a mask of blocks has nothing to leave out
+    AttentionBackend.FLEX: _sdpa,  # a source is visible as a whole, so that there is no block mask
     AttentionBackend.VARLEN: _varlen,
 }

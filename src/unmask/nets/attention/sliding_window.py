@@ -1,13 +1,10 @@
-"""Attention inside a window, in blocks of queries: time and memory grow with the number of tokens, not with its square.
+"""Attention in a sliding window, in blocks of queries: time and memory grow with the tokens, not with their square.
 
-What arrives: queries, keys and values of a flat batch whose borders say how far a token sees. What leaves: the attended
-states. What never happens here: a loop over sequences, or a tensor of tokens x tokens.
+The flat batch is cut into blocks without regard to its sequences, each block meets the keys within the radius of its
+queries, and keys of other sequences are masked. So the shapes follow from the number of tokens alone: nothing waits for
+the device, and compiled code fits all lengths. There is no tensor of tokens x tokens.
 
-The flat batch is cut into blocks without regard to its borders, each block meets the keys within reach of its queries,
-and what belongs to another sequence is hidden. So the shapes follow from the number of tokens alone: nothing waits for
-the device, and compiled code fits all lengths.
-
-Shapes: T tokens, N blocks, C queries of a block, W keys that stand within their reach, H heads, K width of a head.
+Shapes: T tokens, N blocks, C queries of a block, W keys within their radius, H heads, K width of a head.
 """
 
 from __future__ import annotations
@@ -16,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from unmask.config.attention_pattern import MaskKind
 from unmask.nets.batch.packed_sequences import PackedSequences
 from unmask.nets.layers.dropout import apply_dropout
 
@@ -24,7 +22,7 @@ QUERY_BLOCK = 128
 
 
 def sliding_window_attention(qkv_T3HK: Tensor, sequences: PackedSequences, dropout: float) -> Tensor:
-    """Attend within reach."""
+    """Attend within the radius, to both sides or to the past only."""
     total = len(qkv_T3HK)
     tail = -total % QUERY_BLOCK  # fills up the last block
     q_THK = F.pad(qkv_T3HK[:, 0], (0, 0, 0, 0, 0, tail))
@@ -35,19 +33,22 @@ def sliding_window_attention(qkv_T3HK: Tensor, sequences: PackedSequences, dropo
     return y_NHCK.transpose(1, 2).flatten(0, 1)[:total]
 
 
-def _visible_keys(borders: PackedSequences, total: int) -> Tensor:
-    """Which of the keys around a block each of its queries may read. What fills up a block sees itself and its like."""
-    reach, own = borders.window, slice(borders.window, borders.window + QUERY_BLOCK)
-    home_T = F.pad(borders.sequence_id_T(total), (reach, -total % QUERY_BLOCK + reach), value=-1)
-    home_NW = _neighbors(home_T, reach)
-    place_W = torch.arange(QUERY_BLOCK + 2 * reach, device=home_T.device)
-    near_CW = (place_W - place_W[own, None]).abs() <= reach
-    return (home_NW[:, own, None] == home_NW[:, None, :]) & near_CW
+def _visible_keys(sequences: PackedSequences, total: int) -> Tensor:
+    """Which keys around a block each of its queries may read. What fills up a block reads itself and its like."""
+    radius, own = sequences.window, slice(sequences.window, sequences.window + QUERY_BLOCK)
+    sequence_T = F.pad(sequences.sequence_id_T(total), (radius, -total % QUERY_BLOCK + radius), value=-1)
+    sequence_NW = _neighbors(sequence_T, radius)
+    place_W = torch.arange(QUERY_BLOCK + 2 * radius, device=sequence_T.device)
+    ahead_CW = place_W - place_W[own, None]
+    near_CW = ahead_CW.abs() <= radius
+    if sequences.mask_kind is MaskKind.CAUSAL_WINDOW:
+        near_CW = near_CW & (ahead_CW <= 0)
+    return (sequence_NW[:, own, None] == sequence_NW[:, None, :]) & near_CW
 
 
-def _neighbors(x_T: Tensor, reach: int) -> Tensor:
-    """What stands within reach of each block, as the last axis; the batch comes with a margin on both sides."""
-    return x_T.unfold(0, QUERY_BLOCK + 2 * reach, QUERY_BLOCK)
+def _neighbors(x_T: Tensor, radius: int) -> Tensor:
+    """What lies within the radius of each block, as the last axis; the batch comes with a margin on both sides."""
+    return x_T.unfold(0, QUERY_BLOCK + 2 * radius, QUERY_BLOCK)
 
 
 def _attend(q_NHCK: Tensor, k_NHWK: Tensor, v_NHWK: Tensor, seen_N1CW: Tensor, dropout: float) -> Tensor:

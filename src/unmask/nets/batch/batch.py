@@ -16,22 +16,34 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unmask.config.attention_pattern import (
+    FULL,
+    AttentionPattern,
+    AttentionRule,
+    LoweredRule,
+    MaskKind,
+    RowCoordinates,
+    StreamInit,
+    lower,
+)
 from unmask.core.ragged import positions_in_rows
 from unmask.core.records import (
     HOST_ONLY,
     BatchTarget,
+    Bools,
     CandidateGroups,
     Cloze,
     DecoderTarget,
     Inputs,
     InputsAndTargets,
     Ints,
+    PermutedTarget,
     Target,
     TokenLabels,
 )
 from unmask.core.rng import DrawPurpose, Key, uniform
-from unmask.nets.batch.packed_sequences import MaskKind, PackedSequences, floats_to_device, ints_to_device, to_device
-from unmask.nets.encoder import TokenInputs
+from unmask.nets.batch.packed_sequences import PackedSequences, floats_to_device, ints_to_device, to_device
+from unmask.nets.encoder import StreamInputs, TokenInputs
 
 T = TypeVar("T")
 
@@ -72,14 +84,20 @@ class Batch:
         return found
 
 
-def collate(instance: InputsAndTargets, device: torch.device | str = "cpu", isolate_documents: bool = False) -> Batch:
-    """The batch of an instance. `isolate_documents`: attention stays inside each document of a row."""
+def collate(
+    instance: InputsAndTargets, device: torch.device | str = "cpu", attention: AttentionPattern = FULL
+) -> Batch:
+    """Tensors of an instance, and its attention pattern in the plainest form that kernels know."""
     inputs = instance.inputs
+    if len(inputs.prefix) and not any("prefix" in one.rule.coordinates_read() for one in attention.streams):
+        raise ValueError("rows that state a prefix need an attention pattern that reads it, such as PREFIX_LM")
+    streams = _streams(instance, attention, device)
     tokens = TokenInputs(
         ids_T=ints_to_device(inputs.ids, device),
-        position_T=ints_to_device(_positions(inputs, isolate_documents), device),
+        position_T=ints_to_device(_positions(inputs, attention.isolate_documents), device),
         segment_T=ints_to_device(inputs.segment, device),
-        sequences=_borders(inputs, isolate_documents, device),
+        sequences=streams[0].sequences,
+        streams=() if attention.is_single else streams,
     )
     return Batch(
         tokens=tokens,
@@ -152,15 +170,57 @@ def _uniforms(inputs: Inputs, positions: Ints, answers: Ints) -> np.ndarray:
     return uniform(of_rows.bits_at(DrawPurpose.TOKEN, row, places[positions]))
 
 
-def _borders(inputs: Inputs, apart: bool, device: torch.device | str) -> PackedSequences:
-    """Who sees whom: all of a row, or of a document; or a source itself, and what stands behind it also its past."""
-    offsets = torch.from_numpy(_offsets(inputs, apart))
-    if not len(inputs.prefix):
-        return PackedSequences.of(offsets, device)
-    assert not apart, "a source with a text behind it is one document"
-    prefix = np.diff(inputs.rows)
-    prefix[: len(inputs.prefix)] = inputs.prefix
-    return PackedSequences.of(offsets, device, MaskKind.PREFIX_LM, torch.from_numpy(prefix))
+def _streams(
+    instance: InputsAndTargets, attention: AttentionPattern, device: torch.device | str
+) -> tuple[StreamInputs, ...]:
+    """Every stream of the pattern, its rule lowered to a mask."""
+    isolate = attention.isolate_documents
+    offsets = torch.from_numpy(_offsets(instance.inputs, isolate))
+    return tuple(
+        StreamInputs(
+            name=stream.name,
+            reads_from=attention.index_of(stream.reads_from),
+            is_blank=stream.starts_from is StreamInit.BLANK,
+            sequences=_sequences(instance, offsets, stream.rule, isolate, device),
+        )
+        for stream in attention.streams
+    )
+
+
+def _sequences(
+    instance: InputsAndTargets, offsets: Tensor, rule: AttentionRule, isolate: bool, device: torch.device | str
+) -> PackedSequences:
+    """Sequences under a rule; where other streams read across documents, this one's split is part of its mask."""
+    lowered = lower(rule)
+    if lowered.isolate_documents and not isolate:
+        lowered = LoweredRule(False, MaskKind.DENSE, rule)
+    match lowered.mask_kind:
+        case MaskKind.PREFIX_LM if not len(instance.inputs.prefix):
+            return PackedSequences.of(offsets, device)  # a row is all prefix
+        case MaskKind.PREFIX_LM:
+            lengths = np.add.reduceat(_prefix(instance.inputs).astype(np.int32), offsets[:-1].numpy())
+            return PackedSequences.of(offsets, device, MaskKind.PREFIX_LM, torch.from_numpy(lengths))
+        case MaskKind.DENSE:
+            row = _coordinates(instance).map(lambda one: torch.from_numpy(np.ascontiguousarray(one)))
+            return PackedSequences.of(offsets, device, MaskKind.DENSE, dense_rule=lowered.rule, coordinates=row)
+    return PackedSequences.of(offsets, device, lowered.mask_kind, window=lowered.window)
+
+
+def _coordinates(instance: InputsAndTargets) -> RowCoordinates:
+    """What rules read of every token; a factorization order is that of the target."""
+    inputs = instance.inputs
+    orders = [target.rank for target in instance.targets if isinstance(target, PermutedTarget)]
+    rank = orders[0] if orders else np.full(len(inputs.ids), -1)
+    index = positions_in_rows(inputs.rows)
+    prefix = _prefix(inputs)
+    return RowCoordinates(index, inputs.document.astype(np.int32), prefix, rank.astype(np.int32))
+
+
+def _prefix(inputs: Inputs) -> Bools:
+    """Which tokens belong to the prefix of their row; a row for which none is stated is all prefix."""
+    lengths = np.diff(inputs.rows)
+    lengths[: len(inputs.prefix)] = inputs.prefix
+    return positions_in_rows(inputs.rows) < np.repeat(lengths, np.diff(inputs.rows))
 
 
 def _offsets(inputs: Inputs, apart: bool) -> np.ndarray:

@@ -84,7 +84,8 @@ def can_bucket(batch: Batch) -> bool:
     """Whether a batch can be padded: every array of its targets has a fill, and no row is scored as a chain."""
     chains = any(isinstance(one, TokenLabels) and one.lengths for one in batch.targets)
     filled = all("fill" in array.metadata for one in batch.targets for array in array_fields(one))
-    return not (batch.cached_states or len(batch.continues_B) or chains) and filled
+    dense = batch.tokens.streams or batch.tokens.sequences.coordinates is not None
+    return not (batch.cached_states or len(batch.continues_B) or chains or dense) and filled
 
 
 def pad_to_bucket(batch: Batch, bucket: BucketShape) -> Batch:

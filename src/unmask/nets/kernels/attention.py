@@ -190,8 +190,8 @@ class _TritonAttention(torch.autograd.Function):
     def backward(ctx: Any, dy_THK: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
         qkv_T3HK, *made = ctx.saved_tensors
         dqkv_T3HK = torch.empty_like(qkv_T3HK)
-        owed = ctx.work.back(_parts(qkv_T3HK), tuple(made), dy_THK, _parts(dqkv_T3HK), ctx.tiles)
-        return dqkv_T3HK, reduce_all(owed, ctx.owed).flatten() if ctx.work.owes else None, None, None
+        owed = ctx.work.run_backward(_parts(qkv_T3HK), tuple(made), dy_THK, _parts(dqkv_T3HK), ctx.tiles)
+        return dqkv_T3HK, reduce_all(owed, ctx.owed).flatten() if ctx.work.needs_bias_grad else None, None, None
 
 
 class _TritonAttentionSubset(torch.autograd.Function):
@@ -216,8 +216,8 @@ class _TritonAttentionSubset(torch.autograd.Function):
     def backward(ctx: Any, dy_PHK: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
         q_PHK, kv_T2HK, *made = ctx.saved_tensors
         to = torch.empty_like(q_PHK), torch.empty_like(kv_T2HK)
-        owed = ctx.work.back((q_PHK, kv_T2HK), tuple(made), dy_PHK, to, ctx.tiles)
-        return *to, reduce_all(owed, ctx.owed).flatten() if ctx.work.owes else None, None, None
+        owed = ctx.work.run_backward((q_PHK, kv_T2HK), tuple(made), dy_PHK, to, ctx.tiles)
+        return *to, reduce_all(owed, ctx.owed).flatten() if ctx.work.needs_bias_grad else None, None, None
 
 
 def _parts(qkv_T3HK: Tensor) -> tuple[Tensor, Tensor]:

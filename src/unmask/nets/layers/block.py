@@ -23,7 +23,7 @@ from unmask.nets.kernels.dispatch import (
     residual_input,
 )
 from unmask.nets.kernels.dropout_seeds import PER_CALL_SEEDS, DropoutSeeds
-from unmask.nets.layers.attention import QuerySubset, SelfAttention
+from unmask.nets.layers.attention import KeyContext, QuerySubset, SelfAttention
 from unmask.nets.layers.cross_attention import CrossAttention, EncoderOutput
 from unmask.nets.layers.dropout import apply_dropout
 from unmask.nets.layers.norm import build_norm
@@ -87,7 +87,7 @@ class ResidualBranch(FusableModule):
     def forward(
         self,
         x_TD: Tensor,
-        *context: PackedSequences | KVCache | EncoderOutput,
+        *context: PackedSequences | KeyContext | KVCache | EncoderOutput,
         positions_P: Tensor | None = None,
         seeds: DropoutSeeds = PER_CALL_SEEDS,
     ) -> Tensor:
@@ -96,6 +96,7 @@ class ResidualBranch(FusableModule):
         if positions_P is not None:
             x_TD = residual_input(x_TD).index_select(0, positions_P)
             queries = QuerySubset(positions_P, self.normed_input(x_TD))
+        context = tuple(one.map_states(self.normed_input) if isinstance(one, KeyContext) else one for one in context)
         options = (queries, seeds) if isinstance(self.sublayer, SelfAttention) else ()
         made_TD: Tensor = self.sublayer(input_TD, *context, *options)
         if self.fused:
@@ -167,7 +168,7 @@ class Block(nn.Module):
     def forward(
         self,
         x_TD: Tensor,
-        context: PackedSequences | KVCache,
+        context: PackedSequences | KeyContext | KVCache,
         positions_P: Tensor | None = None,
         seeds: DropoutSeeds = PER_CALL_SEEDS,
         source: EncoderOutput | KVCache | None = None,

@@ -1,9 +1,6 @@
-"""Cross-attention: the tokens of one flat batch look at those of another, sequence by sequence.
+"""Cross-attention: the tokens of one flat batch attend to those of another, sequence by sequence.
 
-What arrives: states of a decoder, and a `Source`: states of an encoder, with borders on both sides. What leaves: what
-each token of the decoder takes from its source. What never happens here: a look at the source of another sequence.
-
-Shapes: T tokens that look, U tokens that are looked at, D width, H heads, K width of a head.
+Shapes: T query tokens, U source tokens, D width, H heads, K width of a head.
 """
 
 from __future__ import annotations
@@ -21,12 +18,12 @@ from unmask.nets.batch.packed_sequences import PackedSequences
 
 @dataclass(frozen=True, slots=True)
 class EncoderOutput:
-    """What is looked at. Sequence i of those that look sees all of sequence i of the source, and nothing else."""
+    """The source: sequence i of the queries attends to all of sequence i of it, and to nothing else."""
 
     states_UD: Tensor
     sequences: PackedSequences
     query_sequences: PackedSequences
-    """Borders of the tokens that look."""
+    """Those of the queries."""
 
 
 class CrossAttention(nn.Module):
@@ -37,25 +34,28 @@ class CrossAttention(nn.Module):
         self.heads = config.heads
         self.dropout = config.attention_dropout
         self.backend = AttentionBackend.AUTO
+        self.query_scale = 1.0 if config.scale_attention else (config.qkv_width // config.heads) ** 0.5
+        """Undoes the division of scores by the root of the head width, where a network has none (T5)."""
         self.query = nn.Linear(config.width, config.qkv_width, config.bias)
         self.kv = nn.Linear(source_width, 2 * config.qkv_width, config.bias)
         self.out = nn.Linear(config.qkv_width, config.width, config.bias)
 
     def forward(self, x_TD: Tensor, source: EncoderOutput | KVCache) -> Tensor:
-        """Look at the source, or at what was kept of it."""
+        """Attend to the source, or to its KV cache."""
         q_THK = self.query(x_TD).view(len(x_TD), self.heads, -1)
+        q_THK = q_THK if self.query_scale == 1.0 else q_THK * self.query_scale
         y_THK = source.attend(q_THK) if isinstance(source, KVCache) else self._attend(q_THK, source)
         out_TD: Tensor = self.out(y_THK.flatten(1))
         return out_TD
 
     def keys_values(self, states_UD: Tensor) -> Tensor:
-        """What is seen of a source (U x 2 x H x K)."""
+        """Keys and values of a source (U x 2 x H x K)."""
         kv_U2HK: Tensor = self.kv(states_UD).view(len(states_UD), 2, self.heads, -1)
         return kv_U2HK
 
     def _attend(self, q_THK: Tensor, source: EncoderOutput) -> Tensor:
         dropout = self.dropout if self.training else 0.0
-        lowering = select_backend(self.backend, q_THK, dropout)
+        backend = select_backend(self.backend, q_THK, dropout)
         return cross_attention(
-            lowering, q_THK, self.keys_values(source.states_UD), source.query_sequences, source.sequences, dropout
+            backend, q_THK, self.keys_values(source.states_UD), source.query_sequences, source.sequences, dropout
         )

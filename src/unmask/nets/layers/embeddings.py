@@ -38,14 +38,26 @@ class Embeddings(FusableModule):
             self.position = SinusoidalPositions(width)
         self.segment = nn.Embedding(config.num_segments, width) if config.num_segments else None
         self.task = nn.Embedding(config.num_tasks, width) if config.num_tasks else None
+        self.blank = nn.Parameter(torch.zeros(1, width)) if config.has_blank_stream else None
+        """What replaces every token in a stream that does not start from its own (XLNet)."""
         self.norm = build_norm(config, width) if config.norm is Norm.POST else nn.Identity()
         self.project = nn.Linear(width, config.width, config.bias) if width != config.width else None
 
     def forward(
-        self, ids_T: Tensor, position_T: Tensor, segment_T: Tensor, task: int = 0, seeds: DropoutSeeds = PER_CALL_SEEDS
+        self,
+        ids_T: Tensor,
+        position_T: Tensor,
+        segment_T: Tensor,
+        task: int = 0,
+        is_blank: bool = False,
+        seeds: DropoutSeeds = PER_CALL_SEEDS,
     ) -> Tensor:
-        """The first states."""
-        x_TE = self._sum(ids_T, position_T, segment_T, task, seeds)
+        """The first states. `is_blank`: of a stream that starts from one learned vector instead of its tokens."""
+        if is_blank:
+            assert self.blank is not None, "a blank stream needs TransformerConfig.has_blank_stream"
+            x_TE = self._finish(self.blank.expand(len(ids_T), -1), self._places(position_T), segment_T, task)
+        else:
+            x_TE = self._sum(ids_T, position_T, segment_T, task, seeds)
         return x_TE if self.project is None else self.project(x_TE)
 
     def dropout_seed_counts(self) -> tuple[int, ...]:
@@ -54,15 +66,21 @@ class Embeddings(FusableModule):
 
     def _sum(self, ids_T: Tensor, position_T: Tensor, segment_T: Tensor, task: int, draws: DropoutSeeds) -> Tensor:
         """The sum of the embeddings, normed and dropped out."""
-        place_T = position_T + self.position_offset if self.position_offset else position_T
+        place_T = self._places(position_T)
         if self.fused and self._has_kernel() and kernel_supports(self.token.weight):
             assert self.position is not None, "the kernel adds learned positions"
             tables = self.token, self.position, self.segment
             rate = self.dropout if self.training else 0.0
             return embed_norm((ids_T, place_T, segment_T), tables, self.norm, rate, draws)
-        x_TE: Tensor = self.token(ids_T)
-        if self.position is not None:
-            x_TE = x_TE + self.position(place_T)
+        return self._finish(self.token(ids_T), place_T, segment_T, task)
+
+    def _places(self, position_T: Tensor) -> Tensor:
+        """The rows of the position table."""
+        return position_T + self.position_offset if self.position_offset else position_T
+
+    def _finish(self, token_TE: Tensor, place_T: Tensor, segment_T: Tensor, task: int) -> Tensor:
+        """What is known of each token, its embedding given."""
+        x_TE = token_TE if self.position is None else token_TE + self.position(place_T)
         if self.segment is not None:
             alike = self.segment.num_embeddings == 1  # the segments of a pair differ by the separator alone (RoBERTa)
             x_TE = x_TE + (self.segment.weight[0] if alike else self.segment(segment_T))

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from unmask.config.attention_pattern import AttentionPattern
 from unmask.core.errors import RecipeError
 from unmask.core.records import Cloze, InputsAndTargets, Ints
 from unmask.objectives.protocol import Trainable
@@ -61,8 +62,8 @@ class StepBatch:
     instances: tuple[InputsAndTargets, ...]
     """One for each micro-batch."""
     objectives: tuple[Trainable, ...]
-    isolate_documents: bool
-    """Whether the documents of a row are kept from seeing each other."""
+    attention: AttentionPattern
+    """Which positions of a row read which."""
     task_name: str
     """What the record calls it: the name of the task."""
     max_length: int

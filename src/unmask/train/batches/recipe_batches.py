@@ -109,7 +109,7 @@ class RecipeBatches:
         """Rows of a feed, asked what its stage and task ask."""
         task, length = feed.task, self.recipe.stages[place[0]].max_length
         instances = tuple(feed.batch_at(part) for part in parts)
-        return StepBatch(instances, self.objectives[place], task.examples.isolate_documents, task.name, length)
+        return StepBatch(instances, self.objectives[place], task.attention, task.name, length)
 
 
 def _longest_stage(recipe: Recipe) -> int:

@@ -28,11 +28,11 @@ def kept(trunk, tokens=96):
     return sum(size for at, size in found.items() if at not in weights) / tokens
 
 
-@pytest.mark.parametrize(("width", "inner"), [(64, 256), (32, 48)])
-def test_a_block_keeps_what_the_arithmetic_says(width, inner):
+@pytest.mark.parametrize(("width", "ffn_width"), [(64, 256), (32, 48)])
+def test_a_block_keeps_what_the_arithmetic_says(width, ffn_width):
     """In float32 without dropout plain code keeps what kernels do, in twice as many bytes, and a token's own sums."""
     short, long = (
-        TransformerConfig(depth=d, width=width, heads=2, ffn_width=inner, dropout=0.0, attention_dropout=0.0)
+        TransformerConfig(depth=d, width=width, heads=2, ffn_width=ffn_width, dropout=0.0, attention_dropout=0.0)
         for d in (1, 3)
     )
     expected = 2 * (long.activation_bytes(fused=True) - short.activation_bytes(fused=True))
@@ -51,7 +51,7 @@ def test_a_block_keeps_what_the_arithmetic_says(width, inner):
     ],
 )
 def test_plain_code_under_autocast_keeps_no_more_than_is_reckoned(unlike):
-    usual = {"width": 64, "heads": 2, "inner": 256, "dropout": 0.0, "attention_dropout": 0.0}
+    usual = {"width": 64, "heads": 2, "ffn_width": 256, "dropout": 0.0, "attention_dropout": 0.0}
     short, long = (TransformerConfig(**{**usual, **unlike, "depth": depth}) for depth in (1, 3))
     with torch.autocast("cpu", torch.bfloat16):
         found = kept(long) - kept(short)

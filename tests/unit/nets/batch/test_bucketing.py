@@ -85,7 +85,7 @@ def test_every_member_learns_the_same(recipe: Recipe, lowering: AttentionBackend
     batch, objectives = batch_of(recipe)
     made = learner(recipe, objectives)
     for block in made.blocks():
-        block.attention.sublayer.lowering = lowering
+        block.attention.sublayer.backend = lowering
     check_same(made, batch, pad_to_bucket(batch, bucket_for([batch], LENGTH)), objectives)
 
 
@@ -129,7 +129,7 @@ def test_nobody_sees_what_was_added(sight: MaskKind, lowering: AttentionBackend)
     assert (evened.tokens.sequences.mask_kind, evened.tokens.sequences.window) == (sight, reach)
     net = network(small(MEMBERS[0]).network).eval()
     for block in net.blocks():
-        block.attention.sublayer.lowering = lowering
+        block.attention.sublayer.backend = lowering
     others = replace(evened.tokens, ids_T=torch.where(evened.is_real_T, evened.tokens.ids_T, 9))
     states = [net(one).last_TD[:18] for one in (batch.tokens, evened.tokens, others)]
     assert torch.allclose(states[0], states[1], atol=1e-6)

@@ -165,9 +165,9 @@ def written_out(qkv, around, lengths, masks, rate):
         q, k, v = one.permute(1, 2, 0, 3)
         place = torch.arange(length, device=DEVICE)
         apart = place[:, None] - place
-        hidden = apart < 0 if around.sight is MaskKind.CAUSAL else apart.abs() > around.reach
+        hidden = apart < 0 if around.mask_kind is MaskKind.CAUSAL else apart.abs() > around.window
         scores = q @ k.transpose(1, 2) * q.shape[-1] ** -0.5
-        scores = scores if around.sight is MaskKind.FULL else scores.masked_fill(hidden, -torch.inf)
+        scores = scores if around.mask_kind is MaskKind.FULL else scores.masked_fill(hidden, -torch.inf)
         y.append((scores.softmax(-1) * mask / (1 - rate) @ v).transpose(0, 1))
     return torch.cat(y)
 
@@ -230,7 +230,7 @@ ASKING = [0, 5, 5, 32, 34, 34, 34, 40, *[90] * 70, 99]
 
 
 def asks(places, around):
-    return torch.searchsorted(torch.tensor(places, device=DEVICE), around.offsets_S1.long(), out_int32=True)
+    return torch.searchsorted(torch.tensor(places, device=DEVICE), around.cu_seqlens_S1.long(), out_int32=True)
 
 
 def some_of(qkv, around, places, rate=0.0, bias=None):
@@ -297,7 +297,7 @@ def test_a_network_learns_from_some_places_what_it_learns_from_all(lowering, ker
     made.to(DEVICE)
     dispatch.use_kernels(made, kernels)
     for block in made.blocks():
-        block.attention.sublayer.lowering = lowering
+        block.attention.sublayer.backend = lowering
     ids = torch.arange(sum(MIXED), device=DEVICE) % 20
     batch = TokenInputs(ids, ids, ids % 2, borders(MIXED))
     asked = tuple(torch.tensor(some, device=DEVICE) for some in ([90, 3, 34, 3], [3, 99, 60]))
@@ -306,7 +306,7 @@ def test_a_network_learns_from_some_places_what_it_learns_from_all(lowering, ker
         made.sparse_last_block = sparing
         made.zero_grad()
         states = made(batch, asked if sparing else ())
-        parts = [states.at(some) for some in asked]
+        parts = [states.select(some) for some in asked]
         sum((part * (1 + turn)).sin().sum() for turn, part in enumerate(parts)).backward()
         return [*parts, *(p.grad for p in made.parameters() if p.grad is not None)]
 

@@ -13,7 +13,6 @@ from unmask.nets.batch.packed_sequences import PackedSequences
 from unmask.nets.encoder import TokenInputs, TransformerEncoder
 from unmask.nets.kernels.dispatch import use_kernels
 from unmask.nets.kernels.dropout_seeds import PER_CALL_SEEDS, PooledSeeds, attention_seed_count
-from unmask.nets.layers.attention import select_backend
 
 DEVICE = torch.device(interpreted.DEVICE)
 TRUNK = TransformerConfig(depth=3, width=32, heads=2, ffn_width=32, dropout=0.3, attention_dropout=0.3)
@@ -49,7 +48,7 @@ def tokens(lengths=(9, 0, 7)):
 @pytest.fixture(autouse=True)
 def _our_attention(monkeypatch):
     """On a CPU, too, where another lowering would be taken with dropout."""
-    monkeypatch.setattr(select_backend, "_fastest", lambda *_: AttentionBackend.TRITON)
+    monkeypatch.setattr("unmask.nets.attention.select_backend._fastest", lambda *_: AttentionBackend.TRITON)
 
 
 def test_numbers_are_handed_out_once_and_at_round_addresses():
@@ -98,9 +97,9 @@ def test_layers_that_are_one_layer_drop_otherwise_each_time():
     with torch.no_grad():
         for parameter in made.layers.parameters():
             parameter.zero_()
-        made.layers[0].attend.norm.weight.fill_(1.0)
-        made.layers[0].feed.norm.weight.fill_(1.0)
-        made.layers[0].feed.work.down.bias.fill_(1e4)
+        made.layers[0].attention.norm.weight.fill_(1.0)
+        made.layers[0].ffn.norm.weight.fill_(1.0)
+        made.layers[0].ffn.sublayer.down.bias.fill_(1e4)
         _, *layers = made(tokens()).layers
     assert len(layers) == 3
     assert not torch.allclose(layers[1], layers[2], atol=1e-2)

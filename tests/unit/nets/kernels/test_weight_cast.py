@@ -27,7 +27,7 @@ class Full(nn.Module):
 class Shared(FusableModule):
     """A layer that is used twice, under two names, and one that is used once, whose bias its product adds."""
 
-    adding = ("last",)
+    biased_layers = ("last",)
 
     def __init__(self) -> None:
         super().__init__()

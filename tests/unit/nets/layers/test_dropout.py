@@ -74,6 +74,6 @@ def test_a_cpu_with_attention_dropout_takes_the_sequences_one_by_one(monkeypatch
     def refuse(*arguments, **options):
         raise AssertionError("a padded grid was made")
 
-    monkeypatch.setattr("unmask.nets.attention.backends.to_grid", refuse)
+    monkeypatch.setattr("unmask.nets.attention.backends.pad", refuse)
     made = SelfAttention(TransformerConfig(depth=1, width=8, heads=2, ffn_width=8)).train()
     assert made(torch.randn(9, 8), PackedSequences.of([0, 3, 4, 9])).shape == (9, 8)

@@ -1,4 +1,4 @@
-"""What a token sees inside its sequence: the rules of views.py, the same under every lowering, and no look ahead."""
+"""Masks inside one sequence: they are the rules of attention patterns, the same in every backend."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,14 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from unmask.config.attention_pattern import Causal, Full, PrefixLM, RowCoordinates, SlidingWindow
+from unmask.config.attention_pattern import (
+    Causal,
+    FactorizationOrder,
+    Full,
+    PrefixLM,
+    RowCoordinates,
+    SlidingWindow,
+)
 from unmask.config.network import TransformerConfig
 from unmask.nets.attention.sliding_window import QUERY_BLOCK
 from unmask.nets.batch.packed_sequences import MaskKind, PackedSequences
@@ -15,7 +22,7 @@ from unmask.nets.layers.attention import AttentionBackend, select_backend
 
 SMALL = TransformerConfig(depth=2, width=32, heads=4, ffn_width=64, dropout=0.0, attention_dropout=0.0)
 OTHERS = [(MaskKind.FULL, 0), (MaskKind.CAUSAL, 0), (MaskKind.PREFIX_LM, 0)]
-WINDOWS = [(MaskKind.SLIDING_WINDOW, reach) for reach in (0, 2, 9, 40)]
+WINDOWS = [(kind, reach) for kind in (MaskKind.SLIDING_WINDOW, MaskKind.CAUSAL_WINDOW) for reach in (0, 2, 9, 40)]
 """Itself alone, few tokens, more than the shorter sequences of a batch have, more than any has."""
 BATCHES = [
     ([7, 7, 7], [3, 7, 0]),
@@ -23,7 +30,9 @@ BATCHES = [
     ([QUERY_BLOCK + 9, 4, QUERY_BLOCK], [30, 2, QUERY_BLOCK]),
 ]
 every_batch = pytest.mark.parametrize(("lengths", "sources"), BATCHES)
-every_sight = pytest.mark.parametrize(("sight", "reach"), OTHERS + WINDOWS)
+every_sight = pytest.mark.parametrize(("sight", "reach"), [*OTHERS, *WINDOWS, (MaskKind.DENSE, 0)])
+DENSE = (SlidingWindow(3) & PrefixLM()) | FactorizationOrder(True)
+"""A rule that no kernel knows."""
 narrow = pytest.mark.parametrize("sight", [MaskKind.CAUSAL, MaskKind.PREFIX_LM])
 
 
@@ -37,11 +46,24 @@ def rule(sight, reach):
         MaskKind.CAUSAL: Causal(),
         MaskKind.PREFIX_LM: PrefixLM(),
         MaskKind.SLIDING_WINDOW: SlidingWindow(reach),
+        MaskKind.CAUSAL_WINDOW: Causal() & SlidingWindow(reach),
+        MaskKind.DENSE: DENSE,
     }[sight]
 
 
+def row(length, source):
+    """A sequence with a prefix, where every third token has a place in a factorization order."""
+    return RowCoordinates.of(length, prefix=source, rank=[-1 if at % 3 else (7 * at) % 11 + 1 for at in range(length)])
+
+
 def borders(lengths, sources, sight, reach=0, device="cpu"):
-    return PackedSequences.of(offsets(lengths), device, sight, sources if sight is MaskKind.PREFIX_LM else (), reach)
+    prefixes = sources if sight is MaskKind.PREFIX_LM else ()
+    if sight is not MaskKind.DENSE:
+        return PackedSequences.of(offsets(lengths), device, sight, prefixes, reach)
+    rows = [row(*pair) for pair in zip(lengths, sources, strict=True)]
+    names = ("index", "document", "prefix", "rank")
+    flat = RowCoordinates(*(torch.from_numpy(np.concatenate([getattr(one, name) for one in rows])) for name in names))
+    return PackedSequences.of(offsets(lengths), device, sight, dense_rule=DENSE, coordinates=flat)
 
 
 def network(trunk=SMALL):
@@ -59,12 +81,12 @@ def tokens(lengths, sources, sight, reach=0, device="cpu"):
 
 def run(made, batch, lowering=AttentionBackend.AUTO):
     for block in made.blocks():
-        block.attention.sublayer.lowering = lowering
+        block.attention.sublayer.backend = lowering
     return made(batch).last_TD
 
 
 def test_every_sight_is_tried():
-    assert {sight for sight, _ in OTHERS + WINDOWS} == set(MaskKind)
+    assert {sight for sight, _ in OTHERS + WINDOWS} == set(MaskKind) - {MaskKind.DENSE}
 
 
 @every_batch
@@ -73,7 +95,7 @@ def test_a_sight_is_the_rule_of_its_view(lengths, sources, sight, reach):
     made = borders(lengths, sources, sight, reach)
     seen = made.attention_mask_SLL().expand(len(lengths), made.max_seqlen, made.max_seqlen)
     for grid, length, source in zip(seen, lengths, sources, strict=True):
-        allowed = rule(sight, reach).allows(RowCoordinates.of(length, prefix=source))
+        allowed = rule(sight, reach).matrix(row(length, source))
         assert np.array_equal(grid[:length, :length].numpy(), allowed)
         assert not grid[:length, length:].any(), "a token reads padding"
 
@@ -86,7 +108,8 @@ def written_out(attention, x, batch, rules):
         heads = zip(*(one[start:end].chunk(attention.heads, dim=-1) for one in (q, k, v)), strict=True)
         scores = [(one @ two.T / one.shape[-1] ** 0.5, three) for one, two, three in heads]
         hidden = ~torch.tensor(allowed)
-        rows.append(torch.cat([s.masked_fill(hidden, -torch.inf).softmax(-1) @ w for s, w in scores], -1))
+        weights = [(s.masked_fill(hidden, -torch.inf).softmax(-1).nan_to_num(0.0), w) for s, w in scores]
+        rows.append(torch.cat([one @ two for one, two in weights], -1))
     return attention.out(torch.cat(rows))
 
 
@@ -105,10 +128,10 @@ def written_out(attention, x, batch, rules):
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 def test_every_lowering_equals_the_matrices_of_the_view(lengths, sources, sight, reach, lowering):
     attention = network().blocks()[0].attention.sublayer
-    attention.lowering = lowering
+    attention.backend = lowering
     x = torch.randn(sum(lengths), 32, generator=torch.Generator().manual_seed(2))
     pairs = zip(lengths, sources, strict=True)
-    rules = [rule(sight, reach).allows(RowCoordinates.of(length, prefix=source)) for length, source in pairs]
+    rules = [rule(sight, reach).matrix(row(length, source)) for length, source in pairs]
     with torch.no_grad():
         found = attention(x, borders(lengths, sources, sight, reach))
         assert torch.allclose(found, written_out(attention, x, offsets(lengths), rules), atol=1e-5)
@@ -162,9 +185,9 @@ def test_a_source_is_seen_by_its_whole_sequence_and_sees_itself_alone():
 
 
 def test_sources_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="2 sequences under a prefix sight, but 1 sources"):
+    with pytest.raises(ValueError, match="2 sequences under a prefix mask, but 1 prefixes"):
         PackedSequences.of([0, 3, 6], "cpu", MaskKind.PREFIX_LM, [2])
-    with pytest.raises(ValueError, match="but 2 sources"):
+    with pytest.raises(ValueError, match="but 2 prefixes"):
         PackedSequences.of([0, 3, 6], "cpu", MaskKind.CAUSAL, [2, 2])
     with pytest.raises(ValueError, match="longer than its sequence"):
         PackedSequences.of([0, 3, 6], "cpu", MaskKind.PREFIX_LM, [2, 4])
@@ -177,9 +200,9 @@ def test_a_kernel_that_cannot_say_prefix_is_not_taken():
 
 
 def test_a_reach_that_says_nothing_is_refused():
-    with pytest.raises(ValueError, match="a reach of 3 under a past sight"):
+    with pytest.raises(ValueError, match="a radius of 3 under a past mask"):
         PackedSequences.of([0, 3, 6], "cpu", MaskKind.CAUSAL, window=3)
-    with pytest.raises(ValueError, match="a reach of -1 under a near sight"):
+    with pytest.raises(ValueError, match="a radius of -1 under a near mask"):
         PackedSequences.of([0, 3, 6], "cpu", MaskKind.SLIDING_WINDOW, window=-1)
 
 
@@ -203,7 +226,7 @@ def windowed(rate, reach, length, lowering=AttentionBackend.AUTO):
     """One layer of attention in training, and a step through it over one long sequence and a short one."""
     trunk = TransformerConfig(depth=1, width=32, heads=2, ffn_width=64, dropout=0.0, attention_dropout=rate)
     attention = network(trunk).train().blocks()[0].attention.sublayer
-    attention.lowering = lowering
+    attention.backend = lowering
     x = torch.randn(length, 32, generator=torch.Generator().manual_seed(2), requires_grad=True)
 
     def step():
