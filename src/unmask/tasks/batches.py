@@ -44,7 +44,9 @@ class TaskBatches:
         """The feed of a bare task: rows of at most `length` tokens."""
         key = Key.of(seed, task.name, max_length)
         plan = task.examples.plan(corpus, max_length, key.fold_in("plan"))
-        return TaskBatches(task, corpus, plan, EpochSampler(len(plan), masking, key))
+        return TaskBatches(
+            task, corpus, plan, EpochSampler(len(plan), masking, key, shuffled=not task.examples.num_streams)
+        )
 
     def __call__(self, step: int, rows: int, part: slice = slice(None)) -> InputsAndTargets:
         """The rows of a step, or only some of them: what one of several processes takes."""

@@ -84,6 +84,13 @@ class Stage:
                 f"The tasks of a stage need names of their own, because rows, draws and records go by them; found "
                 f"{', '.join(names)}. Rename one."
             )
+        for task in self.tasks:
+            if task.examples.num_streams and (len(self.tasks) > 1 or task.examples.num_streams != self.batch_size):
+                raise RecipeError(
+                    f"A stage that reads streams in order needs this task alone and a row of each stream in a step; task "
+                    f"'{task.name}' has {task.examples.num_streams} streams, the stage {len(self.tasks)} tasks and "
+                    f"{self.batch_size} rows in a step. Set num_streams and batch_size alike."
+                )
         if self.max_length < 8 or self.batch_size < 1 or not 0 < self.fraction <= 1:
             raise RecipeError(
                 f"A stage needs rows of at least 8 tokens, a batch of at least 1 and a share of the steps between 0 "

@@ -35,7 +35,14 @@ class Corruption(Protocol):
 
 def inputs_like(example: RowBatch, ids: Ids) -> Inputs:
     """Inputs of the same shape as the example, with other ids."""
-    return Inputs(ids, example.segment, example.document, positions_in_rows(example.rows), example.rows)
+    return Inputs(
+        ids,
+        example.segment,
+        example.document,
+        positions_in_rows(example.rows),
+        example.rows,
+        continues_previous=example.continues_previous,
+    )
 
 
 def row_class_targets(example: RowBatch) -> tuple[RowClass, ...]:

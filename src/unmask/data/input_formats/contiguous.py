@@ -1,7 +1,7 @@
-"""Continuous lanes: the corpus as parallel streams that are read in order (Transformer-XL, XLNet, recurrent models).
+"""Contiguous streams: the corpus as parallel streams that are read in order (Transformer-XL, XLNet, recurrent networks).
 
-What arrives: a corpus, a row length. What leaves: a plan in which row `t * lanes + b` is the t-th stretch of lane b.
-What never happens here: shuffling. A memory model carries its state from each row to the next of the same lane.
+Row `t * num_streams + b` of the plan is the t-th segment of stream b, so with one row of each stream in a step, row b of
+every batch continues row b of the batch before. A network with memory carries its states along a stream.
 """
 
 from __future__ import annotations
@@ -19,17 +19,21 @@ from unmask.data.input_formats.row_plan import NO_SPECIAL_TOKENS, RowPlan, Speci
 
 @dataclass(frozen=True, slots=True)
 class ContiguousStreams:
-    """The corpus cut into `lanes` equal streams, each read from its beginning to its end."""
+    """The corpus cut into equal streams, each read from its beginning to its end, epoch after epoch."""
 
     num_streams: int = 32
 
     def __post_init__(self) -> None:
         if self.num_streams < 1:
-            raise RecipeError(f"Lanes needs at least 1 lane, found {self.num_streams}.")
+            raise RecipeError(f"ContiguousStreams needs at least 1 stream, found {self.num_streams}.")
 
     template: ClassVar[SpecialTokenTemplate] = NO_SPECIAL_TOKENS
     isolate_documents: ClassVar[bool] = False
     num_segments: ClassVar[int] = 1
+
+    def for_evaluation(self, corpus: Corpus, length: int) -> ContiguousStreams:
+        """The same format with as few streams as held-out text allows."""
+        return ContiguousStreams(min(max(corpus.manifest.counts.tokens // length // 4, 1), self.num_streams))
 
     @property
     def row_facts(self) -> frozenset[str]:
@@ -37,15 +41,15 @@ class ContiguousStreams:
         return frozenset()
 
     def plan(self, corpus: Corpus, length: int, key: Key) -> RowPlan:
-        """Equal lanes; what does not fill a last row is left out (fewer than `lanes * length` tokens)."""
+        """Equal streams; the end of the corpus that does not fill a row of every stream is left out."""
         steps = corpus.manifest.counts.tokens // self.num_streams // length
         if steps < 1:
             raise RecipeError(
-                f"{self.num_streams} lanes of {length} tokens need {self.num_streams * length:,} tokens, but the corpus has "
-                f"{corpus.manifest.counts.tokens:,}. Use fewer lanes, shorter rows or more text."
+                f"{self.num_streams} streams of rows of {length} tokens need {self.num_streams * length:,} tokens, but the "
+                f"corpus has {corpus.manifest.counts.tokens:,}. Use fewer streams, shorter rows or more text."
             )
-        step, lane = np.divmod(np.arange(steps * self.num_streams), self.num_streams)
-        start = corpus.bases[0] + (lane * steps + step) * length
+        step, stream = np.divmod(np.arange(steps * self.num_streams), self.num_streams)
+        start = corpus.bases[0] + (stream * steps + step) * length
         inner = corpus.bases[1:-1]
         first = np.searchsorted(inner, start, side="right")
         last = np.searchsorted(inner, start + length - 1, side="right")

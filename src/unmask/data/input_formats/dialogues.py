@@ -54,6 +54,7 @@ class Dialogues:
 
     template: ClassVar[SpecialTokenTemplate] = CLS_SEP
     isolate_documents: ClassVar[bool] = False
+    num_streams: ClassVar[int] = 0
     num_segments: ClassVar[int] = 4
 
     @property
@@ -150,9 +151,7 @@ class _TurnRowSampler:
         fewest = min(self.config.min_turns, self.max_turns)
         end = min(first + fewest + draw * (self.max_turns - fewest + 1) // 2**64, last)
         begin = min(first, end - fewest)
-        while end - begin > fewest and int(talks.size[begin:end].sum()) > CLS_SEP.text_budget(
-            self.length, end - begin
-        ):
+        while end - begin > fewest and int(talks.size[begin:end].sum()) > CLS_SEP.text_budget(self.length, end - begin):
             end -= 1
         return begin, end
 

@@ -43,6 +43,7 @@ class Packed:
     join: DocumentBoundary = DocumentBoundary.ACROSS
     template: SpecialTokenTemplate = CLS_SEP
     """The end token stands after each document, or after the part of it that is in the row."""
+    num_streams: ClassVar[int] = 0
     num_segments: ClassVar[int] = 1
 
     @property

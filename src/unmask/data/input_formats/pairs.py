@@ -66,6 +66,7 @@ class SegmentPairs:
 
     template: ClassVar[SpecialTokenTemplate] = CLS_SEP
     isolate_documents: ClassVar[bool] = False
+    num_streams: ClassVar[int] = 0
     num_segments: ClassVar[int] = 2
 
     @property

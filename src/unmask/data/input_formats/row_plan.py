@@ -121,7 +121,11 @@ class InputFormat(Protocol):
 
     @property
     def isolate_documents(self) -> bool:
-        """Whether the documents of a row must not see each other."""
+        """Whether attention stays inside each document of a row."""
+
+    @property
+    def num_streams(self) -> int:
+        """How many streams are read in order, one row of each in a step; 0 where rows are shuffled in every epoch."""
 
     def plan(self, corpus: Corpus, length: int, key: Key) -> RowPlan:
         """Plan every row of at most `length` tokens: global, cheap, and a pure function of its arguments."""

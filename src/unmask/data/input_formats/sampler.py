@@ -49,10 +49,14 @@ class EpochSampler:
     num_rows: int
     masking: MaskingMode
     key: Key
+    shuffled: bool = True
+    """Whether every epoch has an order of its own; else rows are read in the order of the plan."""
 
     def __call__(self, number: Ints) -> tuple[Ints, Key]:
         """The rows of these visits, and the key under which each is corrupted."""
         passes, place = np.divmod(number, self.num_rows)
+        if not self.shuffled:
+            return place, self.key_of(place, passes)
         row = np.empty_like(place)
         for one in np.unique(passes):
             here = passes == one

@@ -46,6 +46,7 @@ class OneOrTwoSegments:
     """The share of rows that aim at a shorter length."""
     template: ClassVar[SpecialTokenTemplate] = CLS_SEP
     isolate_documents: ClassVar[bool] = False
+    num_streams: ClassVar[int] = 0
     num_segments: ClassVar[int] = 2
 
     def __post_init__(self) -> None:

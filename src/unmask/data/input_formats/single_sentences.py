@@ -24,6 +24,7 @@ class SingleSentences:
 
     template: SpecialTokenTemplate = CLS_SEP
     isolate_documents: ClassVar[bool] = False
+    num_streams: ClassVar[int] = 0
     num_segments: ClassVar[int] = 1
 
     @property

@@ -7,7 +7,7 @@ What never happens here: state. Stage, task, rows and masks follow from the mome
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from unmask.core.rng import DrawPurpose, Key, categorical
 from unmask.data.corpus.corpus import Corpus
 from unmask.data.corpus.holdout import split_heldout
 from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.input_formats.contiguous import ContiguousStreams
 from unmask.data.input_formats.sampler import DynamicMasking, MaskingMode
 from unmask.objectives.protocol import Objective, Trainable
 from unmask.tasks.batches import TaskBatches
@@ -62,7 +63,12 @@ class RecipeBatches:
         }
         stage = recipe.stages[_longest_stage(recipe)]
         # The same rows and masks for every seed, so that runs can be compared.
-        trial = tuple(_plan_task(task, judge, stage.max_length, DynamicMasking(), _EVAL_SEED) for task in stage.tasks)
+        trial = tuple(
+            _plan_task(
+                _for_evaluation(task, judge, stage.max_length), judge, stage.max_length, DynamicMasking(), _EVAL_SEED
+            )
+            for task in stage.tasks
+        )
         return RecipeBatches(recipe, seed, feeds, objectives, trial)
 
     @property
@@ -98,10 +104,10 @@ class RecipeBatches:
         number = _longest_stage(self.recipe)
         pieces: list[StepBatch] = []
         for place, feed in enumerate(self.heldout):
-            rows = np.arange(min(len(feed.plan), _EVAL_ROWS))
-            for part in RankSplit(microbatch_tokens=_EVAL_TOKENS).micro_batches(
-                rows, self.recipe.stages[number].max_length
-            ):
+            rows, streams = np.arange(min(len(feed.plan), _EVAL_ROWS)), feed.task.examples.num_streams
+            at_once = RankSplit(microbatch_tokens=_EVAL_TOKENS)
+            parts = at_once.micro_batches(rows, self.recipe.stages[number].max_length)
+            for part in np.split(rows, np.arange(streams, len(rows), streams)) if streams else parts:
                 pieces.append(self._step_batch(feed, (number, place), (part,)))
         return tuple(pieces)
 
@@ -115,6 +121,13 @@ class RecipeBatches:
 def _longest_stage(recipe: Recipe) -> int:
     """The stage that lasts longest, the first of them."""
     return max(range(len(recipe.stages)), key=lambda number: recipe.stages[number].fraction)
+
+
+def _for_evaluation(task: Task, heldout: Corpus, max_length: int) -> Task:
+    """The task with as few streams as held-out text allows; any other task as it is."""
+    if not isinstance(task.examples, ContiguousStreams):
+        return task
+    return replace(task, examples=task.examples.for_evaluation(heldout, max_length))
 
 
 def _plan_task(task: Task, corpus: Corpus, length: int, renew: MaskingMode, seed: int) -> TaskBatches:

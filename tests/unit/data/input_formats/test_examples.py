@@ -121,7 +121,7 @@ def test_even_the_shortest_rows_hold_everything(length):
 def test_impossible_numbers_are_refused():
     with pytest.raises(RecipeError, match="between 0 and 1"):
         SegmentPairs(short_fraction=5)
-    with pytest.raises(RecipeError, match="at least 1 lane"):
+    with pytest.raises(RecipeError, match="at least 1 stream"):
         ContiguousStreams(0)
 
 
@@ -214,7 +214,7 @@ def test_lanes_go_on_where_they_stopped():
     for row in range(4, len(plan)):
         assert text_of(example, row)[0] == text_of(example, row - 4)[-1] + 1
         assert len(text_of(example, row)) == 16
-    with pytest.raises(RecipeError, match="fewer lanes"):
+    with pytest.raises(RecipeError, match="fewer streams"):
         ContiguousStreams(100).plan(corpus, 16, KEY)
 
 
