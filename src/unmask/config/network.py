@@ -107,6 +107,9 @@ class NetworkValues(Protocol):
     def activation_bytes(self, fused: bool) -> int:
         """About how many bytes per token are saved for the backward pass, in half precision."""
 
+    def decoder_config(self, depth: int) -> TransformerConfig:
+        """The decoder of an encoder-decoder network; for an encoder one of its shape, with `depth` layers unless 0."""
+
     def with_dropout(self, rate: float) -> NetworkConfig:
         """The same network with this dropout rate everywhere."""
 
@@ -213,6 +216,10 @@ class EncoderDecoderConfig:
         """Both stacks, as if a target were as long as its source."""
         return self.encoder.activation_bytes(fused) + self.decoder.activation_bytes(fused)
 
+    def decoder_config(self, depth: int) -> TransformerConfig:
+        """The decoder."""
+        return self.decoder
+
     def with_dropout(self, rate: float) -> EncoderDecoderConfig:
         """The same networks with this dropout rate everywhere."""
         return replace(self, encoder=self.encoder.with_dropout(rate), decoder=self.decoder.with_dropout(rate))
@@ -302,6 +309,10 @@ class LSTMConfig:
         """In each direction and layer the gates, the cells before and after tanh, and the states, in float32."""
         return 4 * 2 * self.depth * (6 * self.cell_width + 3 * self.direction_width)
 
+    def decoder_config(self, depth: int) -> TransformerConfig:
+        """None is defined on an LSTM."""
+        raise _no_decoder(self)
+
     def with_dropout(self, rate: float) -> LSTMConfig:
         """The same network with this dropout rate."""
         return replace(self, dropout=rate)
@@ -370,6 +381,10 @@ class EmbeddingTableConfig:
         """The looked-up vector, in float32."""
         return 4 * self.width
 
+    def decoder_config(self, depth: int) -> TransformerConfig:
+        """None is defined on a table."""
+        raise _no_decoder(self)
+
     def with_dropout(self, rate: float) -> EmbeddingTableConfig:
         """A table has no dropout."""
         return self
@@ -381,6 +396,13 @@ class EmbeddingTableConfig:
 
 NetworkConfig: TypeAlias = TransformerConfig | EncoderDecoderConfig | LSTMConfig | EmbeddingTableConfig
 """The kinds of networks. Each has what `NetworkValues` lists."""
+
+
+def _no_decoder(config: object) -> RecipeError:
+    return RecipeError(
+        f"A decoder attends to the states of a Transformer encoder, found {type(config).__name__}. Take a "
+        "TransformerConfig or an EncoderDecoderConfig."
+    )
 
 
 def read_network_config(data: Mapping[str, Any]) -> NetworkConfig:

@@ -218,6 +218,10 @@ class TransformerConfig:
 
         return encoder_activation_bytes(self, fused)
 
+    def decoder_config(self, depth: int) -> TransformerConfig:
+        """A decoder of the same shape with `depth` layers, as many as here for 0; shared layers form one group."""
+        return replace(self, depth=depth or self.depth, share_groups=1, layers_per_group=1)
+
     def with_dropout(self, rate: float) -> TransformerConfig:
         """The same network with this dropout rate, of attention too."""
         return replace(self, dropout=rate, attention_dropout=rate)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from unmask.config.attention_pattern import RowCoordinates, next_token_sites, own_token_sites, previous_token_sites
-from unmask.core.records import DecoderTarget, NextToken, PermutedTarget, Target
+from unmask.core.records import NextToken, PermutedTarget, Target
 from unmask.objectives.protocol import PredictionSites, predicted_positions
 
 
@@ -58,18 +58,3 @@ class PLM:
     def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
         """Each ordered position says its own token, which is in the input: only the view hides it."""
         return PredictionSites(tuple(own_token_sites(predicted_positions(sample), self.stream)))
-
-
-@dataclass(frozen=True, slots=True)
-class WriteOut:
-    """Write the target from left to right with a decoder (MASS, BART, T5)."""
-
-    weight: float = 1.0
-    name: ClassVar[str] = "write_out"
-    target_type: ClassVar[type[Target]] = DecoderTarget
-    """A rewriting."""
-    facts: ClassVar[frozenset[str]] = frozenset()
-
-    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
-        """The answers are the decoder's, and a decoder sees its own past only."""
-        return PredictionSites()

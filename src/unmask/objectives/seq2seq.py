@@ -1,8 +1,7 @@
-"""Writing a text for a source: behind it with the encoder itself, or with a decoder beside it.
+"""Sequence-to-sequence objectives: a prefix language model, or a decoder that attends to the encoder.
 
-What arrives: `Continue` or `Rewrite`. What leaves: a prediction for every token of the text, and one for its end.
-What never happens here: a text that is read before it is written. The encoder must hide what is to come (a view with a
-prefix); a decoder hides it by itself.
+Both predict every token of the target and its end. The prefix language model needs an attention pattern with a prefix;
+a decoder is causal by itself.
 """
 
 from __future__ import annotations
@@ -12,11 +11,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from unmask.config.attention_pattern import RowCoordinates, next_token_sites
 from unmask.core.records import ContinuationTarget, DecoderTarget, InputsAndTargets, Target
+from unmask.nets.accounting.flops import ForwardCost, decoder_cost
 from unmask.objectives.protocol import PredictionSites
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from unmask.config.network import NetworkConfig
     from unmask.nets.backbone import Backbone
 
 
@@ -49,30 +50,33 @@ class PrefixLMObjective:
 
 @dataclass(frozen=True, slots=True)
 class Seq2SeqObjective:
-    """Write the text with a decoder that looks at the states of the encoder (Vaswani et al., 2017)."""
+    """Write the target with a decoder that attends to the states of the encoder (Vaswani et al., 2017)."""
 
-    max_positions: int
-    """The longest text, its end counted."""
+    max_positions: int = 512
+    """The longest target, its end counted, where a head builds a decoder with learned positions."""
     depth: int = 0
-    """How many blocks the decoder has; 0 stands for as many as the encoder."""
+    """The layers of a decoder that a head builds; 0 means as many as the encoder. An own decoder has its own depth."""
     label_smoothing: float = 0.0
-    """The share of the truth that is spread over the whole vocabulary while learning."""
+    """The share of the probability that is spread over the whole vocabulary in training."""
     weight: float = 1.0
     name: str = "write"
     target_type: ClassVar[type[Target]] = DecoderTarget
-    """A rewriting."""
     facts: ClassVar[frozenset[str]] = frozenset()
 
     def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
-        """The answers are the decoder's, and a decoder sees its own past only."""
+        """None in the inputs: predictions are the decoder's, which is causal."""
         return PredictionSites()
 
     def build_head(self, backbone: Backbone) -> nn.Module:
-        """A decoder in the shape of the trunk, on the token embedding of the encoder."""
+        """The decoder of the network; for an encoder a new one of its shape, on its token table."""
         from unmask.objectives.heads.seq2seq import Seq2SeqHead
 
         return Seq2SeqHead(backbone, self)
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
-        """One answer for each token of the texts, their ends counted."""
+        """One for each token of the targets, their ends counted."""
         return sum(len(target.ids) for target in instance.targets if isinstance(target, DecoderTarget))
+
+    def cost(self, config: NetworkConfig, vocab_size: int) -> ForwardCost:
+        """The decoder and its logits."""
+        return decoder_cost(config.decoder_config(self.depth), config.width, vocab_size)

@@ -27,10 +27,11 @@ from unmask.data.corrupt.span_corruption import SpanCorruption
 from unmask.data.corrupt.text_infilling import TextInfilling
 from unmask.data.corrupt.token_deletion import TokenDeletion
 from unmask.data.input_formats.packed import DocumentBoundary, Packed
-from unmask.objectives.language_model import CLM, PLM, WriteOut
+from unmask.objectives.language_model import CLM, PLM
 from unmask.objectives.mlm import MLM
 from unmask.objectives.protocol import Objective
 from unmask.objectives.sbo import SBO
+from unmask.objectives.seq2seq import Seq2SeqObjective
 from unmask.tasks.recipe import Task
 
 _RUN_LENGTHS = (0.4, 0.3, 0.2, 0.1)
@@ -139,7 +140,7 @@ def _denoising(name: str, chinese_name: str, description: str, paper: str, corru
         chinese_name=chinese_name,
         description=description,
         paper=paper,
-        task=_task(name, corruption, WriteOut()),
+        task=_task(name, corruption, Seq2SeqObjective()),
     )
 
 

@@ -20,10 +20,11 @@ from unmask.data.corrupt.span_corruption import SpanCorruption
 from unmask.data.input_formats.packed import DocumentBoundary, Packed
 from unmask.data.input_formats.pairs import Negative, SegmentPairs
 from unmask.members import member
-from unmask.objectives.language_model import CLM, WriteOut
+from unmask.objectives.language_model import CLM
 from unmask.objectives.mlm import MLM
 from unmask.objectives.sbo import SBO
 from unmask.objectives.sentence_pair import NSP, SOP
+from unmask.objectives.seq2seq import Seq2SeqObjective
 from unmask.tasks.recipe import Recipe, Stage, Task
 
 CLOZE = Task(name="cloze", examples=SegmentPairs(Negative.RANDOM), corruption=MaskTokens(), objectives=(MLM(), NSP))
@@ -60,8 +61,8 @@ REFUSED: dict[str, tuple[Callable[[], object], list[str]]] = {
         ["Task 'filled'", "MLM needs a Cloze", "NoCorruption makes a NextToken"],
     ),
     "writing out what was never asked": (
-        lambda: Task(name="written", examples=Packed(), corruption=MaskTokens(), objectives=(MLM(), WriteOut())),
-        ["WriteOut needs a DecoderTarget", "MaskTokens makes a Cloze"],
+        lambda: Task(name="written", examples=Packed(), corruption=MaskTokens(), objectives=(MLM(), Seq2SeqObjective())),
+        ["Seq2SeqObjective needs a DecoderTarget", "MaskTokens makes a Cloze"],
     ),
     "a causal loss under a full view": (
         lambda: Task(name="ahead", examples=Packed(), corruption=NoCorruption(), objectives=(CLM(),)),
@@ -168,7 +169,7 @@ def test_what_can_work_is_accepted_and_says_what_it_needs() -> None:
     )
     assert apart.attention == WITHIN_DOCUMENT
     assert (
-        Task(name="t5", examples=Packed(), corruption=SpanCorruption(), objectives=(WriteOut(),)).required_units
+        Task(name="t5", examples=Packed(), corruption=SpanCorruption(), objectives=(Seq2SeqObjective(),)).required_units
         == frozenset()
     )
     assert replace(STAGE, tasks=(CLOZE, words), task_weights=(0.25, 0.75)).task_weights == (0.25, 0.75)
@@ -181,7 +182,7 @@ def test_tasks_that_share_a_head_may_weigh_it_differently() -> None:
 
 
 def test_a_recipe_lists_each_task_once_and_needs_what_any_of_them_needs() -> None:
-    moved = Task(name="moved", examples=Packed(), corruption=PermuteSentences(), objectives=(WriteOut(),))
+    moved = Task(name="moved", examples=Packed(), corruption=PermuteSentences(), objectives=(Seq2SeqObjective(),))
     words = replace(CLOZE, name="words", corruption=MaskTokens(WholeUnits()))
     stages = (
         replace(STAGE, fraction=0.5),

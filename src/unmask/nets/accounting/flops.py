@@ -61,10 +61,11 @@ def encoder_cost(config: TransformerConfig) -> ForwardCost:
 
 
 def decoder_cost(config: TransformerConfig, source_width: int, vocab_size: int) -> ForwardCost:
-    """A decoder and its logits, for each token of the target and each of the source; pairs of tokens are left out."""
+    """A decoder and its logits, for each token of the target and of the source; pairs are those of self- and cross-attention."""
     own = encoder_cost(config).per_token + 2 * config.depth * matmul_flops(config.width, config.qkv_width)
     source = config.depth * matmul_flops(source_width, 2 * config.qkv_width)
-    return ForwardCost(per_token=source, per_prediction=own) + lm_output_cost(config, vocab_size)
+    pairs = config.depth * _pair_flops(config)
+    return ForwardCost(per_token=source, per_prediction=own, per_cross_pair=pairs) + lm_output_cost(config, vocab_size)
 
 
 def sparse_last_block_saving(config: TransformerConfig) -> ForwardCost:

@@ -8,8 +8,6 @@ Shapes: P tokens of all texts, B rows, T tokens of the batch, D width, V vocabul
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -61,10 +59,9 @@ class Seq2SeqHead(nn.Module):
 
 
 def _build_decoder(backbone: Backbone, objective: Seq2SeqObjective) -> Decoder:
-    """A decoder in the shape of an encoder, on its token table; of any depth, so all its layers form one group."""
-    config = backbone.require_encoder("A decoder in the shape of the encoder").config
-    shape = replace(config, depth=objective.depth or config.depth, share_groups=1, layers_per_group=1)
-    return Decoder(shape, backbone.token_embedding, objective.max_positions, config.width)
+    """A decoder in the shape of the encoder, on its token table."""
+    shape = backbone.config.decoder_config(objective.depth)
+    return Decoder(shape, backbone.token_embedding, objective.max_positions, backbone.config.width)
 
 
 def smoothed_cross_entropy(logits_PV: Tensor, targets_P: Tensor, label_smoothing: float) -> LossSum:
