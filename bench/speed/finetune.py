@@ -36,7 +36,7 @@ from unmask.finetuning.methods.scalar_mix import ScalarMixing
 from unmask.finetuning.methods.top_layers import TopLayers
 from unmask.nets.encoder import init_weights
 from unmask.nets.model import EncoderWithHeads
-from unmask.objectives.protocol import TrainableObjective
+from unmask.objectives.protocol import Objective
 from unmask.objectives.row_tasks import Classification
 from unmask.train.budget import StepBudget
 from unmask.train.distributed import DistContext
@@ -120,7 +120,7 @@ def _model(size: str) -> EncoderWithHeads:
 
 def _course(rows: int) -> EpochBatches:
     """Rows of every length alike, two classes, a tenth as many rows to be judged by."""
-    objective: TrainableObjective = Classification(2)
+    objective: Objective = Classification(2)
     return EpochBatches(_exercise(rows, "learned"), _exercise(rows // 10, "judged"), objective, BATCH, LENGTH, 0)
 
 

@@ -19,7 +19,7 @@ from unmask.data.input_formats.packed import DocumentBoundary, Packed
 from unmask.members import members
 from unmask.objectives.generator import Generator
 from unmask.objectives.mlm import MLM
-from unmask.objectives.protocol import Objective, Trainable
+from unmask.objectives.protocol import Objective
 from unmask.tasks.recipe import Recipe, Task
 from unmask.train.batches.protocol import BatchSource, RankSplit, RunPosition
 from unmask.train.batches.recipe_batches import RecipeBatches, require_trainable
@@ -42,7 +42,7 @@ SEED, BATCH, LENGTH = 3, 8, 32
 
 def trained_members() -> tuple[Recipe, ...]:
     """Every member whose objectives all have heads, as a small network. The others can be walked and audited only."""
-    return tuple(small(one) for one in members() if all(isinstance(o, Trainable) for o in one.objectives))
+    return tuple(small(one) for one in members() if all(isinstance(o, Objective) for o in one.objectives))
 
 
 def two_tasks() -> Recipe:

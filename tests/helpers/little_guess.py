@@ -12,7 +12,7 @@ from unmask.core.ragged import offsets, positions_in_rows
 from unmask.core.records import Cloze, Inputs, InputsAndTargets, Spans
 from unmask.nets.batch.batch import Batch, collate
 from unmask.objectives.generator import Generator
-from unmask.objectives.protocol import Trainable
+from unmask.objectives.protocol import Objective
 from unmask.objectives.rtd import RTD
 from unmask.train.multi_head_model import MultiHeadModel
 
@@ -49,7 +49,7 @@ def original() -> torch.Tensor:
     return torch.tensor([token for row in ROWS for token in row])
 
 
-def learner(*objectives: Trainable, trunk: TransformerConfig = TRUNK, seed: int = 0) -> MultiHeadModel:
+def learner(*objectives: Objective, trunk: TransformerConfig = TRUNK, seed: int = 0) -> MultiHeadModel:
     """A learner with drawn weights; of ELECTRA's objectives, if none are given."""
     made = MultiHeadModel(trunk, objectives or (Generator(), RTD()), SIZE, POSITIONS)
     made.init_weights(seed)

@@ -21,7 +21,7 @@ from unmask.finetuning.methods.protocol import FullFineTuning, Method
 from unmask.finetuning.methods.scalar_mix import ScalarMixing
 from unmask.finetuning.methods.top_layers import TopLayers
 from unmask.finetuning.task_data import load_task_data
-from unmask.objectives.protocol import TrainableObjective
+from unmask.objectives.protocol import Objective
 from unmask.objectives.row_tasks import Classification
 from unmask.train.distributed import DistContext
 from unmask.train.multi_head_model import MultiHeadModel
@@ -75,7 +75,7 @@ def tuned(made: FineTune, folder: Path, listeners: tuple[Listener, ...] = (), tr
 
 
 def equipped(
-    policy: Method, trunk: TransformerConfig = DEEP, objectives: tuple[TrainableObjective, ...] = (Classification(2),)
+    policy: Method, trunk: TransformerConfig = DEEP, objectives: tuple[Objective, ...] = (Classification(2),)
 ) -> MultiHeadModel:
     learner = build_model(little_model(trunk=trunk), objectives, 0, StartFrom.PRETRAINED)
     policy.add_modules(learner, 0)

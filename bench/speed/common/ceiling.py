@@ -22,7 +22,7 @@ import numpy as np
 from unmask.config.network import Activation, TransformerConfig
 from unmask.nets.accounting.flops import BACKWARD, STEP, encoder_cost, matmul_flops
 from unmask.objectives.generator import all_networks
-from unmask.objectives.protocol import HasFlops, Objective
+from unmask.objectives.protocol import Objective
 from unmask.tasks.recipe import Recipe
 from unmask.train.flops_meter import Workload
 
@@ -67,7 +67,7 @@ def _linear(inputs: int, outputs: int) -> float:
 
 def _head(objective: Objective, trunk: TransformerConfig, vocabulary: int) -> float:
     """Seconds for one answer, both ways."""
-    if not isinstance(objective, HasFlops):
+    if not isinstance(objective, Objective):
         raise TypeError(f"{type(objective).__name__} does not say what it costs.")
     answer, more = (objective.cost(trunk, size).per_prediction for size in (vocabulary, vocabulary + 1))
     says_tokens = more > answer

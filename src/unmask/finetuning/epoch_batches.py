@@ -15,7 +15,7 @@ from unmask.core.records import InputsAndTargets, Ints
 from unmask.core.rng import Key
 from unmask.data.input_formats.sampler import DynamicMasking, EpochSampler
 from unmask.finetuning.data.encoded_dataset import EncodedDataset
-from unmask.objectives.protocol import TrainableObjective
+from unmask.objectives.protocol import Objective
 from unmask.train.batches.protocol import RankSplit, RunPosition, StepBatch
 
 TASK_NAME = "tune"
@@ -31,7 +31,7 @@ class EpochBatches:
 
     train: EncodedDataset
     dev: EncodedDataset
-    objective: TrainableObjective
+    objective: Objective
     batch_size: int
     max_length: int
     seed: int

@@ -13,7 +13,7 @@ from torch import nn
 
 from unmask.nets.layers.heads import LMHead, PoolerClassifier
 from unmask.nets.model import EncoderWithHeads
-from unmask.objectives.protocol import TrainableObjective
+from unmask.objectives.protocol import Objective
 from unmask.train.multi_head_model import MultiHeadModel, load_weights
 
 
@@ -34,7 +34,7 @@ def with_dropout(model: EncoderWithHeads, dropout: float) -> EncoderWithHeads:
 
 
 def build_model(
-    model: EncoderWithHeads, objectives: Sequence[TrainableObjective], seed: int, start: StartFrom
+    model: EncoderWithHeads, objectives: Sequence[Objective], seed: int, start: StartFrom
 ) -> MultiHeadModel:
     """A learner in the shape of a network. New heads are the same for the same seed, whatever the start."""
     learner = MultiHeadModel(model.config, objectives, model.vocab_size, model.max_positions)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class AllTokensMLM:
+class AllTokensMLM(Objective):
     """The true token at every position: a gate copies the one that is shown, or leaves the word to a softmax."""
 
     weight: float = 1.0
@@ -31,7 +31,7 @@ class AllTokensMLM:
     target_type: ClassVar[type[Target]] = Cloze
     """A cloze: the truth where a guess stands."""
     facts: ClassVar[frozenset[str]] = frozenset()
-    requires: ClassVar[type[Objective]] = Generator
+    requires: ClassVar[type[Objective] | None] = Generator
     """Without guesses among them, copying all tokens would be the whole answer."""
 
     def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:

@@ -37,7 +37,7 @@ class Tie(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Generator:
+class Generator(Objective):
     """The token at each chosen position, said by a smaller network of its own; the trunk is shown what it draws.
 
     Tokens are drawn in proportion to the generator's probabilities, at temperature 1. After it, an `MLM` is the
@@ -50,6 +50,7 @@ class Generator:
     """How deep it is, as a part of the trunk."""
     tie: Tie = Tie.EMBEDDINGS
     weight: float = 1.0
+    rewrites_inputs: ClassVar[bool] = True
     name: ClassVar[str] = "guess"
     target_type: ClassVar[type[Target]] = Cloze
     """A cloze."""

@@ -11,11 +11,11 @@ from typing import ClassVar
 
 from unmask.config.attention_pattern import RowCoordinates, next_token_sites, own_token_sites, previous_token_sites
 from unmask.core.records import NextToken, PermutedTarget, Target
-from unmask.objectives.protocol import PredictionSites, predicted_positions
+from unmask.objectives.protocol import Objective, PredictionSites, predicted_positions
 
 
 @dataclass(frozen=True, slots=True)
-class CLM:
+class CLM(Objective):
     """Say the next token from what stands before it (GPT)."""
 
     weight: float = 1.0
@@ -30,7 +30,7 @@ class CLM:
 
 
 @dataclass(frozen=True, slots=True)
-class BidirectionalLM:
+class BidirectionalLM(Objective):
     """Say the next token from the left and the token before from the right, in two streams (ELMo)."""
 
     weight: float = 1.0
@@ -45,11 +45,12 @@ class BidirectionalLM:
 
 
 @dataclass(frozen=True, slots=True)
-class PLM:
+class PLM(Objective):
     """Say tokens in a drawn order, each from those drawn before it (XLNet)."""
 
     stream: str = "query"
     weight: float = 1.0
+    has_head: ClassVar[bool] = False
     name: ClassVar[str] = "plm"
     target_type: ClassVar[type[Target]] = PermutedTarget
     """A drawn order."""

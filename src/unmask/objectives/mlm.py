@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from unmask.config.attention_pattern import RowCoordinates, own_token_sites
 from unmask.core.records import Cloze, InputsAndTargets, Target
 from unmask.nets.accounting.flops import ForwardCost, lm_head_cost
-from unmask.objectives.protocol import PredictionSites, num_masked, predicted_positions
+from unmask.objectives.protocol import Objective, PredictionSites, num_masked, predicted_positions
 
 if TYPE_CHECKING:
     from torch import nn
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class MLM:
+class MLM(Objective):
     """The token at each chosen position, with the input embedding as output matrix."""
 
     weight: float = 1.0

@@ -1,15 +1,16 @@
-"""The protocol of this folder: an objective says what must be said, and which answers must stay out of sight.
+"""The protocol of objectives: what is predicted, from which targets, at which cost; without torch until a head is built.
 
-What arrives: the kind of target that a corruption makes. What leaves: a declaration that a task can check.
-What never happens here: torch, until a head is asked for.
+An objective is a frozen dataclass that is its own configuration. It inherits from `Objective` and states what differs
+from the defaults: most have a head that reads hidden states; a generator has a network that rewrites the inputs first.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from unmask.config.attention_pattern import PredictionSite, RowCoordinates
+from unmask.core.errors import RecipeError
 from unmask.core.records import Cloze, InputsAndTargets, Target
 
 if TYPE_CHECKING:
@@ -23,18 +24,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PredictionSites:
-    """What an objective would ask of a sample row: its answers, and the positions whose input is hidden."""
+    """Where an objective predicts in a sample row: its prediction sites, and the positions whose input is hidden."""
 
     sites: tuple[PredictionSite, ...] = ()
     hidden: tuple[int, ...] = ()
 
 
 class Objective(Protocol):
-    """Something a network learns to say. A frozen dataclass that is its own configuration."""
+    """Something a network is trained to predict."""
+
+    has_head: ClassVar[bool] = True
+    """Whether a network can be trained on it; without a head its rows can be prepared, walked and audited alone."""
+    rewrites_inputs: ClassVar[bool] = False
+    """Whether its network runs before the backbone and decides what the backbone reads (a generator)."""
+    requires: ClassVar[type[Objective] | None] = None
+    """The objective that must rewrite the inputs before; None if any inputs will do."""
 
     @property
     def name(self) -> str:
-        """What its head is called in a checkpoint, and its numbers in a record."""
+        """The name of its head in a checkpoint, and of its losses in a record."""
 
     @property
     def target_type(self) -> type[Target]:
@@ -42,75 +50,54 @@ class Objective(Protocol):
 
     @property
     def facts(self) -> frozenset[str]:
-        """The facts about a row that it must be told."""
+        """The facts about a row that its target states."""
 
     @property
     def weight(self) -> float:
-        """Its share in the sum of losses."""
-
-    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
-        """Where it reads its predictions, so that a view can be checked for leaks."""
-
-
-@runtime_checkable
-class TrainableObjective(Objective, Protocol):
-    """An objective with a head, so that a network can learn it."""
-
-    def build_head(self, backbone: Backbone) -> nn.Module:
-        """The module that turns the states of a trunk into a `Term`; `token` is the trunk's own embedding."""
-
-    def num_predictions(self, instance: InputsAndTargets) -> int:
-        """How many answers it is judged on: the count of its `Term`, known before the network runs."""
-
-
-@runtime_checkable
-class InputRewriter(Objective, Protocol):
-    """An objective whose network acts before the trunk, and decides what the trunk is shown."""
-
-    def check(self, config: NetworkConfig) -> None:
-        """Refuse a trunk that its network cannot stand beside."""
-
-    def build_network(self, backbone: Backbone) -> nn.Module:
-        """The module that reads a batch first: it gives its own `Term`, and the batch that all others read instead."""
-
-    def num_predictions(self, instance: InputsAndTargets) -> int:
-        """How many answers it is judged on: the count of its `Term`, known before any network runs."""
-
-
-@runtime_checkable
-class NeedsInputRewriter(Objective, Protocol):
-    """An objective that asks about what another one, which acts ahead of it, has written."""
+        """Its weight in the sum of losses."""
 
     @property
-    def requires(self) -> type[Objective]:
-        """What must act ahead of it."""
+    def first_only(self) -> bool:
+        """Whether its head reads the first token of each row only."""
+        return False
 
+    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
+        """Where it predicts input tokens, so that an attention pattern can be checked for leaks; nowhere by default."""
+        return PredictionSites()
 
-@runtime_checkable
-class HasFlops(Objective, Protocol):
-    """An objective that says what it costs, so that budgets can be given in floating point operations."""
+    def check(self, config: NetworkConfig) -> None:
+        """Refuse a network that it cannot be trained on; any will do by default."""
+        return None
+
+    def build_head(self, backbone: Backbone) -> nn.Module:
+        """The module that turns the hidden states of a backbone into a `LossSum`."""
+        raise RecipeError(f"{type(self).__name__} has no head. Take another objective to train a network.")
+
+    def build_network(self, backbone: Backbone) -> nn.Module:
+        """The module that reads a batch first: it returns its own `LossSum`, and the batch that all others read."""
+        raise RecipeError(f"{type(self).__name__} does not rewrite inputs. Build its head instead.")
+
+    def num_predictions(self, instance: InputsAndTargets) -> int:
+        """The count of its `LossSum`, known before the network runs."""
+        raise RecipeError(f"{type(self).__name__} has no head. Take another objective to train a network.")
 
     def cost(self, config: NetworkConfig, vocab_size: int) -> ForwardCost:
-        """What its head, or its network ahead of the trunk, adds to a forward pass."""
-
-
-@runtime_checkable
-class PreparesBatch(Objective, Protocol):
-    """An objective whose head reads more than the answers of its target, found on the host before a batch is sent."""
+        """The FLOPs that its head, or its network, adds to a forward pass."""
+        raise RecipeError(
+            f"{type(self).__name__} does not say what it costs, so its FLOPs cannot be counted. Give it a method "
+            "`cost`, as unmask.objectives.protocol.Objective describes it."
+        )
 
     def prepare(self, batch: Batch) -> Batch:
-        """The batch with what the head reads."""
-
-
-Trainable: TypeAlias = TrainableObjective | InputRewriter
-"""What a network can be taught: it is said from the states of the trunk, or ahead of it."""
+        """The batch with what its head reads beyond the target, found on the host before the batch is transferred."""
+        return batch
 
 
 def num_masked(instance: InputsAndTargets) -> int:
-    """How many positions the cloze of an instance asks about."""
+    """How many positions of an instance are masked."""
     return sum(len(target.positions) for target in instance.targets if isinstance(target, Cloze))
 
 
 def predicted_positions(sample: RowCoordinates) -> tuple[int, ...]:
-    """The positions of a sample row that are to be predicted: those that have a place in the drawn order."""
+    """The positions of a sample row that are predicted: those with a rank in the factorization order."""
     return tuple(i for i, rank in enumerate(sample.rank.tolist()) if rank >= 0)

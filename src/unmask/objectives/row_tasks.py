@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from unmask.config.attention_pattern import RowCoordinates
 from unmask.config.pooling import Pooling
 from unmask.core.records import CandidateGroups, InputsAndTargets, RowClass, RowMultiLabel, RowValue, Target
-from unmask.objectives.protocol import PredictionSites
+from unmask.objectives.protocol import Objective
 
 if TYPE_CHECKING:
     from torch import nn
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Classification:
+class Classification(Objective):
     """Says which of some classes a row belongs to: a read-out, dropout and a linear layer (Devlin et al., 2018)."""
 
     num_classes: int
@@ -40,10 +39,6 @@ class Classification:
         """The fact about a row that it is told."""
         return frozenset({self.name})
 
-    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
-        """No token is asked for."""
-        return PredictionSites()
-
     def build_head(self, backbone: Backbone) -> nn.Module:
         """As much is dropped out before the classes as anywhere in the trunk."""
         from unmask.objectives.heads.common import RowClassHead
@@ -56,7 +51,7 @@ class Classification:
 
 
 @dataclass(frozen=True, slots=True)
-class Regression:
+class Regression(Objective):
     """Says a number about a row: the same head with one output, and squared error."""
 
     name: str = "rate"
@@ -70,10 +65,6 @@ class Regression:
         """Whether it looks at the first token of a row only."""
         return self.pooling.is_first_only
 
-    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
-        """No token is asked for."""
-        return PredictionSites()
-
     def build_head(self, backbone: Backbone) -> nn.Module:
         """As much is dropped out before the number as anywhere in the trunk."""
         from unmask.objectives.heads.common import RowRegressionHead
@@ -86,7 +77,7 @@ class Regression:
 
 
 @dataclass(frozen=True, slots=True)
-class MultiLabel:
+class MultiLabel(Objective):
     """Says which of some labels a row has: the same head with an output for each, and binary cross-entropy."""
 
     num_labels: int
@@ -100,10 +91,6 @@ class MultiLabel:
     def first_only(self) -> bool:
         """Whether it looks at the first token of a row only."""
         return self.pooling.is_first_only
-
-    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
-        """No token is asked for."""
-        return PredictionSites()
 
     def build_head(self, backbone: Backbone) -> nn.Module:
         """As much is dropped out before the labels as anywhere in the trunk."""
@@ -119,7 +106,7 @@ class MultiLabel:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(Objective):
     """Says which rows of a group are right: the same head with one output, and a softmax against the wrong rows."""
 
     name: str = "pick"
@@ -134,10 +121,6 @@ class Ranking:
     def first_only(self) -> bool:
         """Whether it looks at the first token of a row only."""
         return self.pooling.is_first_only
-
-    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
-        """No token is asked for."""
-        return PredictionSites()
 
     def build_head(self, backbone: Backbone) -> nn.Module:
         """As much is dropped out before the score as anywhere in the trunk."""

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
-from unmask.config.attention_pattern import RowCoordinates
 from unmask.core.records import Cloze, InputsAndTargets, Target
 from unmask.nets.accounting.flops import ForwardCost, discriminator_head_cost
 from unmask.objectives.generator import Generator
-from unmask.objectives.protocol import Objective, PredictionSites, num_masked
+from unmask.objectives.protocol import Objective, num_masked
 
 if TYPE_CHECKING:
     from torch import nn
@@ -34,7 +33,7 @@ class JudgedTokens(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class RTD:
+class RTD(Objective):
     """Whether each token was replaced: sigmoid cross-entropy."""
 
     weight: float = 50.0
@@ -44,12 +43,8 @@ class RTD:
     target_type: ClassVar[type[Target]] = Cloze
     """A cloze: what was there, to be compared with what was written."""
     facts: ClassVar[frozenset[str]] = frozenset()
-    requires: ClassVar[type[Objective]] = Generator
+    requires: ClassVar[type[Objective] | None] = Generator
     """Somebody must have written something."""
-
-    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
-        """No token is asked for."""
-        return PredictionSites()
 
     def build_head(self, backbone: Backbone) -> nn.Module:
         """A layer and one number for each token."""

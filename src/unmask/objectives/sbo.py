@@ -21,7 +21,7 @@ from unmask.core.errors import RecipeError
 from unmask.core.ragged import concat_ranges
 from unmask.core.records import Cloze, InputsAndTargets, Ints, SpanBorders, Spans, Target
 from unmask.nets.accounting.flops import ForwardCost, lm_head_cost, matmul_flops
-from unmask.objectives.protocol import PredictionSites, predicted_positions
+from unmask.objectives.protocol import Objective, PredictionSites, predicted_positions
 
 if TYPE_CHECKING:
     from torch import nn
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class SBO:
+class SBO(Objective):
     """Each token of a span from its borders: two layers with GELU and layer norm, then the token embedding."""
 
     weight: float = 1.0

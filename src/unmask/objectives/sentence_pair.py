@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
-from unmask.config.attention_pattern import RowCoordinates
 from unmask.core.records import InputsAndTargets, RowClass, Target
 from unmask.nets.accounting.flops import ForwardCost, row_head_cost
-from unmask.objectives.protocol import PredictionSites
+from unmask.objectives.protocol import Objective
 
 if TYPE_CHECKING:
     from torch import nn
@@ -36,7 +35,7 @@ class RowFact(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class RowFactObjective:
+class RowFactObjective(Objective):
     """Says one fact about a row from its first token, after BERT's pooler."""
 
     fact: RowFact
@@ -58,10 +57,6 @@ class RowFactObjective:
     def facts(self) -> frozenset[str]:
         """The one it says."""
         return frozenset({self.fact.value})
-
-    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
-        """No token is asked for."""
-        return PredictionSites()
 
     def build_head(self, backbone: Backbone) -> nn.Module:
         """BERT's pooler and a linear layer over the first token."""

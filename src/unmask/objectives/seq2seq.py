@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from unmask.config.attention_pattern import RowCoordinates, next_token_sites
 from unmask.core.records import ContinuationTarget, DecoderTarget, InputsAndTargets, Target
 from unmask.nets.accounting.flops import ForwardCost, decoder_cost
-from unmask.objectives.protocol import PredictionSites
+from unmask.objectives.protocol import Objective, PredictionSites
 
 if TYPE_CHECKING:
     from torch import nn
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class PrefixLMObjective:
+class PrefixLMObjective(Objective):
     """Go on behind the source with the encoder and its head for tokens: every pre-trained weight is used again."""
 
     label_smoothing: float = 0.0
@@ -49,7 +49,7 @@ class PrefixLMObjective:
 
 
 @dataclass(frozen=True, slots=True)
-class Seq2SeqObjective:
+class Seq2SeqObjective(Objective):
     """Write the target with a decoder that attends to the states of the encoder (Vaswani et al., 2017)."""
 
     max_positions: int = 512
@@ -62,10 +62,6 @@ class Seq2SeqObjective:
     name: str = "write"
     target_type: ClassVar[type[Target]] = DecoderTarget
     facts: ClassVar[frozenset[str]] = frozenset()
-
-    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
-        """None in the inputs: predictions are the decoder's, which is causal."""
-        return PredictionSites()
 
     def build_head(self, backbone: Backbone) -> nn.Module:
         """The decoder of the network; for an encoder a new one of its shape, on its token table."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from unmask.config.attention_pattern import RowCoordinates
 from unmask.core.records import AnswerSpan, InputsAndTargets, Target
-from unmask.objectives.protocol import PredictionSites
+from unmask.objectives.protocol import Objective
 
 if TYPE_CHECKING:
     from torch import nn
@@ -20,18 +19,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class SpanExtraction:
+class SpanExtraction(Objective):
     """Points at the first and the last token of the answer; at [CLS] where a row holds none (Devlin et al., 2018)."""
 
     name: str = "span"
     weight: float = 1.0
     target_type: ClassVar[type[Target]] = AnswerSpan
-    first_only: ClassVar[bool] = False
     facts: ClassVar[frozenset[str]] = frozenset()
-
-    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
-        """No token is asked for."""
-        return PredictionSites()
 
     def build_head(self, backbone: Backbone) -> nn.Module:
         """One linear layer over every token, and nothing before it."""

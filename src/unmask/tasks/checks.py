@@ -15,7 +15,7 @@ from unmask.core.errors import RecipeError
 from unmask.core.records import RowClass
 from unmask.data.corrupt.protocol import Corruption
 from unmask.data.input_formats.row_plan import InputFormat
-from unmask.objectives.protocol import InputRewriter, NeedsInputRewriter, Objective
+from unmask.objectives.protocol import Objective
 
 _SAMPLE = RowCoordinates.of(8, prefix=2, rank=[-1, -1, 0, -1, 2, -1, 1, -1])
 _TWO_DOCUMENTS = RowCoordinates.of(8, document=[0, 0, 0, 0, 1, 1, 1, 1])
@@ -61,9 +61,9 @@ def check_document_isolation(task: str, examples: InputFormat, attention: Attent
 
 def check_generator(task: str, objectives: Sequence[Objective]) -> None:
     """Who asks about what another one wrote needs that one; and what is written must be read."""
-    ahead = [one for one in objectives if isinstance(one, InputRewriter)]
+    ahead = [one for one in objectives if one.rewrites_inputs]
     for one in objectives:
-        if isinstance(one, NeedsInputRewriter) and not any(isinstance(other, one.requires) for other in ahead):
+        if one.requires is not None and not any(isinstance(other, one.requires) for other in ahead):
             raise RecipeError(
                 f"Task '{task}': {_name(one)} asks about tokens that a {one.requires.__name__} has written, but the "
                 f"task has none. Learn a {one.requires.__name__} beside it."

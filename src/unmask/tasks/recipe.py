@@ -18,7 +18,7 @@ from unmask.data.corrupt.protocol import Corruption
 from unmask.data.input_formats.row_plan import InputFormat
 from unmask.data.input_formats.sampler import DynamicMasking, MaskingMode
 from unmask.data.tokenize.trainers.train import TokenizerTrainer
-from unmask.objectives.protocol import InputRewriter, Objective
+from unmask.objectives.protocol import Objective
 from unmask.tasks.checks import (
     check_document_isolation,
     check_generator,
@@ -133,8 +133,7 @@ class Recipe:
 
         check_shared_heads(self.name, [one for task in self.tasks for one in task.objectives])
         for one in self.objectives:
-            if isinstance(one, InputRewriter):
-                one.check(self.network)
+            one.check(self.network)
 
     @property
     def tasks(self) -> tuple[Task, ...]:

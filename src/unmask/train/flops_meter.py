@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from unmask.config.network import NetworkConfig
 from unmask.core.errors import RecipeError
 from unmask.core.records import InputsAndTargets
 from unmask.nets.accounting.flops import STEP, ForwardCost
-from unmask.objectives.protocol import HasFlops, Objective
+from unmask.objectives.protocol import Objective
 from unmask.tasks.recipe import Recipe
 from unmask.train.batches.recipe_batches import RecipeBatches, require_trainable
 
@@ -63,7 +62,7 @@ class FlopsMeter:
     def of(lessons: RecipeBatches, vocabulary: int) -> FlopsMeter:
         """Look at some rows of every task."""
         recipe = lessons.recipe
-        heads = {one.name: _cost(one, recipe.network, vocabulary) for one in recipe.objectives}
+        heads = {one.name: one.cost(recipe.network, vocabulary) for one in recipe.objectives}
         sample = {
             (number, place): workload_of(
                 feed.batch_at(np.arange(min(len(feed.plan), _SAMPLE))),
@@ -135,13 +134,3 @@ def workload_of(instance: InputsAndTargets, objectives: Iterable[Objective], iso
     lengths = np.diff(borders).astype(np.int64)
     asked = {one.name: one.num_predictions(instance) for one in require_trainable(objectives)}
     return Workload(len(inputs.rows) - 1, len(inputs.ids), int((lengths**2).sum()), asked)
-
-
-def _cost(objective: Objective, trunk: NetworkConfig, vocabulary: int) -> ForwardCost:
-    """What an objective adds to the trunk in a forward pass; refuses one that does not say."""
-    if isinstance(objective, HasFlops):
-        return objective.cost(trunk, vocabulary)
-    raise RecipeError(
-        f"{type(objective).__name__} does not say what it costs, so its FLOPs cannot be counted. Give it a method "
-        "`cost`, as unmask.objectives.protocol.Counted describes it."
-    )

@@ -19,7 +19,7 @@ from unmask.nets.batch.batch import Batch
 from unmask.nets.encoder import HiddenStates, init_weights
 from unmask.nets.layers.block import Block
 from unmask.objectives.heads.common import LossSum, ReadsPositions
-from unmask.objectives.protocol import InputRewriter, Objective, Trainable
+from unmask.objectives.protocol import Objective
 from unmask.train.gpu.side_stream import SideStream
 from unmask.train.optim.loss_weighting import build_loss_weighting
 
@@ -30,7 +30,7 @@ class MultiHeadModel(nn.Module):
     def __init__(
         self,
         config: NetworkConfig,
-        objectives: Sequence[Trainable],
+        objectives: Sequence[Objective],
         vocab_size: int,
         max_positions: int,
         loss_weighting: LossWeighting = LossWeighting.FIXED,
@@ -43,7 +43,7 @@ class MultiHeadModel(nn.Module):
         self.generator_stream = SideStream()
         """The CUDA stream of the networks that rewrite inputs."""
         self.heads = nn.ModuleDict({one.name: self._build_head(one) for one in objectives})
-        self.generator_names = frozenset(one.name for one in objectives if isinstance(one, InputRewriter))
+        self.generator_names = frozenset(one.name for one in objectives if one.rewrites_inputs)
         """The objectives whose networks rewrite the inputs."""
         self.balance = build_loss_weighting(loss_weighting, objectives)
 
@@ -129,9 +129,9 @@ class MultiHeadModel(nn.Module):
         """Copy saved parameters in; refuses what does not fit this network in name or shape."""
         load_weights(self, saved)
 
-    def _build_head(self, objective: Trainable) -> nn.Module:
+    def _build_head(self, objective: Objective) -> nn.Module:
         """The network of an objective that rewrites inputs, or the head of any other."""
-        if isinstance(objective, InputRewriter):
+        if objective.rewrites_inputs:
             return objective.build_network(self.network)
         return objective.build_head(self.network)
 

@@ -24,7 +24,7 @@ from unmask.nets.batch.packed_sequences import to_device
 from unmask.nets.batch.transfer import batch_to_device
 from unmask.nets.kernels.weight_cast import call_with_cast_weights
 from unmask.objectives.heads.common import LossSum
-from unmask.objectives.protocol import PreparesBatch, Trainable
+from unmask.objectives.protocol import Objective
 from unmask.train.batches.protocol import StepBatch
 from unmask.train.distributed import DistContext
 from unmask.train.gpu.async_scalars import AsyncScalars, copy_async
@@ -53,7 +53,7 @@ class DeviceBatch:
     def of(step_batch: StepBatch, device: torch.device, bucket: bool = False) -> DeviceBatch:
         """Collate all micro-batches on the host, even them out if that is wished for and can be, and send them."""
         batches = [collate(one, "cpu", step_batch.attention) for one in step_batch.instances]
-        for objective in (one for one in step_batch.objectives if isinstance(one, PreparesBatch)):
+        for objective in step_batch.objectives:
             batches = [objective.prepare(batch) for batch in batches]
         if bucket and all(map(can_bucket, batches)):
             room = bucket_for(batches, step_batch.max_length)
@@ -66,7 +66,7 @@ class StepInputs:
     """Everything that the kernels of a step read."""
 
     batches: tuple[Batch, ...]
-    objectives: tuple[Trainable, ...]
+    objectives: tuple[Objective, ...]
     has_targets: tuple[bool, ...]
     """Which objectives are asked anything in this step."""
     loss_scale_O: Tensor
@@ -81,7 +81,7 @@ class Metrics:
     accuracy: Mapping[str, float]
     count: Mapping[str, int]
 
-    def weighted_loss(self, objectives: Iterable[Trainable]) -> float:
+    def weighted_loss(self, objectives: Iterable[Objective]) -> float:
         """The sum of the losses under the weights of the recipe, which is what runs and trials are compared by."""
         return sum(one.weight * self.loss[one.name] for one in objectives if one.name in self.loss)
 
@@ -171,7 +171,7 @@ class StepRunner:
             self.model.generator_stream.wait()
         return torch.stack([torch.stack([term.total.detach(), term.correct.float()]) for term in terms], dim=1)
 
-    def _loss_sums(self, batch: Batch, objectives: Sequence[Trainable]) -> tuple[LossSum, ...]:
+    def _loss_sums(self, batch: Batch, objectives: Sequence[Objective]) -> tuple[LossSum, ...]:
         """What the module says to a batch; where kernels of our own are taken, weights are cast all at once."""
         terms: tuple[LossSum, ...]
         if self.config.casts_weights_once and self.module is self.model:

@@ -15,7 +15,7 @@ from unmask.nets.layers.scalar_mix import ScalarMix
 from unmask.objectives.all_tokens_mlm import AllTokensMLM
 from unmask.objectives.generator import Generator
 from unmask.objectives.mlm import MLM
-from unmask.objectives.protocol import Trainable
+from unmask.objectives.protocol import Objective
 from unmask.objectives.rtd import RTD, JudgedTokens
 from unmask.objectives.sentence_pair import NSP, SOP
 from unmask.train.multi_head_model import MultiHeadModel
@@ -35,13 +35,13 @@ def batch() -> Batch:
     )
 
 
-def learner(*objectives: Trainable) -> MultiHeadModel:
+def learner(*objectives: Objective) -> MultiHeadModel:
     made = MultiHeadModel(TRUNK, objectives, 32, 16)
     made.init_weights(0)
     return made.eval()
 
 
-def rows_and_losses(made: MultiHeadModel, *objectives: Trainable) -> tuple[int, list[float]]:
+def rows_and_losses(made: MultiHeadModel, *objectives: Objective) -> tuple[int, list[float]]:
     """How many tokens went through the last feed-forward layer of the trunk, and what was lost."""
     seen: list[int] = []
     hook = made.network.blocks()[-1].ffn.register_forward_hook(lambda _, given, out: seen.append(len(out)))

@@ -17,7 +17,7 @@ from unmask.config.attention_pattern import RowCoordinates
 from unmask.core.records import InputsAndTargets, Ints, Target
 from unmask.core.rng import Key, permuted_index
 from unmask.finetuning.epoch_batches import EpochBatches
-from unmask.objectives.protocol import PredictionSites, PreparesBatch, TrainableObjective
+from unmask.objectives.protocol import Objective, PredictionSites
 from unmask.train.batches.protocol import RankSplit, RunPosition, StepBatch
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ class TaskOrder(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class WeightedObjective:
+class WeightedObjective(Objective):
     """An objective whose losses count more or less than they did."""
 
-    objective: TrainableObjective
+    objective: Objective
     weight: float
 
     @property
@@ -68,7 +68,7 @@ class WeightedObjective:
 
     def prepare(self, batch: Batch) -> Batch:
         """What the objective makes of a batch, if it does that."""
-        return self.objective.prepare(batch) if isinstance(self.objective, PreparesBatch) else batch
+        return self.objective.prepare(batch)
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
         """How many answers the objective is judged on."""
@@ -93,7 +93,7 @@ class MultiTaskBatches:
         return len(self.parts) > 1
 
     @property
-    def objectives(self) -> tuple[TrainableObjective, ...]:
+    def objectives(self) -> tuple[Objective, ...]:
         """What is learned, one for each task."""
         return tuple(part.objective for part in self.parts)
 

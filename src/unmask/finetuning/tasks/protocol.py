@@ -14,7 +14,7 @@ from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.finetuning.data.dataset import AnyExampleSet
 from unmask.finetuning.data.encode import LengthLimits
 from unmask.finetuning.data.encoded_dataset import EncodedDataset
-from unmask.objectives.protocol import TrainableObjective
+from unmask.objectives.protocol import Objective
 
 if TYPE_CHECKING:
     from unmask.train.multi_head_model import MultiHeadModel
@@ -68,7 +68,7 @@ class TaskDefinition(Protocol):
     task_type: ClassVar[TaskType]
 
     @property
-    def objective(self) -> TrainableObjective:
+    def objective(self) -> Objective:
         """What a network learns to say."""
 
     def notes(self, sheet: AnyExampleSet) -> Iterator[str]:

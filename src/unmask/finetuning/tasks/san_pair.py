@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from unmask.config.attention_pattern import RowCoordinates
 from unmask.core.errors import InputError, RecipeError
 from unmask.core.records import InputsAndTargets, RowClass, Target
 from unmask.data.tokenize.tokenizer import Tokenizer
@@ -21,7 +20,7 @@ from unmask.finetuning.data.encoded_dataset import EncodedDataset
 from unmask.finetuning.task_options import DEFAULT_TASK_OPTIONS, TaskOptions
 from unmask.finetuning.tasks.classification import ClassificationTask, ClassPrediction
 from unmask.finetuning.tasks.protocol import TaskType, Ticker, ignore_progress
-from unmask.objectives.protocol import PredictionSites
+from unmask.objectives.protocol import Objective
 
 if TYPE_CHECKING:
     from torch import nn
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class SANClassification:
+class SANClassification(Objective):
     """Says which of some classes a pair of texts belongs to: the answer module of SAN (Liu et al., 2018)."""
 
     num_classes: int
@@ -42,7 +41,6 @@ class SANClassification:
     """The chance of a vote not to count in a training step; one of a row always does."""
     weight: float = 1.0
     target_type: ClassVar[type[Target]] = RowClass
-    first_only: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.num_steps < 1 or not 0 <= self.dropout < 1:
@@ -55,10 +53,6 @@ class SANClassification:
     def facts(self) -> frozenset[str]:
         """The fact about a row that it is told."""
         return frozenset({self.name})
-
-    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
-        """No token is asked for."""
-        return PredictionSites()
 
     def build_head(self, backbone: Backbone) -> nn.Module:
         """As much is dropped out before the classes as anywhere in the trunk."""

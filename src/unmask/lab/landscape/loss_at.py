@@ -23,7 +23,7 @@ from unmask.finetuning.data.encoded_dataset import EncodedDataset
 from unmask.finetuning.epoch_batches import EVAL_BATCH_SIZE, EpochBatches
 from unmask.lab.landscape.weight_space import Weights
 from unmask.nets.batch.batch import Batch, collate
-from unmask.objectives.protocol import TrainableObjective
+from unmask.objectives.protocol import Objective
 from unmask.reports.landscape_results import LossPoint
 from unmask.train.evaluate import eval_mode
 from unmask.train.multi_head_model import MultiHeadModel
@@ -52,7 +52,7 @@ class LossMeter:
 
     learner: MultiHeadModel
     """Lent: its own weights are overwritten."""
-    objective: TrainableObjective
+    objective: Objective
     train_batches: tuple[Batch, ...]
     dev_batches: tuple[Batch, ...]
 

@@ -14,7 +14,7 @@ import numpy as np
 from unmask.config.attention_pattern import AttentionPattern
 from unmask.core.errors import RecipeError
 from unmask.core.records import Cloze, InputsAndTargets, Ints
-from unmask.objectives.protocol import Trainable
+from unmask.objectives.protocol import Objective
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class StepBatch:
 
     instances: tuple[InputsAndTargets, ...]
     """One for each micro-batch."""
-    objectives: tuple[Trainable, ...]
+    objectives: tuple[Objective, ...]
     attention: AttentionPattern
     """Which positions of a row read which."""
     task_name: str

@@ -19,7 +19,7 @@ from unmask.data.corpus.holdout import split_heldout
 from unmask.data.corrupt.masking import MaskTokens
 from unmask.data.input_formats.contiguous import ContiguousStreams
 from unmask.data.input_formats.sampler import DynamicMasking, MaskingMode
-from unmask.objectives.protocol import Objective, Trainable
+from unmask.objectives.protocol import Objective
 from unmask.tasks.batches import TaskBatches
 from unmask.tasks.recipe import Recipe, Task
 from unmask.train.batches.protocol import RankSplit, RunPosition, StepBatch
@@ -39,7 +39,7 @@ class RecipeBatches:
     seed: int
     task_batches: Mapping[tuple[int, int], TaskBatches]
     """By stage and task."""
-    objectives: Mapping[tuple[int, int], tuple[Trainable, ...]]
+    objectives: Mapping[tuple[int, int], tuple[Objective, ...]]
     """Likewise: what is asked about these rows."""
     heldout: tuple[TaskBatches, ...]
     """What the run is judged on: the tasks of its longest-lasting stage, on held-out text."""
@@ -151,11 +151,11 @@ def uses_similar_words(task: Task) -> bool:
     return isinstance(task.corruption, MaskTokens) and bool(task.corruption.replace.similar)
 
 
-def require_trainable(objectives: Iterable[Objective]) -> tuple[Trainable, ...]:
+def require_trainable(objectives: Iterable[Objective]) -> tuple[Objective, ...]:
     """The objectives, if all of them have heads or networks; refuses one that no network can learn yet."""
-    found: list[Trainable] = []
+    found: list[Objective] = []
     for objective in objectives:
-        if not isinstance(objective, Trainable):
+        if not objective.has_head:
             raise RecipeError(
                 f"{type(objective).__name__} has no head yet, so no network can learn it. Its rows can be prepared, "
                 "walked and audited; to train, take a member without it."

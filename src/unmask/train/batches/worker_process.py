@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from unmask.core.errors import UserError
-from unmask.objectives.protocol import Trainable
+from unmask.objectives.protocol import Objective
 from unmask.train.batches.protocol import BatchSource, RankSplit, RunPosition, StepBatch
 
 StartBuild: TypeAlias = Callable[[RunPosition], Callable[[], StepBatch]]
@@ -79,7 +79,7 @@ class _BuilderClient:
     source: BatchSource
     split: RankSplit
     connection: Connection
-    objectives: dict[tuple[int, str], tuple[Trainable, ...]] = field(default_factory=dict)
+    objectives: dict[tuple[int, str], tuple[Objective, ...]] = field(default_factory=dict)
     """The objectives by stage and place. They stay here: parts of a user's own file cannot cross."""
 
     def request(self, position: RunPosition) -> Callable[[], StepBatch]:

@@ -27,7 +27,7 @@ from unmask.objectives.all_tokens_mlm import AllTokensMLM
 from unmask.objectives.generator import Generator
 from unmask.objectives.heads.common import LossSum, RowClassHead
 from unmask.objectives.mlm import MLM
-from unmask.objectives.protocol import Trainable
+from unmask.objectives.protocol import Objective
 from unmask.objectives.rtd import RTD, JudgedTokens
 from unmask.tasks.recipe import Recipe
 from unmask.train.batches.protocol import RankSplit
@@ -38,7 +38,7 @@ CPU = torch.device("cpu")
 SAME, GRADIENT = 1e-6, 1e-5
 """float32, where a kernel groups its sums in another way; of the largest number of a gradient."""
 MEMBERS = [dry(recipe) for recipe in trained_members()]
-WRITTEN: list[tuple[Trainable, ...]] = [
+WRITTEN: list[tuple[Objective, ...]] = [
     (Generator(), RTD(judged_tokens=JudgedTokens.CHOSEN)),
     (Generator(), MLM()),
     (Generator(), AllTokensMLM()),
@@ -46,21 +46,21 @@ WRITTEN: list[tuple[Trainable, ...]] = [
 """What no member learns as it is, but some can be made to."""
 
 
-def batch_of(recipe: Recipe) -> tuple[Batch, Sequence[Trainable]]:
+def batch_of(recipe: Recipe) -> tuple[Batch, Sequence[Objective]]:
     """Rows of unequal length, as a step sees them."""
     course = training(recipe, 1).source
     lesson = course.batch(uneven(course), RankSplit())
     return DeviceBatch.of(lesson, CPU).batches[0], lesson.objectives
 
 
-def learner(recipe: Recipe, objectives: Sequence[Trainable]) -> MultiHeadModel:
+def learner(recipe: Recipe, objectives: Sequence[Objective]) -> MultiHeadModel:
     made = MultiHeadModel(recipe.network, objectives, text().vocab.size, 2 * LENGTH)
     made.init_weights(0)
     return made
 
 
 def learned(
-    made: MultiHeadModel, batch: Batch, objectives: Sequence[Trainable]
+    made: MultiHeadModel, batch: Batch, objectives: Sequence[Objective]
 ) -> tuple[tuple[LossSum, ...], dict[str, Tensor]]:
     """The terms, and the gradient of their sum."""
     made.zero_grad()
@@ -69,7 +69,7 @@ def learned(
     return terms, {name: p.grad.clone() for name, p in made.named_parameters() if p.grad is not None}
 
 
-def check_same(made: MultiHeadModel, batch: Batch, evened: Batch, objectives: Sequence[Trainable]) -> None:
+def check_same(made: MultiHeadModel, batch: Batch, evened: Batch, objectives: Sequence[Objective]) -> None:
     (terms, gradients), (others, filled) = (learned(made, one, objectives) for one in (batch, evened))
     for term, other in zip(terms, others, strict=True):
         assert float(other.total.detach()) == pytest.approx(float(term.total.detach()), rel=SAME)
@@ -90,7 +90,7 @@ def test_every_member_learns_the_same(recipe: Recipe, lowering: AttentionBackend
 
 
 @pytest.mark.parametrize("objectives", WRITTEN, ids=lambda some: " and ".join(one.name for one in some))
-def test_what_reads_the_writing_of_a_generator_learns_the_same(objectives: tuple[Trainable, ...]) -> None:
+def test_what_reads_the_writing_of_a_generator_learns_the_same(objectives: tuple[Objective, ...]) -> None:
     recipe = next(one for one in MEMBERS if any(isinstance(o, Generator) for o in one.objectives))
     batch, _ = batch_of(recipe)
     check_same(learner(recipe, objectives), batch, pad_to_bucket(batch, bucket_for([batch], LENGTH)), objectives)

@@ -12,11 +12,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 from unicodedata import east_asian_width
 
-from unmask.config.attention_pattern import RowCoordinates
 from unmask.core.records import BatchTarget, InputsAndTargets, Target, TokenLabels
 from unmask.finetuning.data.dataset import Texts
 from unmask.finetuning.data.tagging.schemes import TagScheme, allowed_transitions
-from unmask.objectives.protocol import PredictionSites
+from unmask.objectives.protocol import Objective
 
 if TYPE_CHECKING:
     from torch import nn
@@ -70,7 +69,7 @@ def _is_wide(character: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Tagging:
+class Tagging(Objective):
     """Says the tag of each word from its first piece: dropout and a linear layer (Devlin et al., 2018).
 
     With a CRF, the tags of a row are scored together (Lafferty et al., 2001; Lample et al., 2016).
@@ -82,12 +81,7 @@ class Tagging:
     name: str = "tag"
     weight: float = 1.0
     target_type: ClassVar[type[Target]] = TokenLabels
-    first_only: ClassVar[bool] = False
     facts: ClassVar[frozenset[str]] = frozenset()
-
-    def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
-        """No token is asked for."""
-        return PredictionSites()
 
     def build_head(self, backbone: Backbone) -> nn.Module:
         """As much is dropped out before the tags as anywhere in the trunk."""
