@@ -42,7 +42,7 @@ SEED, BATCH, LENGTH = 3, 8, 32
 
 def trained_members() -> tuple[Recipe, ...]:
     """Every member whose objectives all have heads, as a small network. The others can be walked and audited only."""
-    return tuple(small(one) for one in members() if all(isinstance(o, Objective) for o in one.objectives))
+    return tuple(small(one) for one in members() if all(o.has_head for o in one.objectives))
 
 
 def two_tasks() -> Recipe:

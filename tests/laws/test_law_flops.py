@@ -12,6 +12,7 @@ from unmask.core.errors import RecipeError
 from unmask.nets.layers.attention import AttentionBackend, SelfAttention
 from unmask.objectives.all_tokens_mlm import AllTokensMLM
 from unmask.objectives.mlm import MLM
+from unmask.objectives.protocol import Objective
 from unmask.objectives.rtd import RTD, JudgedTokens
 from unmask.tasks.recipe import Recipe
 from unmask.train.batches.protocol import SINGLE_PROCESS, RunPosition, StepBatch
@@ -73,19 +74,19 @@ def test_a_record_tells_nearly_what_its_steps_cost(recipe):
 
 def test_an_objective_that_does_not_say_what_it_costs_is_refused():
     @dataclass(frozen=True, slots=True)
-    class Own:
+    class Own(Objective):
         """A cloze that learns and is asked as any other, and has no word on its cost."""
 
         usual: MLM = MLM()
-        name, reads, facts, weight = "own", MLM.target_type, MLM.facts, 1.0
+        name, target_type, facts, weight = "own", MLM.target_type, MLM.facts, 1.0
 
-        def asks(self, sample):
+        def prediction_sites(self, sample):
             return self.usual.prediction_sites(sample)
 
         def build_head(self, backbone):
             return self.usual.build_head(backbone)
 
-        def asked(self, instance):
+        def num_predictions(self, instance):
             return self.usual.num_predictions(instance)
 
     recipe = next(one for one in SUBJECTS if not one.stages[0].tasks[0].examples.row_facts)

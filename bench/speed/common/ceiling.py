@@ -67,8 +67,6 @@ def _linear(inputs: int, outputs: int) -> float:
 
 def _head(objective: Objective, trunk: TransformerConfig, vocabulary: int) -> float:
     """Seconds for one answer, both ways."""
-    if not isinstance(objective, Objective):
-        raise TypeError(f"{type(objective).__name__} does not say what it costs.")
     answer, more = (objective.cost(trunk, size).per_prediction for size in (vocabulary, vocabulary + 1))
     says_tokens = more > answer
     return STEP * answer / PRODUCTS + (LOGIT * vocabulary / BYTES if says_tokens else 0.0)

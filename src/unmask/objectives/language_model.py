@@ -19,6 +19,7 @@ class CLM(Objective):
     """Say the next token from what stands before it (GPT)."""
 
     weight: float = 1.0
+    has_head: ClassVar[bool] = False
     name: ClassVar[str] = "clm"
     target_type: ClassVar[type[Target]] = NextToken
     """The next token."""
@@ -34,6 +35,7 @@ class BidirectionalLM(Objective):
     """Say the next token from the left and the token before from the right, in two streams (ELMo)."""
 
     weight: float = 1.0
+    has_head: ClassVar[bool] = False
     name: ClassVar[str] = "both_ways"
     target_type: ClassVar[type[Target]] = NextToken
     """The next token; read backwards, the token before."""

@@ -14,7 +14,6 @@ from unmask.core.records import ContinuationTarget, DecoderTarget, Inputs, Input
 from unmask.nets.batch.batch import collate
 from unmask.nets.batch.packed_sequences import MaskKind
 from unmask.nets.layers.heads import LMHead
-from unmask.objectives.protocol import Objective
 from unmask.objectives.seq2seq import PrefixLMObjective, Seq2SeqObjective
 from unmask.train.multi_head_model import MultiHeadModel
 

@@ -27,7 +27,7 @@ class RelativePositionBias(nn.Module):
 
     def forward(self, q_SHLK: Tensor, k_SHMK: Tensor, query: RowCoordinates, key: RowCoordinates) -> Tensor:
         """The bias of every pair of a query and a key."""
-        distance_SLM: Tensor = key.index - query.index
+        distance_SLM = torch.as_tensor(key.index - query.index)
         bucket_SLM = relative_bucket(distance_SLM, self.table.num_embeddings, self.max_distance, self.bidirectional)
         bias_SLMH: Tensor = self.table(bucket_SLM)
         return bias_SLMH.permute(0, 3, 1, 2)
