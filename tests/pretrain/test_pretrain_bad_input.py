@@ -41,7 +41,7 @@ def refused(ended: Ended, out: Path, *sentences: str) -> None:
         (["--set", "stages.0.share=0.7"], "the stages' shares of the steps must sum to 1, found 0.7, 0.5"),
         (["--set", "stages.0.length=4"], "A stage needs rows of at least 8 tokens"),
         (["--set", "trunk.dropout=1.5"], "Dropout lies between 0 and 1"),
-        (["--rate", "0"], "AdamW needs a positive rate; found 0.0"),
+        (["--rate", "0"], "AdamW needs a positive learning rate; found 0.0"),
         (["--rate", "nan"], "a finite number"),
         (["--size", "huge"], "bert has no size 'huge'. It has: tiny, mini, small"),
         (

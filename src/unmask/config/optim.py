@@ -33,9 +33,9 @@ def _require(name: str, needed: str, found: float, holds: bool) -> None:
 class AdamW:
     """Adam with decoupled weight decay: w -= rate * (m / (sqrt(v) + epsilon) + decay * w).
 
-    The defaults are those of BERT's released code (Devlin et al., 2018): no bias correction of m and v,
-    and a decay that is scaled by the learning rate (Loshchilov and Hutter, 2017). Parameters with fewer than two
-    dimensions (norms and biases) do not decay. RoBERTa (Liu et al., 2019) takes betas (0.9, 0.98).
+    The defaults are those of BERT's released code (Devlin et al., 2018): no bias correction of m and v, and a decay
+    that is scaled by the learning rate (Loshchilov and Hutter, 2017). Parameters with fewer than two dimensions (norms
+    and biases) do not decay. RoBERTa (Liu et al., 2019) takes betas (0.9, 0.98).
     """
 
     lr: float
@@ -51,10 +51,11 @@ class AdamW:
 
 @dataclass(frozen=True, slots=True)
 class LAMB:
-    """AdamW with a trust ratio for each tensor: w -= rate * (|w| / |u|) * u, with u the update of AdamW (You et al., 2019).
+    """AdamW with a trust ratio for each tensor: w -= rate * (|w| / |u|) * u (You et al., 2019).
 
-    The ratio is 1 where either norm is 0, and for norms and biases, which do not decay either. The defaults are those of
-    ALBERT's released code (Lan et al., 2019), without the bias correction of the LAMB paper.
+    Here u is the update of AdamW. The ratio is 1 where either norm is 0, and for norms and biases, which do not decay
+    either. The defaults are those of ALBERT's released code (Lan et al., 2019), without the bias correction of the
+    paper.
     """
 
     lr: float
@@ -117,7 +118,7 @@ class UpdateScale(StrEnum):
     ORIGINAL = "original"
     """sqrt(max(1, A / B)): needs a learning rate of its own, near 0.02 (Jordan et al., 2024)."""
     MATCH_ADAMW = "match_rms_adamw"
-    """0.2 * sqrt(max(A, B)): as large as an AdamW update, so that its learning rates can be reused (Liu et al., 2025)."""
+    """0.2 * sqrt(max(A, B)): as large as an AdamW update, so that learning rates carry over (Liu et al., 2025)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,21 @@
-"""What a user can get wrong, as one family of exceptions.
+"""The exceptions for errors of the user.
 
-What arrives: a sentence that says who refuses, what was needed, what was found and what to do about it.
-What leaves: an exception that the command line prints as that sentence, with exit code 2.
-What never happens here: reporting our own bugs. Those stay `AssertionError` with a traceback.
+A message is a sentence with four parts: who refuses, what was needed, what was found, what to do. The command line
+prints it and exits with code 2. Bugs of this package raise `AssertionError` instead.
 """
 
 
 class UserError(Exception):
-    """Something outside the program has to change before this can work."""
+    """An error that a change outside the program can resolve."""
 
 
 class InputError(UserError):
-    """A file, a folder or a piece of text cannot be read or used."""
+    """An unreadable or unusable file, folder or text."""
 
 
 class CorpusError(UserError):
-    """A prepared corpus is missing, damaged, or was made for something else."""
+    """A prepared corpus that is missing, damaged or made for something else."""
 
 
 class RecipeError(UserError):
-    """Parts were put together in a way that cannot work."""
+    """Settings that do not fit together."""

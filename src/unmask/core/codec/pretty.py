@@ -1,7 +1,6 @@
-"""Values as a person reads them: on one line, as a tree, and as the places where two of them differ.
+"""Values for display: on one line, as a tree, and as a list of differences.
 
-What arrives: trees of frozen dataclasses, tuples, mappings and leaves. What leaves: words.
-What never happens here: anything that is read back. Numbers are rounded for the eye; JSON holds them exactly.
+Floats are rounded to four digits; JSON (`serialize.py`) keeps them exactly.
 """
 
 from __future__ import annotations
@@ -12,15 +11,15 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 NO_LIMIT = 1 << 30
-"""What a part writes where it takes as much as there is."""
+"""The value of an unlimited count."""
 _TOP = 2
 _DIGITS = 4
 _MANY = 4
-"""Of a longer row of numbers a difference tells the first two and the last."""
+"""A longer tuple is shortened to its first two items and the last."""
 
 
 class Difference(NamedTuple):
-    """One place where two values differ, with each side in a short readable form."""
+    """A path at which two values differ, with both sides in short form."""
 
     path: str
     left: str
@@ -28,7 +27,7 @@ class Difference(NamedTuple):
 
 
 def difference(left: object, right: object) -> list[Difference]:
-    """Every place where two values differ. A part of another type is one difference, whatever it holds."""
+    """All differences. Two parts of different classes are one difference."""
     return list(_differences(left, right, ""))
 
 
@@ -62,7 +61,7 @@ def _tree_lines(value: object, label: str, indent: str) -> Iterator[str]:
 
 
 def to_line(value: object, depth: int = _TOP) -> str:
-    """A value on one line: below the top, fields that hold their default are left out, and so is what lies deep."""
+    """A value on one line; nested parts omit fields with default values."""
     if isinstance(value, Enum):
         return value.name.lower()
     if isinstance(value, tuple):
@@ -82,7 +81,7 @@ def to_line(value: object, depth: int = _TOP) -> str:
 
 
 def _distinguishing_line(value: object, other: object) -> str:
-    """A part beside one of another type: by what they do not have in common, and what tells it from its usual form."""
+    """A part compared with one of another class: the fields that they do not share or that are not default."""
     if not (is_dataclass(value) and is_dataclass(other)) or any(map(_is_nested, children_of(value).values())):
         return to_line(value)
     theirs, usual = children_of(other), {f.name: _default(f) for f in fields(value) if f.init}
@@ -96,7 +95,7 @@ def _distinguishing_line(value: object, other: object) -> str:
 
 
 def _outline(value: object) -> str:
-    """A value that stands on one side only, on one line: a part that holds parts is known by its plain fields."""
+    """A value without a counterpart, on one line: a nested part is shown with its plain fields."""
     if not is_dataclass(value):
         return to_line(value)
     usual, inside = {f.name: _default(f) for f in fields(value) if f.init}, children_of(value)
@@ -121,12 +120,12 @@ def _default(field: Field[Any]) -> object:
 
 
 def _is_nested(value: object) -> bool:
-    """Whether a value takes several lines: a part with fields, a mapping, or a tuple that holds one of these."""
+    """Whether a value needs several lines: a part with fields, a mapping, or a tuple of these."""
     return any(map(_is_nested, value)) if isinstance(value, tuple) else bool(children_of(value))
 
 
 def children_of(value: object) -> dict[str, object]:
-    """What a value holds, by the words that a path uses: places of a tuple, keys of a mapping, fields of a part."""
+    """The items of a value by the words of a path: indices, keys or field names."""
     if isinstance(value, tuple):
         return {str(i): item for i, item in enumerate(value)}
     if isinstance(value, Mapping):
@@ -137,5 +136,5 @@ def children_of(value: object) -> dict[str, object]:
 
 
 def key_name(key: object) -> str:
-    """The word for a key of a mapping."""
+    """The text of a mapping key."""
     return key.name if isinstance(key, Enum) else str(key)

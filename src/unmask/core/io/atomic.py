@@ -1,7 +1,6 @@
-"""Safe files: what is on disk is whole, or it is not there.
+"""Atomic files and folders: a file is complete under its final name, or absent.
 
-What arrives: bytes, JSON values or arrays. What leaves: files that were flushed and then renamed into place.
-What never happens here: a half-written file under its final name, and any format that can run code.
+Files are written under a temporary name, flushed and renamed. No format here can run code.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from unmask.core.errors import CorpusError, UserError
 
 
 class DiskFullAdvice(StrEnum):
-    """What is still there when a disk is full, and what to do then."""
+    """What remains after a full disk, and the advice that follows from it."""
 
     FINISHED = (
         "What was finished is kept: free some space, or use another disk, and start the same command again to go on."
@@ -40,15 +39,15 @@ _PREPARE_ADVICE = "Prepare the corpus again into an empty folder."
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, flush it, then give it its name."""
+    """Write a text file atomically."""
     with atomic_file(path) as file:
-        # A file name may hold bytes that are no text. Escaped like this, it is still the same name in JSON.
+        # File names may hold bytes that are not UTF-8; escaped, they survive JSON.
         file.write(text.encode("utf-8", "backslashreplace"))
 
 
 @contextlib.contextmanager
 def atomic_file(final: Path) -> Iterator[BinaryIO]:
-    """A file to fill; it gets its final name when the block ends well, and vanishes when it does not."""
+    """A file to write; it is renamed to `final` at the end of the block and removed after an error."""
     part = temp_path(final)
     with disk_errors(final.parent):
         try:
@@ -63,12 +62,12 @@ def atomic_file(final: Path) -> Iterator[BinaryIO]:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write JSON that reads well and is the same for the same value."""
+    """Write indented JSON with sorted keys: equal values give equal files."""
     write_text(path, json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n")
 
 
 def read_json(path: Path, advice: str = _PREPARE_ADVICE, refusal: type[UserError] = CorpusError) -> dict[str, Any]:
-    """Read a JSON object. What is none is refused with advice, which depends on who wrote the file."""
+    """Read a JSON object. Anything else is refused with the given advice."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -95,7 +94,7 @@ def read_versioned_json(
 
 
 def write_array(path: Path, array: npt.NDArray[Any]) -> str:
-    """Write a `.npy` file into a folder that is not yet in place, and return the digest of its bytes."""
+    """Write a `.npy` file into a temporary folder and return the digest of its bytes."""
     with path.open("wb") as file:
         writing = _HashingWriter(file)
         np.save(writing, array, allow_pickle=False)  # numpy needs no more than `write`
@@ -104,7 +103,7 @@ def write_array(path: Path, array: npt.NDArray[Any]) -> str:
 
 
 def write_blocks(path: Path, blocks: Iterable[bytes | memoryview]) -> str:
-    """Write a file into a folder that is not yet in place, block by block, and return the digest of its bytes."""
+    """Write blocks to a file in a temporary folder and return the digest of its bytes."""
     with path.open("wb") as file:
         writing = _HashingWriter(file)
         for block in blocks:
@@ -114,7 +113,7 @@ def write_blocks(path: Path, blocks: Iterable[bytes | memoryview]) -> str:
 
 
 class _HashingWriter:
-    """Passes bytes on and keeps their digest.
+    """A file object that forwards bytes and updates their digest.
 
     numpy would write to a real file past Python, and then report a full disk as an error without a reason.
     """
@@ -144,9 +143,9 @@ def digest_file(path: Path) -> str:
 
 @contextlib.contextmanager
 def atomic_folder(final: Path, advice: DiskFullAdvice = DiskFullAdvice.FINISHED) -> Iterator[Path]:
-    """A folder to fill; it gets its final name when the block ends well, and vanishes when it does not.
+    """A folder to write; it is renamed to `final` at the end of the block and removed after an error.
 
-    `kept` is FINISHED for a part of something larger that can go on, and NOTHING for what is made as a whole.
+    `advice` is FINISHED for a part of something larger that can be resumed, and NOTHING for what is made as a whole.
     """
     part = temp_path(final)
     shutil.rmtree(part, ignore_errors=True)
@@ -167,30 +166,30 @@ def _rename_into_place(part: Path, final: Path) -> None:
     except OSError:
         if not final.exists():
             raise
-        # A worker that outlived a killed run was faster. It made the same, so either will do.
+        # A worker of a killed run finished first. Both results are equal, so either is kept.
         shutil.rmtree(part, ignore_errors=True)
     _flush_folder(final.parent)
 
 
 def temp_path(final: Path) -> Path:
-    """What a file or folder is called while this process is still filling it."""
+    """The temporary name of a file or folder in this process."""
     return final.with_name(f".{final.name}.{os.getpid()}")
 
 
 def is_temp_path(path: Path) -> bool:
-    """Whether this is something unfinished, by its name."""
+    """Whether a path has a temporary name."""
     return _TEMP_NAME.fullmatch(path.name) is not None
 
 
 def _is_inside_temp(place: Path) -> bool:
-    """Whether a place lies in a folder that this process is still filling."""
+    """Whether a path is inside a temporary folder."""
     return any(is_temp_path(path) and path.suffix == f".{os.getpid()}" for path in (place, *place.parents))
 
 
 def remove_temp(folder: Path) -> None:
-    """Remove what a killed run left unfinished. Nobody else may be writing to the folder."""
+    """Remove temporary files of a killed run. The caller holds the folder lock."""
     for path in folder.glob(".*"):
-        if is_temp_path(path) and path.is_file():  # unfinished folders beside the shards belong to other commands
+        if is_temp_path(path) and path.is_file():  # temporary folders next to the shards belong to other commands
             path.unlink(missing_ok=True)
     for path in folder.glob("shards/.*"):
         if is_temp_path(path):
@@ -203,7 +202,7 @@ def _flush(file: BinaryIO) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Make the names in a folder as safe as the bytes of its files."""
+    """Flush a folder, so that renames in it are durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -213,7 +212,7 @@ def _flush_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def disk_errors(where: Path, advice: DiskFullAdvice = DiskFullAdvice.FINISHED) -> Iterator[None]:
-    """Turn the system's disk errors into a sentence. In an unfinished folder it is left to whoever makes that."""
+    """Raise disk errors as a `UserError`; inside a temporary folder, they pass through to `atomic_folder`."""
     try:
         yield
     except OSError as error:

@@ -1,7 +1,6 @@
-"""One process at a time in a folder, and only in one of ours.
+"""Folder locks: one process at a time in a folder.
 
-What arrives: a folder. What leaves: the right to be the only one there, for the time of a block.
-What never happens here: a lock that outlives its process. The system gives it back, however the process ends.
+The operating system releases a lock when its process ends, however it ends.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ LOCK = ".lock"
 
 @contextlib.contextmanager
 def folder_lock(folder: Path, action: str) -> Iterator[None]:
-    """Keep every other process out of a folder, which is made if it is not there and removed if it stays empty."""
+    """Lock a folder for a block. A missing folder is created, and removed again if it stays empty."""
     with disk_errors(folder):
         _make_folder(folder)
         lock = (folder / LOCK).open("w")
@@ -39,12 +38,12 @@ def folder_lock(folder: Path, action: str) -> Iterator[None]:
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except FileNotFoundError as error:  # not even a parent can be made, as under /proc
+    except FileNotFoundError as error:  # no parent folder can be created, as under /proc
         raise InputError(f"There can be no folder {folder}. Choose another one for --out.") from error
 
 
 def wait_until_free(folder: Path, seconds: float = 0.2) -> None:
-    """Wait until no process holds a folder: what was started by a process that was killed may still be at work."""
+    """Wait until no process holds a folder: workers of a killed process may still be running."""
     while (folder / LOCK).exists():
         with contextlib.suppress(FileNotFoundError), (folder / LOCK).open("r") as lock:
             if _try_lock(lock.fileno(), folder):
@@ -53,7 +52,7 @@ def wait_until_free(folder: Path, seconds: float = 0.2) -> None:
 
 
 def check_usable(folder: Path, what: str, allowed: Container[str] = ()) -> None:
-    """Refuse a file, and a folder that holds anything but a lock, what a kill left unfinished, and `besides`.
+    """Refuse a file, and a folder with other content than a lock, temporary files and `besides`.
 
     `what` the folder is for: "run".
     """
@@ -72,7 +71,7 @@ def check_usable(folder: Path, what: str, allowed: Container[str] = ()) -> None:
 def _try_lock(lock: int, folder: Path) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Whoever held it before may have removed the file in between; then this lock is worth nothing.
+        # The previous holder may have removed the file in the meantime; a lock on it is void.
         return os.fstat(lock).st_ino == (folder / LOCK).stat().st_ino
     except OSError:
         return False

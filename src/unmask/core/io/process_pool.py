@@ -1,11 +1,7 @@
-"""Many processes, one order: tasks go out, results come back, and the result never depends on who did what.
+"""A process pool with bounded memory: results do not depend on which worker did which task.
 
-What arrives: a stream of tasks and a function that makes a worker. What leaves: the results, as they are finished.
-What never happens here: more than a few tasks in memory, a worker that dies without a word, or one that outlives us.
-
-Each worker has a pipe of its own and one task at a time. The next tasks are read while the workers work, so that one
-that becomes free need not wait. A pipe closes when the process at its other end is gone, however it went: a dead worker
-is noticed at once, and a worker that is left alone ends after its task.
+Each worker has its own pipe and one task at a time; one more task per worker is read in advance. A pipe closes when its
+process ends, so that a dead worker is detected at once, and workers end when their parent is killed.
 """
 
 from __future__ import annotations
@@ -30,14 +26,14 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class TaskFunction(Protocol[T_contra, R_co]):
-    """Does one task. It lives in one process and may keep caches there."""
+    """A worker: does one task at a time in one process, and may keep caches there."""
 
     def __call__(self, task: T_contra, /) -> R_co:
-        """Do it."""
+        """Do one task."""
 
 
 def preload_workers(module: str, processes: int) -> None:
-    """Let a clean process import what workers will need while we are still busy with other things."""
+    """Start the fork server, which imports `modules` while this process does other work."""
     if processes > 1:
         with _interrupts_blocked():
             multiprocessing.get_context("forkserver").set_forkserver_preload([module])
@@ -60,7 +56,7 @@ def map_in_processes(
 
 
 def _distribute(tasks: Iterable[T], workers: list[_Worker[T, R]]) -> Iterator[R]:
-    """Hand the tasks out to whoever is free; as many tasks as there are workers lie ready."""
+    """Distribute the tasks; as many tasks as there are workers are read in advance."""
     ready: deque[T] = deque()
     for task in tasks:
         ready.append(task)
@@ -70,7 +66,7 @@ def _distribute(tasks: Iterable[T], workers: list[_Worker[T, R]]) -> Iterator[R]
 
 
 def _exchange(ready: deque[T], workers: list[_Worker[T, R]], block: bool) -> list[R]:
-    """Give every free worker a task. What comes back is what was finished; if patient, wait for at least one."""
+    """Assign a task to every free worker and return finished results; if patient, wait for at least one."""
     _assign(ready, workers)
     busy = {worker.pipe: worker for worker in workers if worker.busy}
     ended = wait(list(busy), timeout=None if block and busy else 0)
@@ -86,16 +82,16 @@ def _assign(ready: deque[T], workers: list[_Worker[T, R]]) -> None:
 
 
 class _Worker(Generic[T, R]):
-    """A process and the pipe to it. Leaving the `with` block ends the process."""
+    """A worker process and its pipe. Leaving the `with` block ends the process."""
 
     def __init__(self, make: Callable[[], TaskFunction[T, R]]) -> None:
-        # Workers are forked from one clean process that has imported what they need, so it is imported only once.
+        # The fork server imports what workers need once.
         context = multiprocessing.get_context("forkserver")
         self.pipe, theirs = context.Pipe()
         self.busy = False
         self._process = context.Process(target=_worker_loop, args=(make, theirs), daemon=True)
         self._process.start()
-        theirs.close()  # only the worker holds that end now, so it closes when the worker is gone
+        theirs.close()  # the worker has the only other handle, so the pipe closes when it ends
 
     def __enter__(self) -> _Worker[T, R]:
         return self
@@ -106,13 +102,13 @@ class _Worker(Generic[T, R]):
         self.pipe.close()
 
     def send(self, task: T) -> None:
-        """Send it a task."""
+        """Send a task."""
         self.busy = True
-        with contextlib.suppress(OSError):  # it is gone; `take` hears its last words, or that there are none
+        with contextlib.suppress(OSError):  # the worker ended; `take` raises its error
             self.pipe.send(task)
 
     def receive(self) -> R:
-        """Its result; raises what went wrong there."""
+        """The result of the task; raises the exception of the worker."""
         try:
             good, value = self.pipe.recv()
         except (EOFError, OSError):
@@ -129,8 +125,8 @@ class _Worker(Generic[T, R]):
 
 
 def _worker_loop(make: Callable[[], TaskFunction[Any, Any]], pipe: Connection) -> None:
-    """What a worker does all its life."""
-    with contextlib.suppress(EOFError, ConnectionError):  # whoever gave the tasks is gone
+    """The main loop of a worker process."""
+    with contextlib.suppress(EOFError, ConnectionError):  # the parent process ended
         good, work = _call_safely(make)
         if not good:
             pipe.send((good, work))
@@ -140,7 +136,7 @@ def _worker_loop(make: Callable[[], TaskFunction[Any, Any]], pipe: Connection) -
 
 
 def _call_safely(call: Callable[..., Any], *arguments: object) -> tuple[bool, Any]:
-    """The result of a call, or the exception it ended with, in a form that can be sent."""
+    """The result of a call, or its exception in a form that can be pickled."""
     try:
         return True, call(*arguments)
     except UserError as error:
@@ -151,7 +147,7 @@ def _call_safely(call: Callable[..., Any], *arguments: object) -> tuple[bool, An
 
 @contextlib.contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Processes that are started in this block never see Ctrl-C: it is for us to end them. Nor do we, until it ends."""
+    """Ignore Ctrl-C in processes started in this block, and delay it here until the block ends."""
     # Starting the first process also starts a tracker, and that would let interrupts through again; so it comes first.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -1,12 +1,8 @@
-"""Cleaning: what no tokenizer should see is taken out, and counted.
+"""Cleaning: control characters and other noise are removed from documents, and counted.
 
-What arrives: a document as it was read. What leaves: a `Cleaned`: the document without noise, or a `Dropped` if next to
-nothing is left, and how many characters were removed. Marks given with the document follow the text.
-What never happens here: normalising letters (NFKC, case, accents). Tokenizers do that, each in its own way.
-
-Removed: control characters and NUL, lone surrogates, byte order marks inside the text, and the non-characters U+FFFE
-and U+FFFF. Every kind of line end becomes a newline. Tabs and wide or unbreakable spaces become a plain space.
-Zero-width joiners stay: emoji and several scripts are written with them.
+Removed are control characters and NUL, lone surrogates, byte order marks inside the text, and the non-characters U+FFFE
+and U+FFFF. Every line end becomes a newline; tabs and wide or non-breaking spaces become a space. Zero-width joiners
+stay: emoji and several scripts need them. Letters are not normalized (NFKC, case, accents): tokenizers do that.
 """
 
 from __future__ import annotations
@@ -32,7 +28,7 @@ _space = re.compile(f"[{_SPACES}]")
 
 @dataclass(frozen=True, slots=True)
 class CleanResult:
-    """What became of a document, and how many noise characters were taken out of it."""
+    """A cleaned or dropped document, and the number of removed characters."""
 
     result: Document | DroppedInput
     removed: int = 0
@@ -40,12 +36,12 @@ class CleanResult:
 
 @dataclass(frozen=True, slots=True)
 class Cleaner:
-    """Takes noise out of a document and leaves out documents with fewer than `shortest` visible characters."""
+    """Removes noise and drops documents with fewer than `min_chars` visible characters."""
 
     min_chars: int = 2
 
     def __call__(self, document: Document) -> CleanResult:
-        """Clean one document. A clean text costs one search."""
+        """Clean one document; a clean text costs one regex search."""
         cleaned = _remove_noise(document) if _anything.search(document.text) else CleanResult(document)
         assert isinstance(cleaned.result, Document)
         if self._has_enough(cleaned.result.text):
@@ -58,7 +54,7 @@ class Cleaner:
         return f"cleaning, at least {self.min_chars} visible characters"
 
     def _has_enough(self, text: str) -> bool:
-        # Possessive, so that a long blank text is given up in one go.
+        # Possessive, so that a long blank text fails without backtracking.
         return re.match(rf"(?:\s*+\S){{{self.min_chars}}}", text) is not None
 
 
@@ -74,7 +70,7 @@ def _remove_noise(document: Document) -> CleanResult:
 
 
 def _shift_spans(marks: CharSpans, gone: Ints) -> CharSpans:
-    """Marks moved left by what was removed before them. A mark of which nothing is left disappears."""
+    """Spans shifted by the characters removed before them; empty spans are dropped."""
     start = marks.spans.start - np.searchsorted(gone, marks.spans.start)
     end = marks.spans.end - np.searchsorted(gone, marks.spans.end)
     keep = start < end

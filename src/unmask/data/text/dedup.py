@@ -1,7 +1,6 @@
-"""Duplicates, found while the documents stream by.
+"""Exact and near-duplicate detection over a stream of documents.
 
-What arrives: documents, one by one. What leaves: for each, whether the same text (`ExactSeen`) or nearly the same text
-(`NearSeen`) came before. What never happens here: keeping text. A document costs 8 bytes, or 8 for each band.
+No text is kept: a document costs 8 bytes, or 8 bytes per MinHash band.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _ODD = np.uint64(0xD6E8FEB86659FD93)
 
 
 def hash_text(text: str) -> int:
-    """64 bits that stand for a text. Among 100 million texts, two share them by chance once in 3,700 corpora."""
+    """A 64-bit hash of a text. Among 100 million texts, two collide by chance once in 3,700 corpora."""
     return _hash_bytes(text.encode("utf-8", "surrogatepass"))
 
 
@@ -31,17 +30,17 @@ def _hash_bytes(data: bytes) -> int:
 
 
 class ExactDeduplicator:
-    """Says whether exactly this text came before."""
+    """Detects texts that occurred before."""
 
     def __init__(self, known: HashSet64 | None = None) -> None:
         self.known = HashSet64() if known is None else known
 
     def check_and_add(self, document: Document) -> bool:
-        """Whether this text came before; from now on it has."""
+        """Whether this text occurred before; it is added."""
         return self.check_and_add_digest(hash_text(document.text))
 
     def check_and_add_digest(self, number: int) -> bool:
-        """The same for a digest that was computed elsewhere, such as in a worker process."""
+        """The same for a hash that was computed elsewhere, such as in a worker process."""
         if self.known.contains_any([number]):
             return True
         self.known.add([number])
@@ -50,13 +49,13 @@ class ExactDeduplicator:
 
 @dataclass(frozen=True, slots=True)
 class MinHashConfig:
-    """When two documents are nearly the same: when they share about `threshold` of their character shingles."""
+    """MinHash with LSH bands: documents that share about `threshold` of their character shingles are duplicates."""
 
     threshold: float = 0.8
     shingle_size: int = 5
-    """Characters in a shingle."""
+    """Characters per shingle."""
     num_hashes: int = 128
-    """Numbers in a signature: more of them make the threshold sharper."""
+    """Hashes per signature: more of them make the threshold sharper."""
 
     def __post_init__(self) -> None:
         if not 0 < self.threshold < 1:
@@ -68,21 +67,21 @@ class MinHashConfig:
             )
 
     def bands(self) -> tuple[int, int]:
-        """How many bands of how many numbers: the pair whose S-curve errs least around the threshold."""
+        """The number of bands and rows whose S-curve has the least error around the threshold."""
         return min(self._shapes(), key=self._error)
 
     def _shapes(self) -> Iterator[tuple[int, int]]:
         return ((self.num_hashes // rows, rows) for rows in range(1, self.num_hashes + 1))
 
     def _error(self, shape: tuple[int, int]) -> float:
-        """The mean chance to be wrong: to flag a pair below the threshold or to miss one above it."""
+        """The mean error probability: flagging a pair below the threshold or missing one above it."""
         bands, rows = shape
         alike = (np.arange(1000) + 0.5) / 1000
         flagged = 1 - (1 - alike**rows) ** bands
         return float(np.where(alike < self.threshold, flagged, 1 - flagged).mean())
 
     def signature(self, text: str) -> UInts:
-        """MinHash (Broder, 1997) from a single hash: the least shingle in each of `hashes` bins (Li et al., 2012)."""
+        """One-permutation MinHash (Broder, 1997; Li et al., 2012): the least shingle hash in each of `num_hashes` bins."""
         hashed = _shingles(" ".join(text.lower().split()), self.shingle_size)
         bins = randint(hashed << np.uint64(32), self.num_hashes)
         least = np.full(self.num_hashes, np.iinfo(np.uint64).max, dtype=np.uint64)
@@ -93,7 +92,7 @@ class MinHashConfig:
 
 
 def _shingles(text: str, width: int) -> UInts:
-    """A hash for every stretch of `width` characters; a shorter text is one shingle."""
+    """The hash of every substring of `width` characters; a shorter text is one shingle."""
     codes = code_points(text).astype(np.uint64)
     width = min(width, len(codes))
     rolled = np.zeros(len(codes) - width + 1, dtype=np.uint64)
@@ -104,7 +103,7 @@ def _shingles(text: str, width: int) -> UInts:
 
 
 def _densify_bins(filled: Bools) -> Ints:
-    """Where each bin takes its number from: itself, or for an empty bin a fixed random full one (Shrivastava, 2017)."""
+    """The source bin of each bin: itself, or for an empty bin a fixed random full one (Shrivastava, 2017)."""
     source = np.arange(len(filled))
     empty = np.flatnonzero(~filled)
     turn = 0
@@ -119,7 +118,7 @@ def _densify_bins(filled: Bools) -> Ints:
 
 
 class NearDeduplicator:
-    """Says whether nearly the same text came before: two texts are alike when any band of their signatures agrees."""
+    """Detects near-duplicates: two texts match if any band of their signatures agrees."""
 
     def __init__(self, config: MinHashConfig | None = None, known: HashSet64 | None = None) -> None:
         self.config = config or MinHashConfig()
@@ -127,7 +126,7 @@ class NearDeduplicator:
         self._shape = self.config.bands()
 
     def check_and_add(self, document: Document) -> bool:
-        """Whether something like it came before. Only a document that is new is remembered."""
+        """Whether a near-duplicate occurred before; only a new document is added."""
         bands = self.bands(document.text)
         if self.known.contains_any(bands):
             return True
@@ -135,7 +134,7 @@ class NearDeduplicator:
         return False
 
     def bands(self, text: str) -> list[int]:
-        """One number for each band, to compare with those of other texts."""
+        """The hash of each band."""
         bands, rows = self._shape
         table = self.config.signature(text)[: bands * rows].reshape(bands, rows).astype("<u8")
         return [_hash_bytes(bytes([band % 256, band // 256]) + row.tobytes()) for band, row in enumerate(table)]

@@ -1,10 +1,8 @@
-"""Conversations: a list of turns becomes a document that knows its turns and who speaks each of them.
+"""Dialogues: a list of turns becomes a document with TURN spans and speakers.
 
-What arrives: a row with a field `turns`, a list of texts or of objects `{"role": "Q", "text": "…"}`; or the lines of a
-plain text, one turn each. What leaves: a `Document` with TURN marks, or a `Dropped` that says what is wrong with which
-turn. What never happens here: a conversation that lost one of its turns. Then the next turn would answer another one.
-
-The turns stand in the text one below the other, so that whoever knows nothing of turns reads a text of several lines.
+A row has a field `turns`, a list of texts or of objects `{"role": "Q", "text": "…"}`; in plain text, each line is a
+turn. A dialogue with an unusable turn is dropped whole, because the next turn would answer another one. The turns are
+the lines of the document's text.
 """
 
 from __future__ import annotations
@@ -19,29 +17,29 @@ from unmask.data.text.drop_reasons import DropReason
 from unmask.data.text.files.lines import RawRow, RawRows
 
 TURNS_FIELD = "turns"
-"""The field of a row that holds the conversation."""
+"""The field with the turns of a dialogue."""
 _SPEAKERS = {
     **dict.fromkeys(("q", "query", "user"), Speaker.QUERY),
     **dict.fromkeys(("r", "reply", "assistant"), Speaker.REPLY),
 }
-"""What a file may call those who speak, in small letters."""
+"""Role names in files, in lower case."""
 _FEWEST = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn: who speaks, and what. Without a name, the turns of a conversation alternate."""
+    """One turn. Without roles, the speakers of a dialogue alternate."""
 
     text: str
     role: str = ""
 
 
 class _BadDialogue(Exception):
-    """What is wrong with a conversation, as a person reads it."""
+    """A dialogue is unusable; the message is its reason."""
 
 
 def dialogue_rows(rows: RawRows) -> RawRows:
-    """Rows of plain text as rows of conversations: every line is a turn."""
+    """Rows of plain text as rows of dialogues: every line is a turn."""
     for row in rows:
         if isinstance(row, RawRow):
             yield RawRow(
@@ -52,7 +50,7 @@ def dialogue_rows(rows: RawRows) -> RawRows:
 
 
 def parse_dialogue(row: RawRow, max_chars: int) -> Document | DroppedInput:
-    """The conversation of a row; `longest` is the largest number of characters that it may have."""
+    """The dialogue of a row, of at most `max_chars` characters."""
     try:
         turns = _turns(row)
         if sum(len(turn.text) for turn in turns) > max_chars:
@@ -63,7 +61,7 @@ def parse_dialogue(row: RawRow, max_chars: int) -> Document | DroppedInput:
 
 
 def make_dialogue(name: str, texts: Sequence[str]) -> Document:
-    """A conversation of these turns, in which the two sides alternate."""
+    """A dialogue of these turns with alternating speakers."""
     return _document(name, texts, _alternate_speakers(len(texts)))
 
 
@@ -102,7 +100,7 @@ def _parse_turns(found: Sequence[object]) -> Iterator[Turn]:
 
 
 def _speakers(turns: Sequence[Turn]) -> Sequence[Speaker]:
-    """Who speaks each turn: as it is said, or in turns where nothing is."""
+    """The speaker of each turn: as named, or alternating if no turn has a role."""
     unnamed = [number for number, turn in enumerate(turns, start=1) if not turn.role]
     if len(unnamed) == len(turns):
         return _alternate_speakers(len(turns))

@@ -1,9 +1,4 @@
-"""Why a piece of input was left out. The manifest counts documents under these words.
-
-What arrives: nothing. What leaves: one name for each reason, used by reading, cleaning and removing duplicates; and
-the same name for several pieces.
-What never happens here: judging. The stages decide; this is only their shared vocabulary.
-"""
+"""The reasons for which input is left out; the manifest counts documents by them."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -11,7 +6,7 @@ from types import MappingProxyType
 
 
 class DropReason(StrEnum):
-    """The reasons, as a user reads them."""
+    """The reasons as shown to users."""
 
     INVALID_UTF8 = "invalid UTF-8"
     OTHER_ENCODING = "not UTF-8"
@@ -28,7 +23,7 @@ class DropReason(StrEnum):
     DUPLICATE = "exact duplicate"
     NEAR_DUPLICATE = "near duplicate"
     NO_TOKENS = "document without tokens"
-    """The tokenizer leaves nothing of it."""
+    """The tokenizer returns no token."""
 
 
 _PLURALS: Mapping[str, str] = MappingProxyType(
@@ -47,16 +42,16 @@ _PLURALS: Mapping[str, str] = MappingProxyType(
         DropReason.NO_TOKENS: "documents without tokens",
     }
 )
-"""What several are called, where that is another word."""
+"""Plural forms that differ from the singular."""
 
 
 def format_drop_count(number: int, reason: str) -> str:
-    """How many pieces were left out for a reason, in words."""
+    """A number of dropped pieces with its reason, in words."""
     return f"{number:,} {reason if number == 1 else _PLURALS.get(reason, reason)}"
 
 
 class UnreadableFile(Exception):
-    """A file cannot be read any further. It never leaves this folder: the reader turns it into a `Dropped`."""
+    """A file cannot be read any further; the reader turns it into a `DroppedInput`."""
 
     def __init__(self, reason: DropReason, detail: str) -> None:
         super().__init__(detail)

@@ -1,10 +1,7 @@
-"""A set of 64-bit numbers that can grow to hundreds of millions: eight bytes each.
+"""A set of 64-bit hashes that scales to hundreds of millions: eight bytes each.
 
-What arrives: numbers, a few at a time. What leaves: whether each was there before.
-What never happens here: forgetting. What is saved can be loaded, and answers are the same.
-
-New numbers wait in a small Python set. When it is full they become a sorted array, and arrays of like size are merged,
-so only a handful of arrays is ever searched.
+New hashes collect in a Python set. A full one becomes a sorted array, and arrays of similar size are merged, so that a
+lookup searches a handful of arrays.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ _BUFFER_SIZE = 1 << 17
 
 
 class HashSet64:
-    """Remembers 64-bit numbers."""
+    """A growing set of 64-bit hashes."""
 
     def __init__(self, buffer_size: int = _BUFFER_SIZE) -> None:
         self._buffer_size = buffer_size
@@ -28,7 +25,7 @@ class HashSet64:
         return len(self._buffer) + sum(map(len, self._runs))
 
     def contains_any(self, digests: list[int]) -> bool:
-        """Whether at least one of these numbers was added before."""
+        """Whether at least one of the hashes is in the set."""
         if not self._buffer.isdisjoint(digests):
             return True
         if not self._runs:
@@ -37,7 +34,7 @@ class HashSet64:
         return any(_in_run(run, wanted) for run in self._runs)
 
     def add(self, digests: list[int]) -> None:
-        """Remember these numbers."""
+        """Add hashes."""
         self._buffer.update(digests)
         if len(self._buffer) >= self._buffer_size:
             self._flush_buffer()
@@ -50,13 +47,13 @@ class HashSet64:
         self._runs.append(run)
 
     def save(self) -> UInts:
-        """Every number, in order: what `load` makes an equal set from."""
+        """All hashes in order, the input of `load`."""
         waiting = np.fromiter(self._buffer, dtype=np.uint64, count=len(self._buffer))
         return np.unique(np.concatenate([*self._runs, waiting]))
 
     @staticmethod
     def load(saved: UInts, buffer_size: int = _BUFFER_SIZE) -> HashSet64:
-        """The set that was saved."""
+        """The set of saved hashes."""
         digests = HashSet64(buffer_size)
         digests._runs = [np.unique(saved.astype(np.uint64))] if len(saved) else []
         return digests

@@ -1,9 +1,7 @@
-"""The protocols of this folder: an annotator finds units on a text, once.
+"""The protocols of annotators, which find units in a text.
 
-What arrives: a document, perhaps with marks that other annotators left. What leaves: the same text with one layer of
-marks more. What never happens here: changing the text; that is `clean.py`'s work, and it comes first.
-
-The order is sentences, then entities, words and phrases: words stop at sentence borders, phrases are made of words.
+The order is sentences, entities, words, phrases: words end at sentence borders, and phrases consist of words. The text
+is never changed.
 """
 
 from __future__ import annotations
@@ -14,20 +12,20 @@ from unmask.core.records import CharSpans, Document
 
 
 class Annotator(Protocol):
-    """Adds the marks of one layer. A frozen dataclass that is its own configuration."""
+    """Adds the spans of one unit kind. A frozen dataclass that is its own configuration."""
 
     def __call__(self, document: Document) -> Document:
-        """The same document with marks added."""
+        """The same document with spans added."""
 
     def describe(self) -> str:
-        """One line for the manifest. Two annotators with the same line give the same marks."""
+        """One line for the manifest. Annotators with equal lines give equal spans."""
 
 
 class EntityFinder(Protocol):
-    """One way to find entities; `Entities` combines several."""
+    """A source of entities; `Entities` combines several."""
 
     def find(self, document: Document) -> CharSpans:
-        """The entities of this document, each with a label."""
+        """The labelled entities of a document."""
 
     def describe(self) -> str:
         """One line for the manifest."""

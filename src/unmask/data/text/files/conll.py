@@ -1,11 +1,9 @@
-"""Words in columns, one a line, with a blank line between sentences: the form of the CoNLL tasks.
+"""CoNLL files: one word a line in columns, with a blank line between sentences.
 
-What arrives: the lines of a file. What leaves: sentences, each a row of cells for every word.
-What never happens here: a guess at what a column means, or a line that is passed over because it is broken.
-
-Cells stand between tabs if the first word has one, else between spaces; only these two, so that a word may be another
-kind of space. Lines with -DOCSTART- end a sentence. Comments begin with # where a sentence could begin, and have not
-the number of columns that words have, or a space after the # where cells stand between tabs: a # may be a word, too.
+Cells are separated by tabs if the first word has one, else by spaces; a word may be another kind of space. Lines with
+-DOCSTART- end a sentence. A comment begins with # where a sentence could begin, and either has another number of
+columns than words have, or a space after the # in a tab-separated file, because # may be a word. A line with a wrong
+number of columns is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ _DOCUMENT, _COMMENT = "-DOCSTART-", "#"
 
 
 class ConllVariant(StrEnum):
-    """The endings of files that hold words in columns."""
+    """The file name endings of CoNLL files."""
 
     CONLL = ".conll"
     BIO = ".bio"
@@ -37,7 +35,7 @@ class ConllVariant(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConllSentence:
-    """The cells of each word, and where the first word stood: `file:line`. Every word has a line of its own."""
+    """The cells of each word, and the place of the first word: `file:line`."""
 
     where: str
     words: tuple[Cells, ...]
@@ -58,7 +56,7 @@ def read_conll(lines: Iterator[bytes], name: str) -> Iterator[ConllSentence]:
 
 
 def _words(lines: Sequence[str], name: str) -> Iterator[tuple[int, Cells]]:
-    """The cells of each line with its number; none where a sentence ends."""
+    """The cells of each line with its number; none at the end of a sentence."""
     sample = _sample(lines)
     tabs = "\t" in sample
     width = len(_cells(sample, tabs))
@@ -77,7 +75,7 @@ def _words(lines: Sequence[str], name: str) -> Iterator[tuple[int, Cells]]:
 
 
 def _sample(lines: Sequence[str]) -> str:
-    """The first line that is surely a word."""
+    """The first line that is certainly a word."""
     words = [line for line in lines if not _is_sentence_end(line)]
     return next((line for line in words if not line.startswith(_COMMENT)), words[0] if words else "")
 

@@ -1,8 +1,4 @@
-"""Bytes from disk, unpacked, as lines.
-
-What arrives: a source. What leaves: its lines as bytes, one after another, without their line ends.
-What never happens here: decoding, or holding more than one line and one block at a time.
-"""
+"""Files as decompressed lines of bytes, one line and one block in memory at a time."""
 
 from __future__ import annotations
 
@@ -17,29 +13,29 @@ from unmask.data.text.drop_reasons import DropReason, UnreadableFile
 from unmask.data.text.files.paths import Compression, InputFile
 
 _BLOCK = 1 << 20
-_COMPRESSED_BLOCK = 1 << 16  # smaller, because packed bytes can grow a thousandfold
+_COMPRESSED_BLOCK = 1 << 16  # smaller, because compressed bytes can grow a thousandfold
 _GZIP = 31  # zlib's number for "expect a gzip header"
 _UTF8_BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Decompressor(Protocol):
-    """What gzip and zstandard have in common: feed bytes, see whether the packed stream is complete."""
+    """The common interface of gzip and zstandard decompressors."""
 
     @property
     def eof(self) -> bool:
-        """Whether the end of the packed stream was reached."""
+        """Whether the end of the compressed stream was reached."""
 
     @property
     def unused_data(self) -> bytes:
-        """What followed that end."""
+        """The bytes after that end."""
 
     def decompress(self, data: bytes, /) -> bytes:
-        """The bytes that can be unpacked so far."""
+        """The bytes that can be decompressed so far."""
 
 
 def read_blocks(source: InputFile, advance: Callable[[int], None]) -> Iterator[bytes]:
-    """The unpacked bytes of a source in blocks. `advance` hears of every packed byte that is read."""
+    """The decompressed blocks of a file. `advance` receives the size of every compressed block."""
     if source.is_standard_input:
         yield from _sniff_compression(_count_bytes(sys.stdin.buffer, _COMPRESSED_BLOCK, advance))
         return
@@ -77,7 +73,7 @@ def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def decompress(blocks: Iterator[bytes], compression: Compression) -> Iterator[bytes]:
-    """Undo the packing. What could be unpacked before damage is handed out before the damage is reported."""
+    """Decompress blocks. What precedes damaged data is returned before the error is raised."""
     if compression is Compression.PLAIN:
         yield from blocks
         return
@@ -91,11 +87,11 @@ def decompress(blocks: Iterator[bytes], compression: Compression) -> Iterator[by
                 rest = stream.unused_data if stream.eof else b""
                 if stream.eof:
                     stream, begun = _new_decompressor(compression), False
-                    rest = rest.lstrip(b"\0")  # tape padding between packed streams
+                    rest = rest.lstrip(b"\0")  # padding between compressed streams
     except (zlib.error, zstandard.ZstdError) as error:
-        raise UnreadableFile(DropReason.DAMAGED_FILE, f"the packed data is corrupt ({error})") from error
+        raise UnreadableFile(DropReason.DAMAGED_FILE, f"the compressed data is corrupt ({error})") from error
     if begun:
-        raise UnreadableFile(DropReason.DAMAGED_FILE, "the packed data ends in the middle; the file was cut off")
+        raise UnreadableFile(DropReason.DAMAGED_FILE, "the compressed data ends early; the file is truncated")
 
 
 def _new_decompressor(compression: Compression) -> Decompressor:
@@ -105,7 +101,7 @@ def _new_decompressor(compression: Compression) -> Decompressor:
 
 
 def split_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The lines of a UTF-8 stream. A line that spans many blocks is joined once, so a huge line stays linear."""
+    """The lines of a UTF-8 stream. A line across many blocks is joined once, in linear time."""
     parts: list[bytes] = []
     for block in _strip_bom(blocks):
         pieces = block.split(b"\n")
@@ -119,7 +115,7 @@ def split_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _strip_bom(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Take a UTF-8 byte order mark off the front and refuse a UTF-16 one."""
+    """Remove a UTF-8 byte order mark and refuse a UTF-16 one."""
     head = b""
     for block in blocks:
         head += block

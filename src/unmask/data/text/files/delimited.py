@@ -1,10 +1,7 @@
-"""Files of rows, one after another: plain lines, JSON lines, tables with commas or tabs, each also packed.
+"""Text, JSON lines, CSV, TSV and JSON files of fine-tuning tasks, also compressed.
 
-What arrives: a path, and which forms will do. What leaves: lines, or a `Table` of rows that know where they stood.
-What never happens here: passing over a bad row, or holding more than one. Whoever reads a table counts on its rows, so
-one that cannot be read is refused with its place: `file:line`.
-
-In `.csv`, quotes hold cells together. In `.tsv` a quote is a character like any other, as in the files of GLUE.
+A row that cannot be read is refused with its place, `file:line`: the number of rows is part of a task. In `.csv`,
+quotes hold cells together; in `.tsv` a quote is a character like any other, as in the files of GLUE.
 """
 
 from __future__ import annotations
@@ -29,8 +26,9 @@ from unmask.data.text.files.paths import FileFormat, InputFile, strip_compressio
 if TYPE_CHECKING:
     from _csv import Reader as CsvReader
 
+
 class TableFormat(StrEnum):
-    """How a file holds its rows, by the ending of its name."""
+    """The format of a file, by the ending of its name."""
 
     LINES = ".txt"
     """No table: every line is a text."""
@@ -38,20 +36,20 @@ class TableFormat(StrEnum):
     COMMAS = ".csv"
     TABS = ".tsv"
     JSON = ".json"
-    """No table: the whole file is one value (`json_file.py`)."""
+    """No table: the whole file is one JSON value."""
 
 
 FORMATS_WITH_COLUMNS = (TableFormat.JSON_LINES, TableFormat.COMMAS, TableFormat.TABS)
-"""The forms whose rows have columns."""
+"""The formats with columns."""
 _Cells: TypeAlias = Iterator[tuple[int, list[str]]]
-"""The cells of each row, with the line where it begins."""
+"""The cells of each row, with the number of its first line."""
 Ending = TypeVar("Ending", bound=StrEnum)
-"""A form that is known by the ending of a file's name; other readers have forms of their own."""
+"""A format that is known by the ending of a file name; readers may define their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """What the columns of a file are called, and its rows, which can be read once."""
+    """The column names of a file, and its rows, which can be read once."""
 
     columns: tuple[str, ...]
     """The names in the first line, or numbers from 1 where it has none; the fields of the first JSON object."""
@@ -59,7 +57,7 @@ class TableRows:
 
 
 def find_file(path: Path, formats: Sequence[Ending]) -> tuple[InputFile, Ending]:
-    """The file behind a path, and its form; refuses one that is not there or has none of these forms."""
+    """The file and its format; a missing file and other formats are refused."""
     if path.is_dir():
         raise InputError(f"{path} is a folder. Give the path of a file that ends with {any_of_text(formats)}.")
     if not path.is_file():
@@ -75,7 +73,7 @@ def find_file(path: Path, formats: Sequence[Ending]) -> tuple[InputFile, Ending]
 
 
 def byte_lines(source: InputFile) -> Iterator[bytes]:
-    """The lines of a file, unpacked and not yet decoded."""
+    """The decompressed lines of a file, as bytes."""
     try:
         yield from split_lines(read_blocks(source, lambda _: None))
     except UnreadableFile as trouble:
@@ -94,7 +92,7 @@ def decode_lines(lines: Iterator[bytes], name: str) -> Iterator[str]:
 def read_table(
     lines: Iterator[bytes], name: str, table_format: TableFormat, numbered_columns: bool = False
 ) -> TableRows:
-    """The table in some lines. `numbered` says that the first line is a row already, and columns are counted from 1."""
+    """The table in the lines. With `numbered`, the first line is a row and columns are numbered from 1."""
     if table_format is TableFormat.JSON_LINES:
         objects = _objects(lines, name)
         begin = next(objects, None)
@@ -116,7 +114,7 @@ def _objects(lines: Iterator[bytes], name: str) -> Iterator[RawRow]:
 
 
 def _cells(lines: Iterator[bytes], name: str, table_format: TableFormat) -> _Cells:
-    """Rows that are not blank. A quoted cell may go over several lines, so a row is not a line."""
+    """Rows that are not blank. A quoted cell may span several lines."""
     reader = _reader((f"{text}\n" for text in decode_lines(lines, name)), table_format)
     while True:
         line = reader.line_num + 1
@@ -137,7 +135,7 @@ def _reader(lines: Iterator[str], table_format: TableFormat) -> CsvReader:
 
 
 def _names(cells: Sequence[str], where: str) -> tuple[str, ...]:
-    """The cells of the first line as names. Columns without a name are allowed: programs leave empty ones behind."""
+    """The cells of the first line as names. Columns without a name are allowed, as some programs write them."""
     names = tuple(cell.strip() for cell in cells)
     twice = next((name for name in names if name and names.count(name) > 1), "")
     if twice:
@@ -156,7 +154,7 @@ def _raw_rows(columns: Sequence[str], rows: _Cells, name: str) -> Iterator[RawRo
 
 
 def any_of_text(formats: Sequence[StrEnum]) -> str:
-    """Several endings, of which one will do."""
+    """Several endings in words."""
     return f"{', '.join(formats[:-1])} or {formats[-1]}"
 
 
@@ -165,7 +163,7 @@ def _refuse(where: str, why: str) -> NoReturn:
 
 
 def read_nested(lines: Iterator[bytes], name: str) -> object:
-    """The value of a whole file; broken JSON and other encodings are refused with their line."""
+    """The value of a JSON file; broken JSON and other encodings are refused with their line."""
     text = "\n".join(decode_lines(lines, name))
     try:
         value: object = json.loads(text)

@@ -1,7 +1,6 @@
-"""Small files that people write, line by line; and what to say when bytes or characters are no text.
+"""Small text files line by line, and explanations of encoding errors.
 
-What arrives: a path, and what the file is called in a sentence. What leaves: its lines with their numbers.
-What never happens here: guessing an encoding. It is only named, so that a person can convert the file.
+An encoding is named in the error so that the file can be converted; it is never guessed for reading.
 """
 
 from __future__ import annotations
@@ -20,7 +19,9 @@ _CHINESE = 0.6
 
 
 def numbered_lines(path: Path, what: str) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 file, packed if it ends with .gz, without their ends. `what` it is: "phrase list"."""
+    """The numbered lines of a UTF-8 file, decompressed if it ends with .gz. `what` is its name in errors: "phrase
+    list".
+    """
     try:
         data = path.read_bytes()
         data = gzip.decompress(data) if path.suffix == ".gz" else data
@@ -39,14 +40,14 @@ def numbered_lines(path: Path, what: str) -> Iterator[tuple[int, str]]:
 
 
 def check_surrogates(text: str, where: str) -> str:
-    """The same text, unless it is none: JSON and shells can hold half of a character that takes two code units."""
+    """The same text; a lone surrogate, which JSON and shells can contain, is refused."""
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise InputError(f"{where}: the text holds half of a surrogate pair, which is no character. Correct the line.")
     return text
 
 
 def explain_decode_error(error: UnicodeDecodeError) -> str:
-    """What is wrong with the bytes, and how to mend them where that can be told."""
+    """The position of invalid bytes, and how to convert the file if its encoding is likely known."""
     said = f"byte 0x{error.object[error.start]:02x} does not belong there"
     if not looks_like_gbk(error.object):
         return f"{said}; a file in another encoding is converted with: iconv -f ENCODING -t UTF-8 FILE"
@@ -54,7 +55,7 @@ def explain_decode_error(error: UnicodeDecodeError) -> str:
 
 
 def looks_like_gbk(data: bytes) -> bool:
-    """Whether the bytes, read as GB 18030, are mostly common Chinese characters beside plain ASCII."""
+    """Whether the bytes, read as GB 18030, are mostly common Chinese characters and ASCII."""
     try:
         wide = [sign.encode("gb18030") for sign in data.decode("gb18030") if not sign.isascii()]
     except UnicodeError:

@@ -1,7 +1,6 @@
-"""The rows of a file of lines: plain text and JSON lines.
+"""Rows of plain text and JSON lines files.
 
-What arrives: lines as bytes. What leaves: rows (where it stood, what its fields are), and a `Dropped` for each piece
-that cannot be one. What never happens here: stopping. A bad line costs that line, or its document, and nothing else.
+A bad line becomes a `DroppedInput` and costs its own document only.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ from unmask.data.text.files.encoding import explain_decode_error
 
 
 class DocumentLayout(StrEnum):
-    """How documents lie in a plain text file."""
+    """The layout of documents in a plain text file."""
 
     BLANK_LINE = "blank line"
-    """A blank line stands between two documents; a document may have many lines."""
+    """Documents are separated by blank lines."""
     LINE = "line"
     """Every line is a document."""
 
 
 @dataclass(frozen=True, slots=True)
 class RawRow:
-    """One raw document: where it stood, and its fields by name."""
+    """One raw document: its place and its fields by name."""
 
     where: str
     fields: Mapping[str, object]
@@ -39,7 +38,7 @@ RawRows: TypeAlias = Iterator[RawRow | DroppedInput]
 
 
 def text_rows(lines: Iterator[bytes], name: str, field: str, layout: DocumentLayout, max_bytes: int) -> RawRows:
-    """Documents of a plain text file. One of more than `most` bytes goes on as a new document at the next line."""
+    """Documents of a plain text file. One of more than `most` bytes is split at a line end."""
     pieces = _paragraphs(lines, max_bytes) if layout is DocumentLayout.BLANK_LINE else _nonblank_lines(lines)
     for number, raw in pieces:
         try:
@@ -73,7 +72,7 @@ def _paragraphs(lines: Iterator[bytes], max_bytes: int) -> Iterator[tuple[int, b
 
 
 def jsonl_rows(lines: Iterator[bytes], name: str) -> RawRows:
-    """One JSON object a line; blank lines are passed over."""
+    """One JSON object a line; blank lines are skipped."""
     for number, line in enumerate(lines, start=1):
         if not line or line.isspace():
             continue

@@ -1,8 +1,6 @@
-"""Which files a user meant: paths, folders and patterns become a list of sources.
+"""Paths, folders, patterns and standard input as a sorted list of input files.
 
-What arrives: what the user wrote: files, folders, patterns such as `data/*.jsonl.gz`, or `-` for standard input.
-What leaves: sources in a fixed order, each with a short unique name, its kind and its packing.
-What never happens here: reading text. A name that matches nothing is refused at once, before hours of work.
+Each file has a short unique name, a format and a compression. A path that matches nothing is refused at once.
 """
 
 from __future__ import annotations
@@ -21,19 +19,19 @@ STANDARD_INPUT = "-"
 
 
 class FileFormat(StrEnum):
-    """How a file holds its documents."""
+    """The format of a file."""
 
     TEXT = "txt"
     JSON_LINES = "jsonl"
     PARQUET = "parquet"
     ARROW = "arrow"
-    """What Hugging Face's `save_to_disk` writes."""
+    """The files of Hugging Face's `save_to_disk`."""
     SNIFF = "sniff"
-    """Standard input has no name to tell by, so its first bytes decide."""
+    """Standard input has no name, so its first bytes decide."""
 
 
 class Compression(StrEnum):
-    """How a file is compressed."""
+    """The compression of a file."""
 
     PLAIN = ""
     GZIP = ".gz"
@@ -48,13 +46,13 @@ _FORMAT_OF_SUFFIX = {
     ".arrow": FileFormat.ARROW,
 }
 _METADATA_FILES = ("state.json", "dataset_info.json", "dataset_dict.json")
-"""What `save_to_disk` writes beside the data."""
+"""Other files of `save_to_disk`."""
 _KNOWN = f"{', '.join(_FORMAT_OF_SUFFIX)}, each also with .gz or .zst"
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """One file to read. `name` is what ids and messages call it."""
+    """One file to read. `name` is its name in ids and messages."""
 
     path: Path
     name: str
@@ -63,12 +61,12 @@ class InputFile:
 
     @property
     def is_standard_input(self) -> bool:
-        """Whether this is no file at all."""
+        """Whether this is standard input."""
         return self.format is FileFormat.SNIFF
 
     @property
     def size(self) -> int:
-        """Bytes on disk; 0 for standard input and for a file that has vanished."""
+        """Bytes on disk; 0 for standard input and for a file that was removed."""
         try:
             return 0 if self.is_standard_input else self.path.stat().st_size
         except OSError:
@@ -76,7 +74,7 @@ class InputFile:
 
 
 def expand_paths(paths: Sequence[str]) -> tuple[InputFile, ...]:
-    """Every file behind what the user wrote, each once, folders and patterns in sorted order."""
+    """All files of the given paths, each once; folders and patterns in sorted order."""
     found: dict[Path, InputFile] = {}
     for written in paths:
         for source in _expand(written):
@@ -87,7 +85,7 @@ def expand_paths(paths: Sequence[str]) -> tuple[InputFile, ...]:
 
 
 def skipped_types(inputs: Sequence[str]) -> Iterator[tuple[str, Counter[str]]]:
-    """Each folder that holds files which are not read: how many of each ending. Hidden files do not count."""
+    """Each folder with files that are not read, with their number by ending. Hidden files do not count."""
     for written in dict.fromkeys(inputs):
         folder = Path(written)
         paths = folder.rglob("*") if folder.is_dir() else ()
@@ -110,7 +108,7 @@ def _is_hidden(path: Path) -> bool:
 
 
 def total_bytes(paths: Sequence[str]) -> int:
-    """The size on disk of everything that `read` would open: what a progress bar counts up to."""
+    """The size on disk of all files: the total of a progress bar."""
     return sum(source.size for source in expand_paths(paths))
 
 
@@ -159,12 +157,12 @@ def _known_files(folder: Path) -> list[InputFile]:
 
 
 def _hidden(path: Path, folder: Path) -> bool:
-    """Whether a file below a folder is no user's text: a version store, a notebook's copies, a lock."""
+    """Whether a file in a folder is hidden, such as a version store or a lock."""
     return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
 def _saved_dataset(folder: Path) -> frozenset[str]:
-    """The arrow files that `save_to_disk` lists in a folder. Other arrow files there are caches, not the data."""
+    """The arrow files that `save_to_disk` lists in a folder. Other arrow files there are caches."""
     try:
         state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
         return frozenset(entry["filename"] for entry in state["_data_files"])
@@ -180,7 +178,7 @@ def _file(path: Path, name: str) -> InputFile:
 
 
 def strip_compression_suffix(name: str) -> tuple[str, Compression]:
-    """What a file would be called without its packing, in small letters, and that packing."""
+    """The lower-case name of a file without its compression suffix, and that compression."""
     lower = name.lower()
     packing = next((p for p in (Compression.GZIP, Compression.ZSTANDARD) if lower.endswith(p)), Compression.PLAIN)
     return lower.removesuffix(packing), packing
@@ -193,7 +191,7 @@ def _format_and_compression(path: Path) -> tuple[FileFormat, Compression] | tupl
 
 
 def _make_names_unique(sources: Iterable[InputFile]) -> tuple[InputFile, ...]:
-    """Short names where they are unique; the path as found where two files share one."""
+    """Short names where they are unique, else full paths."""
     sources = tuple(sources)
     uses = Counter(source.name for source in sources)
     return tuple(s if uses[s.name] == 1 else replace(s, name=s.path.as_posix()) for s in sources)

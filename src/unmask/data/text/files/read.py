@@ -1,13 +1,11 @@
-"""Any pile of text, read as a stream of documents.
+"""Files as a stream of documents, with a `DroppedInput` for every piece that cannot be used.
 
-What arrives: files, folders, patterns or standard input, and how to read them (`Reading`).
-What leaves: documents one after another, and a `Dropped` that names file and line for every piece that cannot be used.
-What never happens here: stopping because of bad content, or memory that grows with the corpus.
+Bad content never stops the stream, and memory does not grow with the corpus.
 
-    >>> for piece in read(["corpus/"], Reading(field="content")):
+    >>> for piece in read_documents(["corpus/"], ReadConfig(field="content")):
     ...     match piece:
     ...         case Document(): ...
-    ...         case Dropped(reason, where): ...
+    ...         case DroppedInput(reason, where): ...
 """
 
 from __future__ import annotations
@@ -35,20 +33,20 @@ _BYTES_A_CHARACTER = 4
 
 @dataclass(frozen=True, slots=True)
 class ReadConfig:
-    """How to find a document in a file. An empty field name means that there is no such field."""
+    """Settings of the reader. An empty field name means that there is no such field."""
 
     field: str = "text"
-    """The JSON field or table column that holds the text."""
+    """The JSON field or table column of the text."""
     layout: DocumentLayout = DocumentLayout.BLANK_LINE
-    """How documents lie in plain text."""
+    """The layout of documents in plain text."""
     id_field: str = ""
-    """A field to take ids from. Without it, or where it is missing, the id is `file:line`, which is always unique."""
+    """The field of document ids. By default, and where it is missing, the id is `file:line`, which is unique."""
     entities_field: str = ""
-    """A field with entities: a list of `[start, end, label]` or `{"start", "end", "label"}`, in characters."""
+    """The field of entities: a list of `[start, end, label]` or `{"start", "end", "label"}`, in characters."""
     max_chars: int = 2_000_000
-    """A longer text becomes several documents, cut at a sentence end where there is one."""
+    """A longer text is split into several documents, at a sentence end where possible."""
     dialogue_files: frozenset[Path] = dataclasses.field(default=frozenset(), repr=False)
-    """The files that hold conversations, resolved. Where they lie decides nothing, so it is not told."""
+    """The files of dialogues, resolved. Their location has no effect, so it is not shown."""
 
     def __post_init__(self) -> None:
         if self.max_chars < 1:
@@ -58,13 +56,13 @@ class ReadConfig:
 def read_documents(
     paths: Sequence[str], config: ReadConfig | None = None, progress: Callable[[int], None] = lambda _: None
 ) -> Iterator[Document | DroppedInput]:
-    """Read everything behind `given`. `progress` hears how many bytes on disk are done, out of `total_bytes(given)`."""
-    sources = expand_paths(paths)  # now, not at the first document: a wrong path must be refused at once
+    """Read all paths. `progress` receives the number of bytes done, out of `total_bytes(paths)`."""
+    sources = expand_paths(paths)  # not lazily: a wrong path is refused at once
     return chain(_skipped_folders(paths), _read_all(sources, config or ReadConfig(), progress))
 
 
 def _skipped_folders(given: Sequence[str]) -> Iterator[DroppedInput]:
-    """One piece for each folder with files that are not read, so that nobody waits for them in vain."""
+    """A piece for each folder with files of unknown type, which are not read."""
     for folder, kinds in skipped_types(given):
         count = kinds.total()
         files = f"{count:,} file{'s' if count > 1 else ''} of unknown kind"
@@ -78,11 +76,11 @@ def _read_all(
     for source in sources:
         end = meter.total + source.size
         yield from _read_one(source, config, meter)
-        meter.advance(max(end - meter.total, 0))  # a file that was given up counts as done
+        meter.advance(max(end - meter.total, 0))  # an unreadable file counts as done
 
 
 class _Meter:
-    """Adds up what was read and tells whoever draws the progress bar."""
+    """Sums the bytes that were read, for a progress bar."""
 
     def __init__(self, progress: Callable[[int], None]) -> None:
         self.total = 0
@@ -158,7 +156,7 @@ def _missing_text(row: RawRow, field: str) -> DroppedInput:
 
 
 def _pieces(document: Document, max_chars: int) -> Iterator[Document]:
-    """The document, or its pieces if it is too long. An entity that a cut goes through is given up."""
+    """The document, or its pieces if it is too long. An entity across a cut is dropped."""
     if len(document.text) <= max_chars:
         yield document
         return

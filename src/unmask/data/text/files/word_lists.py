@@ -1,7 +1,6 @@
-"""Plain files of words: a user's dictionary for the segmenter, and terms to be found as entities.
+"""Word lists: a user dictionary for the segmenter, and terms to be found as entities.
 
-What arrives: a path. What leaves: its entries. `#` begins a comment line; blank lines are passed over.
-What never happens here: guessing. A line that cannot be read is named, with file and line, and nothing is loaded.
+`#` begins a comment line, and blank lines are skipped. A line that cannot be read is refused with its place.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from unmask.data.text.files.encoding import numbered_lines
 
 @dataclass(frozen=True, slots=True)
 class UserWord:
-    """A word for the segmenter. Without a frequency it is made likely enough to be found."""
+    """A word for the segmenter. Without a frequency, it gets one with which it is found."""
 
     word: str
     frequency: int | None = None
@@ -25,19 +24,19 @@ class UserWord:
 
 @dataclass(frozen=True, slots=True)
 class TermEntry:
-    """A name to find in text, and what it is."""
+    """A term and its label."""
 
     text: str
     label: str
 
 
 def read_words(path: Path) -> tuple[UserWord, ...]:
-    """A word a line, then if wished its frequency and its tag, separated by spaces: `云计算 5000 n`."""
+    """A word a line, then optionally its frequency and its tag, separated by spaces: `云计算 5000 n`."""
     return tuple(_user_word(path, number, line) for number, line in _entries(path))
 
 
 def read_terms(path: Path, label: str = "term") -> tuple[TermEntry, ...]:
-    """A term a line, then if wished a tab and its label. A term may hold spaces. Its first label counts."""
+    """A term a line, then optionally a tab and its label. The first label of a term counts."""
     terms: dict[str, TermEntry] = {}
     for number, line in _entries(path):
         text, tab, own = (part.strip() for part in line.partition("\t"))

@@ -1,12 +1,9 @@
-"""What kind of character is it, and does it belong to the word before it?
+"""Character classes, and whether a character belongs to the word before it, as arrays.
 
-What arrives: a text. What leaves: arrays with one entry a character: its kind, and whether it is joined to the
-character before it by the rules of scripts that write spaces. What never happens here: a Python loop over characters.
-
-The rules are a small part of Unicode's (UAX 29): runs of letters and digits are words, with an apostrophe between
-letters (don't) and a point or comma between digits (3.14) inside them; marks stay with what they stand on; an emoji
-with all its joiners and skin tones is one, and so is a flag. Every other visible character stands alone. Chinese
-characters stand alone too: the segmenter joins them.
+The rules are a subset of UAX 29: runs of letters and digits are words, with an apostrophe between letters (don't) and a
+point or comma between digits (3.14) inside them; marks stay with their base; an emoji with its joiners and skin tones
+is one word, and so is a flag. Every other visible character is a word of its own, also each Chinese character: the
+segmenter joins those.
 """
 
 from __future__ import annotations
@@ -24,10 +21,10 @@ CodePoints: TypeAlias = npt.NDArray[np.uint32]
 
 
 class CharClass:
-    """The kinds that matter for finding words; the rare ones come last. Plain numbers, because arrays hold them."""
+    """Character classes for finding words, the rare ones last. Plain integers, because arrays hold them."""
 
     SPACE = 0
-    """Whitespace and what cannot be seen; never part of a word."""
+    """Whitespace and invisible characters; never part of a word."""
     OTHER = 1
     LETTER = 2
     DIGIT = 3
@@ -37,15 +34,15 @@ class CharClass:
     APOSTROPHE = 7
     POINT = 8
     MARK = 9
-    """Stays with the character before it: accents, variation selectors, joiners, skin tones."""
+    """Belongs to the character before it: accents, variation selectors, joiners, skin tones."""
     FLAG = 10
     """One half of a flag."""
     PICTURE = 11
-    """Emoji and other symbols, which a joiner can tie together."""
+    """Emoji and other symbols, which a joiner can connect."""
 
 
 _RARE = CharClass.MARK
-_SHIFT = 4  # a pair of kinds fits one byte
+_SHIFT = 4  # a pair of classes fits one byte
 _JOINER = 0x200D
 _RANGES = (
     (0x2E80, 0x2FDF, CharClass.HAN),
@@ -70,7 +67,7 @@ _SINGLE = {
     "\u200b": CharClass.SPACE,
 }
 _WITHOUT_SPACES = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF))
-"""Thai, Lao, Burmese and Khmer letters: written without spaces and not segmented here, so each letter stands alone."""
+"""Thai, Lao, Burmese and Khmer letters: written without spaces and not segmented here, so each is a word of its own."""
 _CATEGORIES = {
     "Z": CharClass.SPACE,
     "Cc": CharClass.SPACE,
@@ -89,13 +86,13 @@ def code_points(text: str) -> CodePoints:
 
 
 def char_classes(codes: CodePoints) -> Bits:
-    """The kind of every character."""
+    """The class of every character."""
     return _class_table().take(codes)
 
 
 @cache
 def _class_table() -> Bits:
-    """The kind of every code point there is: a megabyte, made once in a process."""
+    """The class of every code point: one megabyte, built once in a process."""
     table = np.full(0x110000, CharClass.OTHER, dtype=np.uint8)
     categories = [unicodedata.category(chr(code)) for code in range(0x20000)]
     kinds = {name: _CATEGORIES.get(name, _CATEGORIES.get(name[0], CharClass.OTHER)) for name in set(categories)}
@@ -113,7 +110,7 @@ def _class_table() -> Bits:
 
 @cache
 def _pair_table() -> Bools:
-    """Which kinds join when they stand side by side: `table[left << 4 | right]`."""
+    """Which adjacent classes join: `table[left << 4 | right]`."""
     table = np.zeros((1 << _SHIFT, 1 << _SHIFT), dtype=np.bool_)
     spelled = (CharClass.LETTER, CharClass.DIGIT)
     table[np.ix_(spelled, spelled)] = True
@@ -124,7 +121,7 @@ def _pair_table() -> Bools:
 
 
 def joins_previous(codes: CodePoints, kinds: Bits) -> Bools:
-    """Whether each character belongs to the same word as the one before it, by the rules of spaced scripts."""
+    """Whether each character belongs to the word of the one before it, by the rules of spaced scripts."""
     joins = np.zeros(len(codes), dtype=np.bool_)
     if len(codes) < 2:
         return joins
@@ -140,13 +137,13 @@ def joins_previous(codes: CodePoints, kinds: Bits) -> Bools:
 
 
 def _base_classes(kinds: Bits) -> Bits:
-    """The kind that each character counts as for the next one: a mark counts as what it stands on."""
+    """The class of each character as seen by the next one: a mark has the class of its base."""
     places = np.where(kinds == CharClass.MARK, 0, np.arange(len(kinds)))
     return kinds[np.maximum.accumulate(places)]
 
 
 def _join_around(joins: Bools, bases: Bits, kinds: Bits, middle: int, side: int) -> None:
-    """Join a sign with its two neighbours if both are of the same given kind."""
+    """Join a sign with its two neighbors if both have the given class."""
     places = np.flatnonzero(kinds[1:-1] == middle) + 1
     inner = places[(bases[places - 1] == side) & (kinds[places + 1] == side)]
     joins[inner] = True
@@ -161,7 +158,7 @@ def _join_pictures(joins: Bools, codes: CodePoints, bases: Bits, kinds: Bits) ->
 
 
 def _join_flags(joins: Bools, kinds: Bits) -> None:
-    """Join the halves of flags two by two, counted from where a run of halves begins."""
+    """Join the halves of flags in pairs, from the beginning of a run."""
     halves = np.flatnonzero(kinds == CharClass.FLAG)
     begins = np.diff(halves, prepend=-2) > 1
     first = np.maximum.accumulate(np.where(begins, halves, 0))

@@ -1,11 +1,8 @@
-"""Learning phrases from a corpus: words that stand together far more often than chance would have it.
+"""Phrase learning: word sequences with high normalized pointwise mutual information (NPMI).
 
-What arrives: documents with words, as a stream. What leaves: `Phrases`, in a fixed order.
-What never happens here: memory that grows with the corpus. Rare sequences are forgotten when too many are held.
-
-The strength of a sequence is its normalised pointwise mutual information (Bouma, 2009) at its weakest joint: 1 if its
-two parts are never seen apart, 0 if they meet as often as chance says. Taking the weakest joint keeps `New York said`
-out.
+The score of a sequence is the NPMI (Bouma, 2009) of its weakest split into two parts: 1 if the parts never occur apart,
+0 if they co-occur as often as by chance. The weakest split excludes `New York said`. Rare sequences are discarded while
+counting, so that memory is bounded.
 """
 
 from __future__ import annotations
@@ -43,18 +40,18 @@ FUNCTION_WORDS = frozenset(_CHINESE.split()) | frozenset(_ENGLISH.split())
 
 @dataclass(frozen=True, slots=True)
 class CollocationConfig:
-    """What makes a sequence of words a phrase."""
+    """The conditions of a phrase."""
 
     min_npmi: float = 0.5
-    """The least normalised mutual information, from 0 to 1."""
+    """The least NPMI, from 0 to 1."""
     min_count: int = 5
-    """How often it must be seen."""
+    """The least number of occurrences."""
     max_words: int = 4
     """The most words in a phrase."""
     max_candidates: int = 1_000_000
-    """How many different sequences are held at a time. Beyond that the rarest are forgotten."""
+    """The most sequences in memory; beyond that, the rarest are discarded."""
     excluded: frozenset[str] = field(default=FUNCTION_WORDS, repr=False)
-    """Words that no phrase contains. Punctuation and bare numbers never are in one."""
+    """Words that no phrase contains. Punctuation and bare numbers are always excluded."""
 
     def __post_init__(self) -> None:
         if self.max_words < 2 or self.min_count < 1 or self.max_candidates < 1 or not 0 <= self.min_npmi <= 1:
@@ -69,7 +66,7 @@ class CollocationConfig:
 
 
 def learn_phrases(documents: Iterable[Document], config: CollocationConfig | None = None) -> PhraseMatcher:
-    """Count every sequence of content words, keep the strong ones, strongest first."""
+    """Phrases of the documents, strongest first."""
     config = config or CollocationConfig()
     counts: Counter[Phrase] = Counter()
     total = floor = 0
@@ -82,7 +79,7 @@ def learn_phrases(documents: Iterable[Document], config: CollocationConfig | Non
 
 
 def _count(document: Document, counts: Counter[Phrase], config: CollocationConfig) -> int:
-    """Count the sequences of one document; returns its number of content words."""
+    """Count the sequences of one document and return its number of content words."""
     spans, words = words_of(document)
     content = np.fromiter((_is_content(word, config.excluded) for word in words), dtype=np.bool_, count=len(words))
     sentence = sentence_numbers(document, spans)
@@ -111,7 +108,7 @@ def _strongest(counts: Counter[Phrase], total: int, config: CollocationConfig) -
 
 
 def _weakest_npmi(phrase: Phrase, seen: int, counts: Counter[Phrase], total: int) -> float:
-    """Normalised mutual information of the weakest joint. A part that was forgotten counts as often as the whole."""
+    """The NPMI of the weakest split. A part that was discarded counts as often as the whole."""
     surprise = log(total / seen)
     if not surprise:
         return 1.0

@@ -1,9 +1,6 @@
-"""Entities from a dictionary: every term of a list, found in one pass over the text.
+"""Dictionary entities: all terms of a list, found in one pass (Aho and Corasick, 1975).
 
-What arrives: a document. What leaves: marks where a term stands, the longest one where several begin.
-What never happens here: finding a term inside a longer spelled word. `art` is not in `cart`.
-
-The search is Aho and Corasick's (1975): the cost does not grow with the number of terms.
+Where several terms begin, the longest wins. A term inside a longer spelled word is not found: `art` is not in `cart`.
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ from unmask.data.text.units.given_entities import Entity, to_spans
 
 @dataclass(frozen=True, slots=True)
 class TermMatcher:
-    """Finds the terms of a dictionary. A case that is not listed is not found."""
+    """Finds the terms of a dictionary, case-sensitively."""
 
     terms: tuple[TermEntry, ...]
     _automaton: Any = field(init=False, repr=False, compare=False)
@@ -40,8 +37,8 @@ class TermMatcher:
         return TermMatcher, (self.terms,)  # another process builds its own automaton
 
     def find(self, document: Document) -> CharSpans:
-        """The terms in this text."""
-        # All matches, overlapping ones too: a term inside a word must not hide a good one that begins in it.
+        """The terms in a text."""
+        # Overlapping matches too: a term inside a word must not hide a valid one that begins in it.
         found = self._automaton.find_matches_as_indexes(document.text, overlapping=True)
         if not found:
             return to_spans(())
@@ -54,7 +51,7 @@ class TermMatcher:
         return f"{len(self.terms)} terms {digest}"
 
     def _longest(self, matches: Ints) -> Iterator[Entity]:
-        """From left to right, the longest term at each place, and on from its end."""
+        """The matches from left to right, the longest at each place, without overlaps."""
         behind = 0
         order = np.lexsort((-matches[:, 2], matches[:, 1]))
         for which, start, end in matches[order].tolist():

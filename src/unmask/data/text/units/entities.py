@@ -1,11 +1,7 @@
-"""Entities: people, places and things with a name.
+"""Entities: names of people, places and things, each with a label.
 
-What arrives: a document. What leaves: the same with ENTITY marks, each with a label.
-What never happens here: linking a name to a knowledge base; a label says what was found, not who it is.
-
-Entities come from spans given with the document (`Given`), from a dictionary (`Terms`), or from the segmenter's name
-tags (`Names`). `Entities` combines them: where two overlap, the earlier finder wins. `NamedWords` marks words and names
-with one call of the segmenter where both are wanted.
+They come from spans in the document (`GivenEntities`), from a dictionary (`TermMatcher`), or from the name tags of the
+segmenter. `Entities` combines finders: where two entities overlap, the earlier finder wins.
 """
 
 from __future__ import annotations
@@ -24,13 +20,13 @@ from unmask.data.text.units.segmenters import PosTagger, default_segmenter
 from unmask.data.text.units.words import join_pieces, piece_lengths, word_spans
 
 NAME_TAGS = {"nr": "person", "nrfg": "person", "nrt": "person", "ns": "place", "nt": "organisation", "nz": "name"}
-"""The segmenter's tags for names, and the labels that they become."""
+"""The segmenter's tags for names, and their labels."""
 _NONE = CharSpans(Spans.of())
 
 
 @dataclass(frozen=True, slots=True)
 class Entities:
-    """Marks what its finders find. Where two entities overlap, the earlier finder wins."""
+    """Combines entity finders. Where two entities overlap, the earlier finder wins."""
 
     finders: tuple[EntityFinder, ...]
 
@@ -45,10 +41,10 @@ class Entities:
 
 @dataclass(frozen=True, slots=True)
 class GivenEntities:
-    """The entities that came with the document."""
+    """The entities of the input document."""
 
     def find(self, document: Document) -> CharSpans:
-        """Those that are marked already."""
+        """The entities that are marked already."""
         return document.char_spans.get(UnitKind.ENTITY, _NONE)
 
     def describe(self) -> str:
@@ -58,7 +54,7 @@ class GivenEntities:
 
 @dataclass(frozen=True, slots=True)
 class TaggerEntities:
-    """The segmenter's name tags, on texts whose words are not wanted or come from elsewhere."""
+    """The segmenter's name tags, for texts whose words are not needed or come from elsewhere."""
 
     tagger: PosTagger = field(default_factory=default_segmenter)
 
@@ -73,7 +69,7 @@ class TaggerEntities:
 
 @dataclass(frozen=True, slots=True)
 class WordsWithEntities:
-    """Marks words, and as entities those that are names. Entities marked before stay and win."""
+    """Marks words, and names among them as entities. Entities marked before take precedence."""
 
     tagger: PosTagger = field(default_factory=default_segmenter)
 
@@ -99,7 +95,7 @@ class WordsWithEntities:
 
 
 def merge_spans(found: Iterable[CharSpans]) -> CharSpans:
-    """One set of marks out of several; of two that overlap, the one from the earlier set stays."""
+    """The union of several sets of spans; of two that overlap, the one from the earlier set is kept."""
     full = [marks for marks in found if len(marks.spans)]
     return full[0] if len(full) == 1 else to_spans(resolve_overlaps(chain.from_iterable(map(_as_entities, full))))
 
@@ -116,7 +112,7 @@ def _name_spans(lengths: Ints, tags: Sequence[str]) -> CharSpans:
 
 
 def _whole_words(names: CharSpans, words: Spans) -> CharSpans:
-    """The names that are words: a sentence border may have cut one, and a rule may have made one longer."""
+    """The names that are words after sentence borders and character rules were applied."""
     if not len(words):
         return _NONE
     at = np.minimum(np.searchsorted(words.start, names.spans.start), len(words) - 1)

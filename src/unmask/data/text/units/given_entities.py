@@ -1,9 +1,6 @@
-"""Entities that come with a document.
+"""Entities of the input: `[start, end, label]` or `{"start", "end", "label"}`, in characters.
 
-What arrives: the value of the entities field: a list of `[start, end, label]` or `{"start", "end", "label"}`, in
-characters.
-What leaves: ENTITY marks, and a `Dropped` for each entity that cannot be used.
-What never happens here: losing a document because one of its entities is wrong.
+An unusable entity becomes a `DroppedInput`; its document is kept.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ Entity: TypeAlias = tuple[int, int, str]
 
 
 def given_entities(value: object, where: str, length: int) -> tuple[CharSpans, list[DroppedInput]]:
-    """The entities that lie inside a text of `length` characters; of two that overlap, the first one listed stays."""
+    """The entities inside a text of `length` characters; of two that overlap, the first one listed is kept."""
     kept: list[Entity] = []
     dropped: list[DroppedInput] = []
     for entry in value if isinstance(value, list | tuple) else [value]:
@@ -43,7 +40,7 @@ def given_entities(value: object, where: str, length: int) -> tuple[CharSpans, l
 
 
 def resolve_overlaps(entities: Iterable[Entity]) -> list[Entity]:
-    """Entities without overlaps, in text order: an entity yields to every earlier one in the list."""
+    """Entities without overlaps, in text order: earlier ones in the list take precedence."""
     apart: list[Entity] = []
     for entity in entities:
         place = bisect_left(apart, entity)
@@ -55,7 +52,7 @@ def resolve_overlaps(entities: Iterable[Entity]) -> list[Entity]:
 
 
 def to_spans(entities: Sequence[Entity]) -> CharSpans:
-    """Marks from entities that are in text order and do not overlap."""
+    """Spans of entities in text order without overlaps."""
     return CharSpans(Spans.of(*((start, end) for start, end, _ in entities)), tuple(label for *_, label in entities))
 
 

@@ -1,8 +1,6 @@
-"""Phrases: words that belong together, such as 机器 学习 or machine learning.
+"""Phrases: adjacent words of a list, such as 机器 学习 or machine learning.
 
-What arrives: a document with words. What leaves: the same with PHRASE marks, longest phrase first, none across a
-sentence border. What never happens here: finding out which phrases there are. They come from a list, or from
-`learn_phrases`.
+The longest phrase is matched first, and none crosses a sentence border.
 """
 
 from __future__ import annotations
@@ -25,11 +23,11 @@ Phrase: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class PhraseMatcher:
-    """Marks the phrases of a list. A phrase is two or more words, as the words of the text are cut."""
+    """Marks the phrases of a list. A phrase is two or more words of the segmented text."""
 
     phrases: tuple[Phrase, ...]
     _lengths: Mapping[str, tuple[int, ...]] = field(init=False, repr=False, compare=False)
-    """For each word that begins a phrase, the lengths of such phrases, longest first."""
+    """The lengths of the phrases that begin with each word, longest first."""
     _known: frozenset[Phrase] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -57,7 +55,7 @@ class PhraseMatcher:
         return f"{len(self.phrases)} phrases {digest}"
 
     def _find(self, words: Sequence[str], sentences: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """First word and the word behind the last, from left to right, the longest phrase at each place."""
+        """The first word and the end of each match, from left to right, the longest at each place."""
         behind = 0
         for first in [place for place, word in enumerate(words) if word in self._lengths]:
             if first < behind:
@@ -89,7 +87,7 @@ class PhraseMatcher:
 
 
 def words_of(document: Document) -> tuple[Spans, list[str]]:
-    """The words of a document and where they stand."""
+    """The words of a document and their spans."""
     if UnitKind.WORD not in document.char_spans:
         raise RecipeError(f"{document.id}: phrases are made of words, so put Words before Phrases.")
     spans = document.char_spans[UnitKind.WORD].spans
@@ -98,6 +96,6 @@ def words_of(document: Document) -> tuple[Spans, list[str]]:
 
 
 def sentence_numbers(document: Document, words: Spans) -> Ints:
-    """Which sentence each word stands in; all in one where sentences are not marked."""
+    """The sentence number of each word; 0 for all if sentences are not marked."""
     sentences = document.char_spans.get(UnitKind.SENTENCE, CharSpans(NO_SPANS)).spans
     return np.searchsorted(sentences.start, words.start, side="right")

@@ -1,9 +1,7 @@
-"""Chinese segmenters: text in, words out.
+"""Chinese word segmenters: rjieba and jieba, with user dictionaries.
 
-What arrives: a text. What leaves: its words in order, which joined together are the text again.
-What never happens here: deciding about other scripts. `words.py` uses a segmenter's cuts only where Chinese stands.
-
-A segmenter is anything with `name`, `version` and `cut`, so another one is a class of a few lines.
+The words of a text, joined, are the text again. `words.py` uses them only for Chinese. Another segmenter is a class
+with `name`, `version` and `cut`.
 """
 
 from __future__ import annotations
@@ -21,22 +19,22 @@ from unmask.data.text.files.word_lists import UserWord
 
 
 class Segmenter(Protocol):
-    """Cuts text into words. The words, joined, must be the text again, white space included."""
+    """Splits text into words, which joined are the text again, whitespace included."""
 
     @property
     def name(self) -> str:
-        """What it is called in the manifest."""
+        """Its name in the manifest."""
 
     @property
     def version(self) -> str:
-        """Which version of it, with anything else that changes its cuts."""
+        """Its version, with everything else that changes its output."""
 
     def cut(self, text: str) -> list[str]:
         """The words of a text."""
 
 
 class PosTagger(Segmenter, Protocol):
-    """A segmenter that also says what each word is."""
+    """A segmenter with part-of-speech tags."""
 
     def tag(self, text: str) -> list[tuple[str, str]]:
         """The words of a text with their tags: nr for people, ns for places, nt for organisations, ..."""
@@ -44,10 +42,10 @@ class PosTagger(Segmenter, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RustJieba:
-    """jieba in Rust (rjieba): the same dictionary and the same cuts as jieba, many times faster."""
+    """jieba in Rust (rjieba): the same dictionary and output as jieba, many times faster."""
 
     words: tuple[UserWord, ...] = ()
-    """Words of the user, beside the dictionary that comes with it."""
+    """The user dictionary, in addition to the default one."""
     _jieba: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -124,7 +122,7 @@ class PythonJieba:
 
 
 def default_segmenter(words: tuple[UserWord, ...] = ()) -> PosTagger:
-    """The best segmenter that is installed."""
+    """The fastest installed segmenter."""
     if find_spec("rjieba"):
         return RustJieba(words)
     if find_spec("jieba"):

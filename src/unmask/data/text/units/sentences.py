@@ -1,13 +1,9 @@
-"""Sentences of Chinese, English and mixed text.
+"""Sentence splitting for Chinese, English and mixed text.
 
-What arrives: a document. What leaves: the same with SENTENCE marks, which cover everything but the white space between.
-What never happens here: looking at single characters in Python. One pattern finds every place where a sentence might
-end, and only those places are judged.
-
-A line end always ends a sentence. Chinese marks (。！？) always do, with the closing quotes after them, unless the
-sentence visibly goes on (“好！”，他说). A full stop must be followed by a space and something other than a small
-letter, and must not belong to an abbreviation, an initial, a numbered heading or a number. A stretch with no mark at
-all is cut at `longest`.
+A regex finds all candidates, and only those are examined. A line end always ends a sentence. Chinese marks (。！？)
+always do, with the closing quotes after them, unless the sentence continues (“好！”，他说). A full stop needs a space
+and no lower-case letter after it, and must not belong to an abbreviation, an initial, a numbered heading or a number. A
+stretch without marks is split at `max_chars`.
 """
 
 from __future__ import annotations
@@ -30,7 +26,7 @@ CLAUSE_ENDS: Tiers = ((", ", "，", "; ", "；", "、", ": ", "："), (" ", "\t"
 
 
 def split_long(text: str, start: int, end: int, max_chars: int, tiers: Tiers) -> Iterator[tuple[int, int]]:
-    """Pieces of `text[start:end]` of at most `longest` characters, cut after a mark where one stands."""
+    """Pieces of `text[start:end]` of at most `max_chars` characters, split after a mark if possible, best tier first."""
     while end - start > max_chars:
         stop = _last_mark(text, start, start + max_chars, tiers)
         yield start, stop
@@ -39,7 +35,7 @@ def split_long(text: str, start: int, end: int, max_chars: int, tiers: Tiers) ->
 
 
 def _last_mark(text: str, start: int, stop: int, tiers: Tiers) -> int:
-    """The end of the last mark in the second half of the window: an early mark would leave crumbs."""
+    """The end of the last mark in the second half of the window; an earlier mark would leave short pieces."""
     low = start + (stop - start) // 2
     for marks in tiers:
         best = max(_end_of_last(text, mark, low, stop) for mark in marks)
@@ -69,13 +65,13 @@ Who Why How Most Some Many Both Each Later Today Now Once
 """
 
 NEVER_LAST = frozenset(_NEVER_LAST.split())
-"""Something always follows: a name, an example."""
+"""Never ends a sentence: a name or an example follows."""
 BEFORE_NUMBER = frozenset(_BEFORE_NUMBER.split())
-"""An abbreviation only when a number follows; `no.` also ends sentences."""
+"""An abbreviation only before a number; `no.` also ends sentences."""
 SOMETIMES_LAST = frozenset(_SOMETIMES_LAST.split())
 """Ends a sentence if a word follows that begins one."""
 SENTENCE_STARTERS = frozenset(_STARTERS.split())
-"""Words that, written with a capital, nearly always begin a sentence."""
+"""Capitalized words that nearly always begin a sentence."""
 
 _initialism = re.compile(r"[^\W\d_](?:\.[^\W\d_])*")
 
@@ -92,13 +88,13 @@ _CONTINUES = frozenset(f",，、;；:：{_CLOSING}")
 _OPENING = "“‘「『（【《〈"
 _next_visible = re.compile(r"\s*+(\S\w*\.?)")
 _first_unspaced = "\u2e80"
-_QUOTE_LOOKBACK = 1000  # how far back an open quote is looked for; both limits keep the work linear
+_QUOTE_LOOKBACK = 1000  # the range in which an open quote is searched; both limits keep the work linear
 _LONGEST_WORD = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Sentences:
-    """Marks sentences of at most `longest` characters: a longer stretch is cut at a comma, a space, or anywhere."""
+    """Marks sentences of at most `max_chars` characters; longer ones are split at a comma, a space, or anywhere."""
 
     max_chars: int = 1000
 
@@ -130,7 +126,7 @@ class Sentences:
 
 
 def _strip_spans(text: str, borders: Ints) -> Spans:
-    """The stretches between borders without the white space around them; blank ones disappear."""
+    """The spans between borders without surrounding whitespace; blank ones are dropped."""
     visible = np.flatnonzero(char_classes(code_points(text)) != CharClass.SPACE)
     edges = np.concatenate(([0], np.searchsorted(visible, borders), [len(visible)]))
     first, last = edges[:-1], edges[1:]
@@ -139,7 +135,7 @@ def _strip_spans(text: str, borders: Ints) -> Spans:
 
 
 def _sentence_boundaries(text: str) -> Iterator[int]:
-    """Where a new sentence begins, in order."""
+    """The positions at which sentences begin, in order."""
     start = 0
     for match in _candidate.finditer(text):
         end = match.end()
@@ -152,9 +148,9 @@ def _sentence_boundaries(text: str) -> Iterator[int]:
 
 
 def _opening_quotes(text: str, start: int, match: re.Match[str]) -> int:
-    """1 if the straight quote right after the marks opens the next sentence instead of closing this one.
+    """1 if the straight quote after the marks opens the next sentence, 0 if it closes this one.
 
-    With a space or nothing behind it, it closes. Otherwise it closes if one stands open in this sentence.
+    Before a space or the end of the text it closes. Otherwise it closes if one is open in this sentence.
     """
     end = match.end()
     if match[2] != '"' or not text[end : end + 1].strip():
@@ -163,7 +159,7 @@ def _opening_quotes(text: str, start: int, match: re.Match[str]) -> int:
 
 
 def _is_sentence_end(text: str, start: int, marks: str, after_marks: int, end: int) -> bool:
-    """Whether a sentence ends with these marks; `end` is behind the closing quotes."""
+    """Whether a sentence ends with these marks; `end` is the position after the closing quotes."""
     following = text[end : end + 1]
     if following in _CONTINUES:
         return False
@@ -180,7 +176,7 @@ def _is_sentence_end(text: str, start: int, marks: str, after_marks: int, end: i
 
 
 def _is_unspaced_end(text: str, marks: str, after_marks: int, following: str) -> bool:
-    """With no space behind the marks, only a script without spaces, or an opening quote, can begin a sentence."""
+    """Whether a sentence ends without a space after it: only a script without spaces or an opening quote follows."""
     if following < _first_unspaced and following not in _OPENING:
         return False
     before = text[after_marks - len(marks) - 1 : after_marks - len(marks)]
@@ -188,7 +184,7 @@ def _is_unspaced_end(text: str, marks: str, after_marks: int, following: str) ->
 
 
 def _is_full_stop(text: str, start: int, stop: int, following: str) -> bool:
-    """Whether the point at `stop` ends a sentence rather than an abbreviation, an initial or a heading's number."""
+    """Whether the full stop at `stop` ends a sentence, not an abbreviation, an initial or a heading number."""
     words = text[max(start, stop - _LONGEST_WORD) : stop].rsplit(None, 1)
     if not words:
         return True

@@ -1,11 +1,8 @@
-"""Words: Chinese by a segmenter, everything else by the rules of `characters.py`.
+"""Word segmentation: Chinese by a segmenter, everything else by the rules of `characters.py`.
 
-What arrives: a document, best with its sentences. What leaves: the same with WORD marks. Every visible character lies
-in exactly one word, no word holds white space, and no word reaches across a sentence border.
-What never happens here: a second look. Whole-word masking trusts these marks and never segments again.
-
-The segmenter sees the whole text in one call. A piece of it that holds a Chinese character is a word (T恤 and 卡拉OK
-too); outside such pieces the rules decide.
+Every visible character is in exactly one word, no word contains whitespace or crosses a sentence border. The segmenter
+reads the whole text in one call; its pieces count only where they contain a Chinese character (T恤 and 卡拉OK too).
+Whole-word masking uses these spans and never segments again.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from unmask.data.text.units.segmenters import Segmenter, default_segmenter
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Marks words. The segmenter is asked only about texts with Chinese in them."""
+    """Marks words. The segmenter runs only on texts with Chinese characters."""
 
     segmenter: Segmenter = field(default_factory=default_segmenter)
 
@@ -43,7 +40,7 @@ class Words:
 
 
 def piece_lengths(pieces: Sequence[str], document: Document, segmenter: Segmenter) -> Ints:
-    """The length of each piece; refuses a segmenter whose pieces are not the text."""
+    """The length of each piece; a segmenter whose pieces are not the text is refused."""
     lengths = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
     if lengths.sum() != len(document.text):
         raise RecipeError(
@@ -54,7 +51,7 @@ def piece_lengths(pieces: Sequence[str], document: Document, segmenter: Segmente
 
 
 def join_pieces(joins: Bools, kinds: Bits, lengths: Ints) -> None:
-    """Join the characters inside each piece that holds a Chinese character, but never across white space."""
+    """Join the characters inside each piece with a Chinese character, never across whitespace."""
     starts = np.cumsum(lengths) - lengths
     chinese_piece = np.logical_or.reduceat(kinds == CharClass.HAN, starts)
     inside = np.repeat(chinese_piece, lengths)
@@ -65,7 +62,7 @@ def join_pieces(joins: Bools, kinds: Bits, lengths: Ints) -> None:
 
 
 def word_spans(joins: Bools, kinds: Bits, document: Document) -> Spans:
-    """The words, once every character knows whether it is joined to the one before it."""
+    """The spans of words, from the characters that join the one before them."""
     apart = ~joins
     apart[:1] = True
     sentences = document.char_spans.get(UnitKind.SENTENCE)
