@@ -20,7 +20,7 @@ shape=()
 for value in depth=4 width=512 heads=8 ffn_width=2048 embedding_width=0; do shape+=(--set "electra:network.$value"); done
 common=(--size small --preset short --set 'stages.*.max_length=128' "${shape[@]}" --data "$data" --suite "$tasks" --epochs 2
   --tune-rate 2e-4 --at-once "$at_once" --out "$out")
-tune=(--tune-words "--epochs 3 --lr 2e-4" --at-once "$at_once" --data "$data" --out "$out")
+tune=(--finetune-args "--epochs 3 --lr 2e-4" --jobs "$at_once" --data "$data" --out "$out")
 
 task() { # NAME [more words]
   local found=("$tasks/$1".train.*) judged=("$tasks/$1".dev.*)
@@ -31,10 +31,10 @@ case $what in
   tokens) python -m unmask compare "${members[@]}" "${common[@]}" --batch-size 64 --tokens 20000000 --seeds 2 --pretrain-at-once 16 ;;
   minutes) python -m unmask compare "${members[@]}" "${common[@]}" --batch-size 256 --hours "${HOURS:-0.0083}" --seeds 1 ;;
   claims)
-    claim() { python "$here/claims.py" "$1" "${tune[@]}" "${@:2}"; }
+    claim() { unmask claim "$1" "${tune[@]}" "${@:2}"; }
     claim sop
     claim masking
-    claim sharing --task "$(task lcqmc)" --tune-words "--epochs 2 --lr 2e-4 --max-length 96"
+    claim sharing --task "$(task lcqmc)" --finetune-args "--epochs 2 --lr 2e-4 --max-length 96"
     claim all-tokens --task "$(task lcqmc)" --task "$(task thucnews)"
     claim spans --task "$(task cmrc2018 '--epochs 2')" --task "$(task msra_ner)"
     claim formats --task "$(task lcqmc)"

@@ -39,7 +39,7 @@ from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.data.tokenize.trainers.train import train_tokenizer
 from unmask.data.tokenize.trainers.wordpiece import WordPiece
 from unmask.inference.embed import LayerPooling, embed
-from unmask.interop.hf.architecture import Architecture, HFTask
+from unmask.interop.hf.model_map import Architecture, HFTask
 from unmask.interop.hf.save import export_hf
 from unmask.interop.sentence_transformers import SentenceTransformersFormat
 from unmask.members import member

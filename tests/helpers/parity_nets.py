@@ -10,9 +10,9 @@ from torch import Tensor
 
 from unmask.config.model_type import ModelType
 from unmask.config.network import Activation, Sharing, TransformerConfig
-from unmask.interop.hf.architecture import Architecture, HFTask
 from unmask.interop.hf.config_json import write_config
 from unmask.interop.hf.lookup import architectures, model_map, parts_of
+from unmask.interop.hf.model_map import Architecture, HFTask
 from unmask.interop.hf.save import to_hf_state_dict
 from unmask.nets.batch.packed_sequences import PackedSequences, pad
 from unmask.nets.encoder import TokenInputs
@@ -71,12 +71,14 @@ def drawn_for(architecture: Architecture, size: str = "tiny") -> EncoderWithHead
     """The same, with the heads that a class needs and no others."""
     trunk, parts = SHAPES[architecture.model_type][size], parts_of(architecture)
     layers = {layer.partition(".")[0] for layer in parts.layers}
-    model = EncoderWithHeads(trunk, VOCABULARY, POSITIONS, parts.has_lm_head, "row" in layers, "replaced" in layers)
+    model = EncoderWithHeads(
+        trunk, VOCABULARY, POSITIONS, parts.has_lm_head, "row_head" in layers, "discriminator_head" in layers
+    )
     if architecture.task is HFTask.MULTIPLE_CHOICE:
         model.row_head = PoolerClassifier(trunk, 1)
     if architecture.task is HFTask.CLASSIFIER:
         model.row_head = PoolerClassifier(trunk, 3)
-    if "each" in layers:
+    if "token_classifier" in layers:
         model.token_classifier = torch.nn.Linear(trunk.width, 2)
     return redrawn(model).eval()
 

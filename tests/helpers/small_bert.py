@@ -13,8 +13,8 @@ from unmask.config.network import TransformerConfig
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.data.tokenize.trainers.train import train_tokenizer
 from unmask.data.tokenize.trainers.wordpiece import WordPiece
-from unmask.interop.hf.architecture import Architecture, HFTask
 from unmask.interop.hf.config_json import write_config
+from unmask.interop.hf.model_map import Architecture, HFTask
 from unmask.interop.hf.save import to_hf_state_dict
 from unmask.nets.encoder import init_weights
 from unmask.nets.model import EncoderWithHeads

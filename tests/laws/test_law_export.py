@@ -21,9 +21,9 @@ from unmask.config.network import Sharing
 from unmask.core.codec import encode
 from unmask.data.tokenize.trainers.bpe import ByteBPE
 from unmask.data.tokenize.trainers.unigram import Unigram
-from unmask.interop.hf.architecture import Architecture, HFTask
 from unmask.interop.hf.load import load_hf_model
 from unmask.interop.hf.lookup import best_architecture, model_type_for
+from unmask.interop.hf.model_map import Architecture, HFTask
 from unmask.interop.hf.save import UNSHARED, export_hf
 from unmask.loading.from_checkpoint import generator_from_state, model_from_state
 from unmask.loading.warm_start import load_matching_weights

@@ -3,10 +3,10 @@
 import pytest
 import torch
 from parity_nets import SHAPES, asked, drawn, theirs
+from unmask.interop.hf.model_map import Architecture, HFTask
 
 from unmask.config.model_type import ModelType
 from unmask.core.records import Cloze, RowClass, Spans
-from unmask.interop.hf.architecture import Architecture, HFTask
 from unmask.interop.hf.lookup import weight_table_for
 from unmask.nets.batch.batch import Batch
 from unmask.nets.batch.packed_sequences import unpad

@@ -4,10 +4,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from parity_nets import EVERY_SIZE, SHAPES, asked, drawn, drawn_for, theirs
+from unmask.interop.hf.model_map import Architecture, HFTask
 
 from unmask.config.model_type import ModelType
 from unmask.core.records import Cloze, ReplacedTokens, RowClass, Spans
-from unmask.interop.hf.architecture import Architecture, HFTask
 from unmask.interop.hf.reference_outputs import LAST_HIDDEN_STATE, max_difference, model_outputs, to_padded_inputs
 from unmask.nets.batch.batch import Batch
 from unmask.nets.batch.packed_sequences import pad

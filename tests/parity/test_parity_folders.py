@@ -20,10 +20,10 @@ from unmask.data.tokenize.trainers.train import train_tokenizer
 from unmask.data.tokenize.trainers.unigram import Unigram
 from unmask.data.tokenize.trainers.wordpiece import WordPiece
 from unmask.interop.hf import parity_check
-from unmask.interop.hf.architecture import DOWNSTREAM_TASKS, Architecture, HFTask
 from unmask.interop.hf.config_json import write_config
 from unmask.interop.hf.load import load_hf_model
 from unmask.interop.hf.model_card import ModelInfo
+from unmask.interop.hf.model_map import DOWNSTREAM_TASKS, Architecture, HFTask
 from unmask.interop.hf.save import export_hf, to_hf_state_dict
 from unmask.interop.hf.tokenizer_files import with_template
 from unmask.loading.resize_embeddings import resize_embeddings
@@ -86,11 +86,11 @@ def test_import_after_export_is_the_identity(architecture, size, tmp_path):
     assert shown.num_tokens > POSITIONS
     back, same = load_hf_model(tmp_path / "out")
     assert back.config == model.config
-    expected = with_template(tokenizer, model.config.num_segments, architecture.purpose in DOWNSTREAM_TASKS)
+    expected = with_template(tokenizer, model.config.num_segments, architecture.task in DOWNSTREAM_TASKS)
     assert same.digest == expected.digest
-    silent = architecture.purpose is HFTask.ENCODER
+    silent = architecture.task is HFTask.ENCODER
     for name, tensor in back.state_dict().items():
-        if silent and name.startswith("row.classify"):
+        if silent and name.startswith("row_head.classify"):
             assert not tensor.any()
         else:
             assert torch.equal(tensor, model.state_dict()[name]), name
@@ -100,7 +100,7 @@ def test_import_after_export_is_the_identity(architecture, size, tmp_path):
 def test_what_transformers_wrote_is_read_and_written_back_bit_for_bit(architecture, size, tokenizer, tmp_path):
     """Every number is theirs, drawn by them; settings and weights are as save_pretrained leaves them."""
     made = getattr(transformers, architecture.name)
-    shape = SHAPES[architecture.dialect][size]
+    shape = SHAPES[architecture.model_type][size]
     config = made.config_class(**write_config(drawn_for(architecture, size), pad_of(shape), architecture))
     torch.manual_seed(0)
     other = made(config)

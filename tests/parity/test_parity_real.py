@@ -9,9 +9,9 @@ import torch.nn.functional as F
 import transformers
 
 from unmask.config.model_type import ModelType
-from unmask.interop.hf.architecture import Architecture, HFTask
 from unmask.interop.hf.load import load_hf_model
 from unmask.interop.hf.lookup import best_architecture
+from unmask.interop.hf.model_map import Architecture, HFTask
 from unmask.interop.hf.save import export_hf
 from unmask.interop.onnx.export import OnnxFormat
 from unmask.interop.sentence_transformers import SentenceTransformersFormat
@@ -57,8 +57,8 @@ def test_its_own_states_are_reproduced(folder, loaded):
     reader = transformers.AutoTokenizer.from_pretrained(folder)
     padded = reader(list(PUBLISHED), padding="longest", return_tensors="pt")
     with torch.no_grad():
-        mine, known = model.trunk(tokens), other(**padded, output_hidden_states=True)
-        pooled = torch.tanh(model.row.pool(mine.last_TD[tokens.sequences.cu_seqlens_S1[:-1].long()]))
+        mine, known = model.network(tokens), other(**padded, output_hidden_states=True)
+        pooled = torch.tanh(model.row_head.pool(mine.last_TD[tokens.sequences.cu_seqlens_S1[:-1].long()]))
     real = padded["attention_mask"].bool()
     for one, grid in zip(mine.layers, known.hidden_states, strict=True):
         assert torch.allclose(one, grid[real], atol=1e-5, rtol=0)
@@ -69,14 +69,14 @@ def test_its_published_similarities_are_reproduced(loaded):
     model, tokenizer = loaded
     tokens = flat(tokenizer, PUBLISHED)
     with torch.no_grad():
-        rows = model.trunk(tokens).last_TD.split(tokens.sequences.cu_seqlens_S1.diff().tolist())
+        rows = model.network(tokens).last_TD.split(tokens.sequences.cu_seqlens_S1.diff().tolist())
     means = F.normalize(torch.stack([row.mean(0) for row in rows]))
     assert torch.allclose(means @ means.T, SIMILARITY, atol=1e-4)
 
 
 def test_it_can_be_written_again(loaded, tmp_path):
     model, tokenizer = loaded
-    assert (model.shape.depth, model.shape.width, best_architecture(model)) == (6, 384, ENCODER)
+    assert (model.config.depth, model.config.width, best_architecture(model)) == (6, 384, ENCODER)
     proof = export_hf(model, tokenizer, tmp_path / "out", ENCODER, lines=PUBLISHED)
     assert max(proof.max_hidden_difference, proof.max_logits_difference) < 1e-5
 

@@ -24,8 +24,8 @@ from unmask.config.network import TransformerConfig
 from unmask.config.optim import AdamW, Constant, OptimConfig
 from unmask.config.sizes import SIZES
 from unmask.core.records import InputsAndTargets
-from unmask.interop.hf.architecture import Architecture, HFTask
 from unmask.interop.hf.config_json import write_config
+from unmask.interop.hf.model_map import Architecture, HFTask
 from unmask.interop.hf.save import to_hf_state_dict
 from unmask.loading.from_checkpoint import model_from_state
 from unmask.objectives.mlm import MLM

@@ -23,10 +23,11 @@ from unmask.finetuning.artifact import BaseModelRef, nan_to_null, save_finetuned
 from unmask.finetuning.epoch_batches import EpochBatches
 from unmask.finetuning.export.hf import open_finetuned
 from unmask.finetuning.finetune import model_digest
-from unmask.finetuning.multitask.artifact import ENCODER_FOLDER, save_encoder, save_head
+from unmask.finetuning.multitask.artifact import ENCODER_FOLDER, save_head
 from unmask.finetuning.multitask.finetune import MultiTaskFineTune, encoder_only
 from unmask.finetuning.multitask.schedule import MultiTaskBatches
 from unmask.finetuning.multitask.task_file import TaskEntry
+from unmask.loading.encoder_folder import save_encoder
 from unmask.train.distributed import DistContext
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.run_config import RunConfig

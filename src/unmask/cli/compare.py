@@ -110,8 +110,8 @@ def compare(
     given = {"epochs": epochs, "rate": tune_rate, "batch": tune_batch, "length": length}
     tuning = [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
 
-    from unmask.lab.compare.contest import ComparisonSpec
     from unmask.lab.compare.run import ComparisonRun
+    from unmask.lab.compare.spec import ComparisonSpec
 
     contest = ComparisonSpec(
         members=tuple(members),

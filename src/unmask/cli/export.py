@@ -19,7 +19,7 @@ from unmask.config.pooling import Pooling
 
 if TYPE_CHECKING:
     from unmask.interop.extra_format import ExtraFormat
-    from unmask.interop.hf.architecture import Architecture, HFTask
+    from unmask.interop.hf.model_map import Architecture, HFTask
     from unmask.interop.hf.parity_check import ParityReport
     from unmask.loading.open_model import LoadedNetwork
     from unmask.nets.model import EncoderWithHeads
@@ -110,7 +110,7 @@ def _export_tuned(source: Path, out: Path, form: ExportForm, extras: list[ExtraF
     from unmask.core.errors import InputError
     from unmask.finetuning.export.hf import export_finetuned, open_finetuned
     from unmask.finetuning.export.hf_architecture import architecture_for
-    from unmask.interop.hf.architecture import HFTask
+    from unmask.interop.hf.model_map import HFTask
 
     if (
         form is ExportForm.CLASSIFIER
@@ -133,8 +133,8 @@ def _model(form: ExportForm, opened: LoadedNetwork) -> EncoderWithHeads:
 def _architecture(form: ExportForm, model: EncoderWithHeads, opened: LoadedNetwork) -> Architecture:
     """The class to write for; refuses one that the dialect does not have, or that needs a head which is not there."""
     from unmask.core.errors import InputError
-    from unmask.interop.hf.architecture import Architecture, HFTask
     from unmask.interop.hf.lookup import best_architecture, model_map, model_type_for, parts_of
+    from unmask.interop.hf.model_map import Architecture, HFTask
 
     if form is ExportForm.CLASSIFIER:
         raise InputError("--as classifier needs a network that was tuned for a task: unmask tune makes one.")
@@ -163,7 +163,7 @@ def _architecture(form: ExportForm, model: EncoderWithHeads, opened: LoadedNetwo
 
 
 def _purpose(form: ExportForm) -> HFTask:
-    from unmask.interop.hf.architecture import HFTask
+    from unmask.interop.hf.model_map import HFTask
 
     return {
         ExportForm.PRETRAINING: HFTask.PRE_TRAINING,

@@ -18,6 +18,7 @@ import typer
 from unmask import __version__
 from unmask.cli import (
     audit,
+    claim,
     compare,
     demo,
     embed,
@@ -56,6 +57,7 @@ _COMMANDS = (
     predict.predict,
     evaluate.evaluate,
     compare.compare,
+    claim.claim,
     landscape.landscape,
     fill.fill,
     embed.embed,

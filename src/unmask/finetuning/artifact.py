@@ -31,15 +31,12 @@ from unmask.finetuning.data.encoded_dataset import EncodedDataset
 from unmask.finetuning.delta_weights import attach_delta, base_digest, base_weights, trained_weights
 from unmask.finetuning.methods.protocol import FullFineTuning, Method
 from unmask.finetuning.tasks.protocol import Prediction, TaskDefinition
+from unmask.loading.encoder_folder import MODEL_FILE, TOKENIZER_FILE
+from unmask.loading.open_model import TASK_FILE
 from unmask.nets.model import EncoderWithHeads
 from unmask.train.multi_head_model import MultiHeadModel, load_weights
 
-TASK_FILE, MODEL_FILE, TOKENIZER_FILE, PREDICTIONS_FILE = (
-    "task.json",
-    "model.safetensors",
-    "tokenizer.json",
-    "predictions.jsonl",
-)
+PREDICTIONS_FILE = "predictions.jsonl"
 
 
 @dataclass(frozen=True, slots=True)

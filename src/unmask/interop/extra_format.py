@@ -1,8 +1,4 @@
-"""What a folder may hold beside weights, settings and tokenizer: files for one more library, proven like the rest.
-
-What arrives: a folder that was just written. What leaves: more files in it, and how far the other library is apart.
-What never happens here: a file that was not compared.
-"""
+"""The protocol of additional export formats (ONNX, sentence-transformers), each checked before the folder is kept."""
 
 from __future__ import annotations
 
@@ -13,11 +9,11 @@ from typing import Protocol
 
 from unmask.core.errors import InputError
 from unmask.data.tokenize.tokenizer import Tokenizer
-from unmask.interop.hf.architecture import Architecture
+from unmask.interop.hf.model_map import Architecture
 from unmask.nets.model import EncoderWithHeads
 
 TOLERANCE = 1e-4
-"""The most that two libraries may differ in a number."""
+"""The largest allowed difference between two libraries."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +22,7 @@ class WrittenFolder:
 
     folder: Path
     model: EncoderWithHeads
-    """The network as we read it back."""
+    """The network, read back from the folder."""
     tokenizer: Tokenizer
     architecture: Architecture
     lines: Sequence[str]
@@ -34,40 +30,39 @@ class WrittenFolder:
 
 @dataclass(frozen=True, slots=True)
 class FormatCheck:
-    """What one more library was shown to do as we do."""
+    """The result of a comparison with one further library."""
 
     library: str
     version: str
     compared: str
     num_rows: int
     max_difference: float
-    """The largest difference."""
 
     def __str__(self) -> str:
-        who = f"{self.library} {self.version} and unmask"
-        return f"{who} agree on the {self.compared} of {self.num_rows} rows; they differ by at most {self.max_difference:.1e}"
+        agree = f"{self.library} {self.version} and unmask agree on the {self.compared} of {self.num_rows} rows"
+        return f"{agree}; they differ by at most {self.max_difference:.1e}"
 
     def checked(self) -> FormatCheck:
-        """Itself; refuses a difference that is too large."""
-        if not self.max_difference <= TOLERANCE:  # written so that NaN is refused too
+        """The check itself; refuses a difference above the tolerance."""
+        if not self.max_difference <= TOLERANCE:  # also refuses NaN
             raise InputError(
                 f"The export is refused: {self.library} {self.version} gives other {self.compared} (they differ by "
-                f"{self.max_difference:.2g}, allowed is {TOLERANCE:g}). Are all weights finite?"
+                f"{self.max_difference:.2g}, allowed is {TOLERANCE:g}). Check that all weights are finite."
             )
         return self
 
 
 class ExtraFormat(Protocol):
-    """Files for one more library."""
+    """Files for one further library."""
 
     def require_library(self) -> None:
-        """Refuse to begin where the library is missing."""
+        """Raise an error if the library is not installed."""
 
     def add(self, written: WrittenFolder) -> FormatCheck:
-        """Write the files, and refuse them unless the library reads from them what we say."""
+        """Write the files; refuse them unless the library computes the same from them."""
 
     def card_metadata(self) -> Mapping[str, str]:
-        """What the head of the card says because of them."""
+        """Additions to the metadata of the model card."""
 
     def usage(self, architecture: Architecture) -> Sequence[str]:
-        """How they are used: lines of Python for the card."""
+        """Python code for the model card."""

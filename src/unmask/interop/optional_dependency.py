@@ -1,8 +1,4 @@
-"""Other libraries, which are loaded only when something is compared with them.
-
-What arrives: a name. What leaves: the module, or a sentence that says how to install it.
-What never happens here: advice or bars of the other library on the terminal, or settings of it that stay changed.
-"""
+"""Optional libraries, imported when an export is compared with them."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from unmask.core.errors import UserError
 
 
 def require(name: str, extra: str, reason: str) -> ModuleType:
-    """A library; where it is missing, `reason` says what for and `extra` names what to install."""
+    """Import a library. If it is missing, the error names the `reason` and the `extra` to install."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -25,13 +21,13 @@ def require(name: str, extra: str, reason: str) -> ModuleType:
 
 
 def require_transformers() -> ModuleType:
-    """The library whose folders are written."""
+    """Import transformers."""
     return require("transformers", "export", "An export is compared with transformers before it is kept")
 
 
 @contextlib.contextmanager
 def quiet_transformers(transformers: ModuleType) -> Iterator[None]:
-    """No bars and no advice from the other library while it reads; its settings come back afterwards."""
+    """Disable progress bars and messages of transformers in a context."""
     logging = transformers.utils.logging
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()

@@ -1,10 +1,4 @@
-"""A folder that `sentence_transformers.SentenceTransformer` loads: one vector for each text.
-
-What arrives: the folder of a bare encoder, and how the tokens of a text become one vector. What leaves: the small files
-that say so.
-What never happens here: other vectors than those of `unmask embed`. The library itself computes them for comparison,
-also of a text that is too long and is cut.
-"""
+"""Files for `sentence_transformers.SentenceTransformer`, compared with the vectors of `unmask embed`."""
 
 from __future__ import annotations
 
@@ -21,7 +15,7 @@ from unmask.core.io.atomic import write_json
 from unmask.core.records import Floats
 from unmask.inference.embed import LayerPooling, embed, require_untrained
 from unmask.interop.extra_format import FormatCheck, WrittenFolder
-from unmask.interop.hf.architecture import Architecture
+from unmask.interop.hf.model_map import Architecture
 from unmask.interop.optional_dependency import quiet_transformers, require, require_transformers
 
 _POOLING = "1_Pooling"
@@ -34,21 +28,21 @@ _MODES = {
 
 @dataclass(frozen=True, slots=True)
 class SentenceTransformersFormat:
-    """One vector for each text, from the last layer."""
+    """One vector per text, pooled from the last layer."""
 
     pooling: Pooling = Pooling.MEAN
     normalize: bool = False
-    """Whether every vector is brought to length 1."""
+    """Whether vectors are normalized to length 1."""
 
     def __post_init__(self) -> None:
         require_untrained(self.pooling)
 
     def require_library(self) -> None:
-        """Refuse to begin without the library."""
+        """Raise an error if the library is not installed."""
         _library()
 
     def add(self, written: WrittenFolder) -> FormatCheck:
-        """Write the files in the form that every release of the library reads."""
+        """Write the files in the format that every release of the library reads."""
         library, folder, width = _library(), written.folder, written.model.config.width
         write_json(folder / "modules.json", self._modules())
         (folder / _POOLING).mkdir()
@@ -69,19 +63,22 @@ class SentenceTransformersFormat:
     def _compare(self, library: ModuleType, written: WrittenFolder) -> FormatCheck:
         model, long = written.model, " ".join(written.lines)
         tokens = len(written.tokenizer.pipeline.encode(long, add_special_tokens=False).ids)
-        lines = [*written.lines, " ".join([long] * (1 + model.max_positions // max(1, tokens)))]  # the last is cut
+        lines = [
+            *written.lines,
+            " ".join([long] * (1 + model.max_positions // max(1, tokens))),
+        ]  # the last is truncated
         pooling = LayerPooling(model.config.depth, self.pooling, self.normalize)
         ours_ND = np.concatenate(list(embed(model, written.tokenizer, lines, pooling)))
         theirs_ND = _vectors(library, written.folder, lines)
-        apart = float(np.abs(ours_ND - theirs_ND).max())
-        return FormatCheck("sentence-transformers", library.__version__, "vectors", len(lines), apart).checked()
+        difference = float(np.abs(ours_ND - theirs_ND).max())
+        return FormatCheck("sentence-transformers", library.__version__, "vectors", len(lines), difference).checked()
 
     def card_metadata(self) -> Mapping[str, str]:
-        """The card is found among those of sentence vectors."""
+        """The library and the pipeline of sentence vectors."""
         return {"library_name": "sentence-transformers", "pipeline_tag": "sentence-similarity"}
 
     def usage(self, architecture: Architecture) -> Sequence[str]:
-        """Vectors, and how alike they are."""
+        """Vectors and their similarity."""
         return (
             "from sentence_transformers import SentenceTransformer",
             "",
@@ -106,7 +103,7 @@ def _versions(library: ModuleType) -> dict[str, object]:
 
 
 def _vectors(library: ModuleType, folder: Path, lines: Sequence[str]) -> Floats:
-    """What the other library makes of the lines."""
+    """The vectors of sentence-transformers."""
     with quiet_transformers(require_transformers()):
         network = library.SentenceTransformer(str(folder), device="cpu", local_files_only=True)
         vectors: Floats = network.encode(list(lines), convert_to_numpy=True, show_progress_bar=False)

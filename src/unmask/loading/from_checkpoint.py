@@ -1,8 +1,4 @@
-"""The networks in a learner's weights: the one that was trained, and the generator that may stand ahead of it.
-
-What arrives: the weights of a checkpoint, and the shape that they were trained in. What leaves: a `Model`.
-What never happens here: reading a file; see `open_model.py`.
-"""
+"""Networks from the weights of a checkpoint: the trained encoder with its heads, and ELECTRA's generator."""
 
 from __future__ import annotations
 
@@ -19,61 +15,72 @@ from unmask.objectives.generator import Generator, require_transformer
 from unmask.train.multi_head_model import load_weights
 
 _GENERATOR_PREFIX = f"heads.{Generator.name}."
-"""What the names of a generator begin with."""
+"""The prefix of the generator's weights."""
 
 
 def model_from_state(
-    state: Mapping[str, Tensor], trunk: NetworkConfig, vocabulary: int, positions: int
+    state: Mapping[str, Tensor], network: NetworkConfig, vocab_size: int, max_positions: int
 ) -> EncoderWithHeads:
-    """The network that was trained: its trunk, and the heads that say tokens, two classes of rows, or replaced tokens.
+    """The trained encoder with its LM head, row head and discriminator head, as far as they exist.
 
-    Heads of another kind stay behind; so does a second head of the same kind, and a generator.
+    Heads of other kinds, a second head of the same kind and a generator are left out.
     """
     own = {name: tensor for name, tensor in state.items() if not name.startswith(_GENERATOR_PREFIX)}
-    tokens, row, replaced = _head_prefixes(own, vocabulary)
-    model = EncoderWithHeads(trunk, vocabulary, positions, bool(tokens), bool(row), bool(replaced))
-    begins = (("", "network."), (tokens, "lm_head."), (row, "row_head."), (replaced, "discriminator_head."))
+    lm, row, discriminator = _head_prefixes(own, vocab_size)
+    model = EncoderWithHeads(network, vocab_size, max_positions, bool(lm), bool(row), bool(discriminator))
+    prefixes = (("", "network."), (lm, "lm_head."), (row, "row_head."), (discriminator, "discriminator_head."))
     weights = {
         name.removeprefix(prefix): tensor
         for name, tensor in own.items()
-        for prefix, part in begins
+        for prefix, part in prefixes
         if name.startswith(prefix + part)
     }
     return _load_weights(model, weights)
 
 
-def heads_left_out(state: Mapping[str, Tensor], vocabulary: int) -> tuple[str, ...]:
-    """The names of the heads that `model_of` does not take along; a generator is no such head."""
+def heads_left_out(state: Mapping[str, Tensor], vocab_size: int) -> tuple[str, ...]:
+    """The names of the heads that `model_from_state` leaves out, except a generator."""
     own = {name: tensor for name, tensor in state.items() if not name.startswith(_GENERATOR_PREFIX)}
     heads = {".".join(name.split(".")[:2]) + "." for name in own if name.startswith("heads.")}
-    return tuple(sorted(head.split(".")[1] for head in heads - {*_head_prefixes(own, vocabulary)}))
+    return tuple(sorted(head.split(".")[1] for head in heads - {*_head_prefixes(own, vocab_size)}))
 
 
 def generator_from_state(
-    state: Mapping[str, Tensor], recipe: Mapping[str, Any], trunk: NetworkConfig, vocabulary: int, positions: int
+    state: Mapping[str, Tensor],
+    recipe: Mapping[str, Any],
+    network: NetworkConfig,
+    vocab_size: int,
+    max_positions: int,
 ) -> EncoderWithHeads | None:
-    """The generator of a run, as the recipe in its description shapes it; nothing where it has none.
+    """The generator of a run, built from the encoded recipe; `None` if the run has none.
 
-    What it shares with the trunk is saved as the trunk's.
+    Weights that it shares with the encoder are stored under the encoder's names.
     """
-    said = next(_generators(recipe), None)
-    if said is None or not any(name.startswith(_GENERATOR_PREFIX) for name in state):
+    if not any(name.startswith(_GENERATOR_PREFIX) for name in state):
         return None
-    model = EncoderWithHeads(decode(said, Generator).config_for(require_transformer(trunk)), vocabulary, positions, has_row_head=False)
+    generator = next(_generators(recipe), None)
+    if generator is None:
+        raise InputError(
+            "The checkpoint does not fit run.json: it has the weights of a generator, and the recipe has none. Take "
+            "the run.json that was written with it."
+        )
+    model = EncoderWithHeads(
+        generator.config_for(require_transformer(network)), vocab_size, max_positions, has_row_head=False
+    )
     return _load_weights(model, {name: _generator_weight(name, state) for name, _ in model.named_parameters()})
 
 
-def _generators(recipe: Mapping[str, Any]) -> Iterator[Any]:
-    """Every generator that a recipe describes."""
-    learned = (one for stage in recipe["stages"] for task in stage["tasks"] for one in task["objectives"])
-    return (one for one in learned if one[TAG] == tag_of(Generator))
+def _generators(recipe: Mapping[str, Any]) -> Iterator[Generator]:
+    """The generators among the objectives of an encoded recipe. Other objectives are not decoded."""
+    objectives = (one for stage in recipe["stages"] for task in stage["tasks"] for one in task["objectives"])
+    return (decode(one, Generator) for one in objectives if one[TAG] == tag_of(Generator))
 
 
 def _generator_weight(name: str, state: Mapping[str, Tensor]) -> Tensor:
-    """One weight of the generator."""
-    own = _GENERATOR_PREFIX + (f"network.{name.removeprefix('trunk.')}" if name.startswith("network.") else name)
+    """One weight of the generator: its own, or the one shared with the encoder."""
+    own = _GENERATOR_PREFIX + name
     if own not in state and name not in state:
-        raise InputError(f"The checkpoint does not fit what run.json says of the generator: {own} is not there.")
+        raise InputError(f"The checkpoint does not fit the generator of run.json: it has no {own}. Take another one.")
     return state[own] if own in state else state[name]
 
 
@@ -81,20 +88,20 @@ def _load_weights(model: EncoderWithHeads, weights: Mapping[str, Tensor]) -> Enc
     try:
         load_weights(model, weights)
     except InputError as error:
-        raise InputError(f"The checkpoint does not fit what run.json says of the network. {error}") from error
+        raise InputError(f"The checkpoint does not fit the network of run.json. {error}") from error
     return model.eval()
 
 
-def _head_prefixes(own: Mapping[str, Tensor], vocabulary: int) -> tuple[str, str, str]:
-    """What the names of the heads begin with that say tokens, two classes of rows, and replaced tokens."""
+def _head_prefixes(state: Mapping[str, Tensor], vocab_size: int) -> tuple[str, str, str]:
+    """The prefixes of the LM head, the row head with two classes, and the discriminator head."""
     return (
-        _first_head_prefix(own, ".lm_head.bias", vocabulary),
-        _first_head_prefix(own, ".row_head.classify.bias", ROW_CLASSES),
-        _first_head_prefix(own, ".discriminator_head.classify.bias", 1),
+        _first_head_prefix(state, ".lm_head.bias", vocab_size),
+        _first_head_prefix(state, ".row_head.classify.bias", ROW_CLASSES),
+        _first_head_prefix(state, ".discriminator_head.classify.bias", 1),
     )
 
 
-def _first_head_prefix(state: Mapping[str, Tensor], end: str, size: int) -> str:
-    """What the names of the first head begin with that has a vector of this size under this end; nothing if none."""
-    found = sorted(name for name, tensor in state.items() if name.endswith(end) and len(tensor) == size)
-    return found[0].removesuffix(end) + "." if found else ""
+def _first_head_prefix(state: Mapping[str, Tensor], suffix: str, size: int) -> str:
+    """The prefix of the first head with a vector of this size under this suffix; empty if there is none."""
+    found = sorted(name for name, tensor in state.items() if name.endswith(suffix) and len(tensor) == size)
+    return found[0].removesuffix(suffix) + "." if found else ""

@@ -1,7 +1,4 @@
-"""New rows for new words: a network follows its tokenizer when the vocabulary is extended.
-
-What arrives: a network, and for each new id the old ids that stood for it. What leaves: a larger network.
-What never happens here: a change of any old row.
+"""Resize the token embeddings of a network whose tokenizer was extended.
 
 Shapes: V vocabulary, P pieces of one new entry, E embedding width.
 """
@@ -17,14 +14,14 @@ from unmask.core.errors import InputError
 from unmask.nets.model import EncoderWithHeads
 
 _BY_ID = ("network.embed.token.weight", "lm_head.token.weight", "lm_head.bias")
-"""The tensors that have one entry for each id."""
+"""The tensors with one entry per id."""
 
 
 def resize_embeddings(model: EncoderWithHeads, pieces: Mapping[int, Sequence[int]]) -> EncoderWithHeads:
-    """A network with rows for the new ids, each beginning as the mean of its old pieces.
+    """A network with rows for the new ids, each the mean of the rows of its old pieces. Old rows are unchanged.
 
-    `unmask.data.tokenize.extend` gives the pieces. A network that was built with more rows than its tokenizer had entries
-    uses these rows first.
+    `unmask.data.tokenize.extend` computes the pieces. Spare rows of a network that was built larger than its
+    tokenizer are used first.
     """
     size = max((model.vocab_size, *(number + 1 for number in pieces)))
     _check(model.vocab_size, size, pieces)
@@ -45,12 +42,12 @@ def _extend_tensor(old_VE: Tensor, size: int, pieces: Mapping[int, Sequence[int]
     return new_VE
 
 
-def _check(rows: int, size: int, pieces: Mapping[int, Sequence[int]]) -> None:
-    gaps = [number for number in range(rows, size) if number not in pieces]
-    odd = [number for number, parts in pieces.items() if not parts or not all(0 <= part < rows for part in parts)]
+def _check(num_rows: int, size: int, pieces: Mapping[int, Sequence[int]]) -> None:
+    gaps = [number for number in range(num_rows, size) if number not in pieces]
+    odd = [number for number, parts in pieces.items() if not parts or not all(0 <= part < num_rows for part in parts)]
     clash = [number for number, parts in pieces.items() if any(part in pieces for part in parts)]
     if gaps or odd or clash:
         raise InputError(
-            f"Extending a network of {rows} rows needs old pieces for every new id; the ids "
+            f"Extending a network of {num_rows} rows needs old pieces for every new id; the ids "
             f"{sorted({*gaps, *odd, *clash})[:6]} have none. Give the pieces that extending its own tokenizer gave."
         )

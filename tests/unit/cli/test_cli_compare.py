@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from unmask.cli.main import app
 from unmask.core.errors import UserError
 from unmask.data.text.sample_corpora import peoples_daily
-from unmask.lab.compare.contest import ComparisonSpec
+from unmask.lab.compare.spec import ComparisonSpec
 from unmask.train.rundir.metrics_log import read_record
 
 LINE = (

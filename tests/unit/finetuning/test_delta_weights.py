@@ -11,12 +11,13 @@ from little_task import little_model
 from safetensors.torch import load_file
 
 from unmask.core.errors import InputError
-from unmask.finetuning.artifact import MODEL_FILE, BaseModelRef, load_finetuned, save_finetuned
+from unmask.finetuning.artifact import BaseModelRef, load_finetuned, save_finetuned
 from unmask.finetuning.init_weights import StartFrom
 from unmask.finetuning.methods.adapter import Adapter
 from unmask.finetuning.methods.frozen import FrozenEncoder
 from unmask.finetuning.methods.protocol import FullFineTuning, param_lrs
 from unmask.finetuning.methods.scalar_mix import ScalarMixing
+from unmask.loading.encoder_folder import MODEL_FILE
 from unmask.nets.encoder import init_weights
 
 

@@ -16,8 +16,8 @@ from unmask.finetuning.tasks.classification import ClassificationTask
 from unmask.finetuning.tasks.multiple_choice import MultipleChoiceTask
 from unmask.finetuning.tasks.span_qa import SpanQATask
 from unmask.finetuning.tasks.tagging import TaggingTask
-from unmask.interop.hf.architecture import Architecture, HFTask
 from unmask.interop.hf.load import load_hf_model
+from unmask.interop.hf.model_map import Architecture, HFTask
 from unmask.interop.hf.save import export_hf
 from unmask.interop.onnx.export import OnnxFormat
 

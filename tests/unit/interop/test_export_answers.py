@@ -66,10 +66,10 @@ def test_classes_of_texts_and_pairs(exported):
     answer = on_card(folder)["answer"]
     for (a, b), mine in zip(PAIRS, ours, strict=True):
         theirs = answer({"text": a, "text_pair": b})
-        assert theirs[0]["label"] == mine.said
+        assert theirs[0]["label"] == mine.prediction
         likely = {one["label"]: one["score"] for one in theirs}
         assert [likely[label] for label in labels] == pytest.approx(mine.probabilities, **NEAR)
-    assert len({mine.said for mine in ours} | {mine.probabilities for mine in ours}) > 3  # the rows do differ
+    assert len({mine.prediction for mine in ours} | {mine.probabilities for mine in ours}) > 3  # the rows do differ
 
 
 def test_several_labels(exported):
@@ -77,16 +77,16 @@ def test_several_labels(exported):
     answer = on_card(folder)["answer"]
     for text, mine in zip(TEXTS, ours, strict=True):
         said = [one for one in answer([text])[0] if one["score"] >= 0.5]
-        assert tuple(one["label"] for one in said) == mine.said
+        assert tuple(one["label"] for one in said) == mine.prediction
         assert [one["score"] for one in said] == pytest.approx(mine.probabilities, **NEAR)
-    assert any(mine.said for mine in ours)
+    assert any(mine.prediction for mine in ours)
 
 
 def test_numbers(exported):
     ours, folder = exported(RegressionTask(mean=2.0, std=3.0), ROWS)
     answer = on_card(folder)["answer"]
     theirs = [answer([text])[0][0]["score"] for text in TEXTS]
-    assert theirs == pytest.approx([mine.said for mine in ours], **NEAR)
+    assert theirs == pytest.approx([mine.prediction for mine in ours], **NEAR)
 
 
 def test_a_ranking_is_one_number_for_each_candidate(exported):
@@ -125,17 +125,17 @@ def test_spans_and_silence(exported, threshold, longest):
     ours, folder = exported(SpanQATask(longest, allow_no_answer=True, threshold=threshold), asked)
     for passage, mine in zip(passages, ours, strict=True):
         left = on_card(folder, question=f"question, passage = '天气?', {passage!r}")
-        assert left["found"] == mine.said
-        assert float(left["scores"].detach()[0, 0]) == pytest.approx(mine.nothing, **NEAR)
+        assert left["found"] == mine.prediction
+        assert float(left["scores"].detach()[0, 0]) == pytest.approx(mine.null_score, **NEAR)
         best = float(left["scores"].detach()[left["first"], left["last"]])
         assert best == pytest.approx(mine.best[0].score, **NEAR)
     if abs(threshold) == 100:
-        assert {bool(mine.said) for mine in ours} == {threshold > 0}
+        assert {bool(mine.prediction) for mine in ours} == {threshold > 0}
 
 
 def test_something_is_always_said_where_training_had_no_silence(exported):
     (ours,), folder = exported(SpanQATask(9), (QAExample("1", "天气?", "今天天气真好"),))
-    assert on_card(folder, question="question, passage = '天气?', '今天天气真好'")["found"] == ours.said != ""
+    assert on_card(folder, question="question, passage = '天气?', '今天天气真好'")["found"] == ours.prediction != ""
 
 
 def test_choices(exported):
@@ -148,7 +148,7 @@ def test_choices(exported):
         with torch.no_grad():
             likely = network(**{name: inputs[name][None] for name in inputs}).logits[0].softmax(-1)
         assert likely.tolist() == pytest.approx(mine.probabilities, **NEAR)
-        assert question.choices[int(likely.argmax())] == mine.said
+        assert question.choices[int(likely.argmax())] == mine.prediction
     asked = CHOICES[1]
     left = on_card(folder, question=f"question, choices = {asked.context[0]!r}, {list(asked.choices)!r}")
     np.testing.assert_allclose(left["likely"].numpy(), ours[1].probabilities, atol=1e-5)

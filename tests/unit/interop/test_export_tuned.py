@@ -151,7 +151,7 @@ def test_neither_form_of_a_tuned_network_is_taken_for_a_pretrained_one(output, t
     tuned_folder(tmp_path / "tuned", small_tuned(output))
     export_finetuned(tmp_path / "tuned", tmp_path / "out")
     for name in ("tuned", "out"):
-        with pytest.raises(InputError, match="tuned for a task"):
+        with pytest.raises(InputError, match="fine-tuned for a task"):
             open_model(tmp_path / name)
 
 

@@ -38,7 +38,7 @@ def test_broken_numbers_are_refused_by_name():
     model = small_model()
     with torch.no_grad():
         model.network.embed.norm.bias[3] = float("nan")
-    with pytest.raises(InputError, match=r"not finite in trunk\.embed\.norm\.bias"):
+    with pytest.raises(InputError, match=r"not finite in network\.embed\.norm\.bias"):
         to_hf_state_dict(model, MASKED_LM)
 
 

@@ -7,13 +7,13 @@ import torch
 import transformers
 from small_bert import MASKED_LM, PRE_TRAINING, TRUNK, small_model, write_folder
 from small_run import drawn, write_run
+from unmask.interop.hf.model_map import Architecture, HFTask
 
 from unmask.config.inference import CheckpointChoice
 from unmask.config.model_type import ModelType
 from unmask.core.errors import InputError
 from unmask.inference.fill_mask import fill_masks
 from unmask.inference.pack_texts import pack
-from unmask.interop.hf.architecture import Architecture, HFTask
 from unmask.interop.hf.save import export_hf
 from unmask.loading.open_model import open_model
 from unmask.loading.warm_start import load_matching_weights
@@ -149,7 +149,7 @@ def test_a_run_description_that_does_not_fit_is_told(tmp_path):
     run = write_run(tmp_path / "r1", {10: drawn(1)})
     said = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps({**said, "positions": 77}))
-    with pytest.raises(InputError, match=r"does not fit what run\.json says"):
+    with pytest.raises(InputError, match=r"does not fit the network of run\.json"):
         open_model(run)
     del said["vocabulary"]
     (run / "run.json").write_text(json.dumps(said))
@@ -166,7 +166,7 @@ def test_a_run_description_that_does_not_fit_is_told(tmp_path):
         ({}, "is empty. Needed is the folder of a run"),
         ({"a.txt": ""}, r"holds neither run\.json nor config\.json"),
         ({"manifest.json": "{}", "tokenizer.json": "{}"}, "is a prepared corpus, not a network.*unmask pretrain"),
-        ({"task.json": "{}", "config.json": "{}"}, "tuned for a task"),
+        ({"task.json": "{}", "config.json": "{}"}, "fine-tuned for a task"),
         ({"run.json": '{"format": 1, "kind": "pretrain"}'}, "has saved no checkpoint yet"),
         ({"run.json": '{"format": 1, "kind": "tune"}'}, "does not describe a run of unmask pretrain"),
     ],

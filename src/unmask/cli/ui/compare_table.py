@@ -16,8 +16,8 @@ from unmask.cli.ui.progress import duration
 from unmask.core.codec import difference
 from unmask.evaluation.metrics.classification import METRIC_NAMES
 from unmask.evaluation.suite import mean
-from unmask.lab.compare.contest import ComparisonSpec
 from unmask.lab.compare.results import MemberStanding, Results, TaskFacts
+from unmask.lab.compare.spec import ComparisonSpec
 from unmask.reports.charts.metric_vs_compute import ChartLine, ChartPanel, ChartPoint
 from unmask.reports.pages.compare import ComparisonReport, CostRow, MemberRow, RecipeDifference
 from unmask.reports.text.number_format import NumberFormat, format_count

@@ -16,9 +16,9 @@ from unmask.core.errors import InputError
 from unmask.finetuning.artifact import BaseModelRef, FineTunedModel, load_finetuned, read_task
 from unmask.finetuning.export.hf_architecture import architecture_for, model_for_export
 from unmask.interop.extra_format import ExtraFormat
-from unmask.interop.hf.architecture import Architecture
 from unmask.interop.hf.lookup import model_type_for
 from unmask.interop.hf.model_card import ModelInfo
+from unmask.interop.hf.model_map import Architecture
 from unmask.interop.hf.parity_check import SENTENCES, ParityReport
 from unmask.interop.hf.save import export_hf
 from unmask.loading.open_model import model_type_in, open_model

@@ -28,8 +28,8 @@ from unmask.finetuning.tasks.regression import RegressionTask
 from unmask.finetuning.tasks.san_pair import SANPairTask
 from unmask.finetuning.tasks.span_qa import SpanQATask
 from unmask.finetuning.tasks.tagging import TaggingTask
-from unmask.interop.hf.architecture import Architecture, HFTask
-from unmask.interop.hf.task_config import TaskConfig
+from unmask.interop.hf.config_json import TaskConfig
+from unmask.interop.hf.model_map import Architecture, HFTask
 from unmask.nets.layers.heads import PoolerClassifier
 from unmask.nets.model import EncoderWithHeads
 from unmask.objectives.heads.common import pooler_of

@@ -1,8 +1,4 @@
-"""How a dialect names and counts its layers: each by itself, or in groups that share weights.
-
-What arrives: the shape of a trunk. What leaves: lines of the name table, and settings; and back.
-What never happens here: embeddings and heads; see `weight_names.py`.
-"""
+"""Names and numbers of layers by model type: independent layers (BERT), or groups with shared weights (ALBERT)."""
 
 from __future__ import annotations
 
@@ -14,50 +10,50 @@ from unmask.config.network import Sharing, TransformerConfig
 from unmask.core.errors import InputError
 from unmask.interop.hf.weight_table import Renamed, Stacked, WeightMapping
 
-ENDS = ("weight", "bias")
+SUFFIXES = ("weight", "bias")
 Names = Mapping[str, str]
 
 
 class LayerNames(Protocol):
-    """The layers of a dialect."""
+    """How a model type names and counts its layers."""
 
-    def expressible(self, trunk: TransformerConfig) -> TransformerConfig:
-        """The trunk as its settings can say it: what cannot be shared there is not shared."""
+    def expressible(self, network: TransformerConfig) -> TransformerConfig:
+        """The configuration with only the sharing that the settings can express."""
 
-    def mappings(self, trunk: TransformerConfig, prefix: str) -> Iterator[WeightMapping]:
-        """The lines of the table for all layers of a trunk that was written so."""
+    def mappings(self, network: TransformerConfig, prefix: str) -> Iterator[WeightMapping]:
+        """The weight mappings of all layers of an expressible configuration."""
 
-    def to_config(self, trunk: TransformerConfig) -> dict[str, Any]:
-        """The settings that count the layers."""
+    def to_config(self, network: TransformerConfig) -> dict[str, Any]:
+        """The settings for the number of layers."""
 
     def from_config(self, counts: Mapping[str, int]) -> dict[str, Any]:
-        """What the counts in settings mean for a trunk."""
+        """Fields of `TransformerConfig` from these settings."""
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """The settings that `hear` needs, with the value of each where it is left out; 0 where it may not be."""
+        """The settings that `from_config` reads, with their defaults; 0 if required."""
 
 
-def without_sharing(trunk: TransformerConfig) -> TransformerConfig:
-    """The same trunk with weights of its own in every layer."""
-    return replace(trunk, sharing=Sharing.NONE, share_groups=1, layers_per_group=1)
+def without_sharing(network: TransformerConfig) -> TransformerConfig:
+    """The same configuration with independent layers."""
+    return replace(network, sharing=Sharing.NONE, share_groups=1, layers_per_group=1)
 
 
 @dataclass(frozen=True, slots=True)
 class PerLayer:
-    """Every layer has weights of its own, under BERT's names."""
+    """Independent layers under BERT's names."""
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Only the depth."""
+        """The depth."""
         return {"num_hidden_layers": 0}
 
-    def expressible(self, trunk: TransformerConfig) -> TransformerConfig:
-        """Nothing is shared."""
-        return without_sharing(trunk)
+    def expressible(self, network: TransformerConfig) -> TransformerConfig:
+        """Without sharing."""
+        return without_sharing(network)
 
-    def mappings(self, trunk: TransformerConfig, prefix: str) -> Iterator[WeightMapping]:
-        """One layer after the other."""
+    def mappings(self, network: TransformerConfig, prefix: str) -> Iterator[WeightMapping]:
+        """The mappings layer by layer."""
         names = {
             "qkv": "attention.self.",
             "out": "attention.output.dense",
@@ -66,33 +62,33 @@ class PerLayer:
             "down": "output.dense",
             "feed": "output.LayerNorm",
         }
-        for number in range(trunk.depth):
+        for number in range(network.depth):
             yield from _layer((number,), f"{prefix}encoder.layer.{number}", names)
 
-    def to_config(self, trunk: TransformerConfig) -> dict[str, Any]:
-        """How many there are."""
-        return {"num_hidden_layers": trunk.depth}
+    def to_config(self, network: TransformerConfig) -> dict[str, Any]:
+        """The depth."""
+        return {"num_hidden_layers": network.depth}
 
     def from_config(self, counts: Mapping[str, int]) -> dict[str, Any]:
-        """As many layers."""
+        """The depth."""
         return {"depth": counts["num_hidden_layers"]}
 
 
 @dataclass(frozen=True, slots=True)
 class SharedGroups:
-    """ALBERT's layers: groups that share all weights, each of one or more inner layers that take turns."""
+    """ALBERT's layers: groups with shared weights, each of one or more inner layers in turn."""
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Passes through a group, groups, and the layers inside one."""
+        """Passes through the groups, the number of groups, and inner layers per group."""
         return {"num_hidden_layers": 0, "num_hidden_groups": 1, "inner_group_num": 1}
 
-    def expressible(self, trunk: TransformerConfig) -> TransformerConfig:
-        """All is shared, or nothing: there is no name for attention that is shared alone."""
-        return trunk if trunk.sharing is Sharing.ALL else without_sharing(trunk)
+    def expressible(self, network: TransformerConfig) -> TransformerConfig:
+        """Everything is shared, or nothing; attention alone cannot be shared."""
+        return network if network.sharing is Sharing.ALL else without_sharing(network)
 
-    def mappings(self, trunk: TransformerConfig, prefix: str) -> Iterator[WeightMapping]:
-        """One set of weights after the other, each at every depth where it stands."""
+    def mappings(self, network: TransformerConfig, prefix: str) -> Iterator[WeightMapping]:
+        """The mappings of each set of weights, at every depth that uses it."""
         names = {
             "qkv": "attention.",
             "out": "attention.dense",
@@ -101,25 +97,26 @@ class SharedGroups:
             "down": "ffn_output",
             "feed": "full_layer_layer_norm",
         }
-        for turn in range(trunk.num_distinct_layers):
-            layers = tuple(depth for depth, one in enumerate(trunk.layer_of_depth) if one == turn)
-            group, inner = divmod(turn, trunk.layers_per_group)
+        for turn in range(network.num_distinct_layers):
+            layers = tuple(depth for depth, one in enumerate(network.layer_of_depth) if one == turn)
+            group, inner = divmod(turn, network.layers_per_group)
             yield from _layer(layers, f"{prefix}encoder.albert_layer_groups.{group}.albert_layers.{inner}", names)
 
-    def to_config(self, trunk: TransformerConfig) -> dict[str, Any]:
-        """Layers that share nothing are groups of one layer."""
+    def to_config(self, network: TransformerConfig) -> dict[str, Any]:
+        """Independent layers are groups of one layer."""
         return {
-            "num_hidden_layers": trunk.depth // trunk.layers_per_group,
-            "num_hidden_groups": trunk.num_distinct_layers // trunk.layers_per_group,
-            "inner_group_num": trunk.layers_per_group,
+            "num_hidden_layers": network.depth // network.layers_per_group,
+            "num_hidden_groups": network.num_distinct_layers // network.layers_per_group,
+            "inner_group_num": network.layers_per_group,
         }
 
     def from_config(self, counts: Mapping[str, int]) -> dict[str, Any]:
-        """Groups of one layer, as many as the trunk is deep, share nothing."""
+        """As many groups of one layer as the depth are independent layers."""
         passes, groups, inner = (counts[name] for name in self.counts)
         if passes % groups:
             raise InputError(
-                f"config.json parts {passes} layers into {groups} groups of unequal size, which cannot be read."
+                f"config.json divides {passes} layers into {groups} groups of unequal size, which cannot be read. Take "
+                "another network."
             )
         if inner == 1 and groups == passes > 1:
             return {"depth": passes}
@@ -127,7 +124,7 @@ class SharedGroups:
 
 
 def _layer(depths: tuple[int, ...], theirs: str, names: Names) -> Iterator[WeightMapping]:
-    """One set of weights, which stands at these depths."""
+    """The mappings of one set of weights, used at these depths."""
     ours = {
         "out": "attention.sublayer.out",
         "attend": "attention.norm",
@@ -135,12 +132,13 @@ def _layer(depths: tuple[int, ...], theirs: str, names: Names) -> Iterator[Weigh
         "down": "ffn.sublayer.down",
         "feed": "ffn.norm",
     }
-    for end in ENDS:
-        tall = tuple(f"network.layers.{depth}.attention.sublayer.qkv.{end}" for depth in depths)
-        parts = tuple(f"{theirs}.{names['qkv']}{part}.{end}" for part in ("query", "key", "value"))
-        yield Stacked(tall, parts)
+    for suffix in SUFFIXES:
+        stacked = tuple(f"network.layers.{depth}.attention.sublayer.qkv.{suffix}" for depth in depths)
+        parts = tuple(f"{theirs}.{names['qkv']}{part}.{suffix}" for part in ("query", "key", "value"))
+        yield Stacked(stacked, parts)
     for part, layer in ours.items():
-        for end in ENDS:
+        for suffix in SUFFIXES:
             yield Renamed(
-                tuple(f"network.layers.{depth}.{layer}.{end}" for depth in depths), (f"{theirs}.{names[part]}.{end}",)
+                tuple(f"network.layers.{depth}.{layer}.{suffix}" for depth in depths),
+                (f"{theirs}.{names[part]}.{suffix}",),
             )

@@ -1,8 +1,6 @@
-"""Import: anyone's BERT, RoBERTa, ALBERT, ERNIE or ELECTRA as a network of ours.
+"""Load a Hugging Face folder (BERT, RoBERTa, ALBERT, ERNIE 1.0 or ELECTRA): config, safetensors, tokenizer.
 
-What arrives: a Hugging Face folder with `config.json`, safetensors and a tokenizer.
-What leaves: a `Model` and its `Tokenizer`.
-What never happens here: pickle, code from the folder, or a tensor that is passed over.
+No pickle is read and no code of the folder is run.
 """
 
 from __future__ import annotations
@@ -18,31 +16,30 @@ from torch import Tensor, nn
 from unmask.core.errors import InputError
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.interop.hf.config_json import ModelSizes, check_network, read_config
-from unmask.interop.hf.lookup import model_map, tasks_of
+from unmask.interop.hf.lookup import model_map, normalized_names, parts_present, table_for, tasks_of
 from unmask.interop.hf.model_map import Parts
 from unmask.interop.hf.tokenizer_files import read_settings, read_tokenizer
-from unmask.interop.hf.weight_names import normalized_names, parts_present, table_for
 from unmask.interop.hf.weight_table import Weights, first_few
 from unmask.nets.layers.heads import PoolerClassifier
 from unmask.nets.model import EncoderWithHeads
 
 
 def load_hf_model(folder: Path) -> tuple[EncoderWithHeads, Tokenizer]:
-    """Network and tokenizer of a folder, in float32 on the CPU, ready to be used.
+    """The network and the tokenizer of a folder: in float32 on the CPU, in eval mode.
 
-    The network has the heads that the weights hold, whatever class the folder is named for. A pooler without its
-    classes (`BertModel`) becomes a head for rows whose classes are all zero: they say nothing until they are trained.
+    The heads are those of the weights, whatever class `config.json` names. A pooler without classes (`BertModel`)
+    becomes a row head whose classes are zero.
     """
     folder = Path(folder)
     if not (folder / "config.json").is_file():
         raise InputError(f"{folder} is no Hugging Face folder: it has no config.json. Give the folder of a network.")
     config = read_settings(folder / "config.json")
     sizes = read_config(config)
-    grammar = model_map(sizes.model_type)
-    theirs = normalized_names(grammar, read_weights(folder))
-    parts = parts_present(grammar, theirs, tasks_of(sizes.model_type, config.get("architectures") or ()))
-    check_network(grammar, sizes.network, parts)
-    weights = table_for(grammar, parts, sizes.network).from_hf(theirs)
+    names = model_map(sizes.model_type)
+    theirs = normalized_names(names, read_weights(folder))
+    parts = parts_present(names, theirs, tasks_of(sizes.model_type, config.get("architectures") or ()))
+    check_network(names, sizes.network, parts)
+    weights = table_for(names, parts, sizes.network).from_hf(theirs)
     model = _build_empty(sizes, parts, weights)
     if model.row_head is not None and "row_head.classify" not in parts.layers:
         weights |= {
@@ -56,9 +53,11 @@ def load_hf_model(folder: Path) -> tuple[EncoderWithHeads, Tokenizer]:
 
 
 def _build_empty(sizes: ModelSizes, parts: Parts, weights: Weights) -> EncoderWithHeads:
-    """A network with the heads that these weights are for."""
-    row, replaced = "row_head.pool" in parts.layers, "discriminator_head.dense" in parts.layers
-    model = EncoderWithHeads(sizes.network, sizes.vocab_size, sizes.max_positions, parts.has_lm_head, row, replaced)
+    """An uninitialized network with the heads of these weights."""
+    row, discriminator = "row_head.pool" in parts.layers, "discriminator_head.dense" in parts.layers
+    model = EncoderWithHeads(
+        sizes.network, sizes.vocab_size, sizes.max_positions, parts.has_lm_head, row, discriminator
+    )
     if "row_head.classify" in parts.layers:
         model.row_head = PoolerClassifier(sizes.network, len(weights["row_head.classify.bias"]))
     if "token_classifier" in parts.layers:
@@ -67,15 +66,15 @@ def _build_empty(sizes: ModelSizes, parts: Parts, weights: Weights) -> EncoderWi
 
 
 def read_weights(folder: Path) -> Weights:
-    """All tensors of a folder, from one file or from the files that an index names."""
+    """All tensors of a folder: of one file, or of the files that an index names."""
     index, single = folder / "model.safetensors.index.json", folder / "model.safetensors"
     if single.is_file():
         return _tensors(single)
     if index.is_file():
-        names = sorted({str(name) for name in read_settings(index).get("weight_map", {}).values()})
-        if any(Path(name).name != name for name in names):
+        files = sorted({str(name) for name in read_settings(index).get("weight_map", {}).values()})
+        if any(Path(file).name != file for file in files):
             raise InputError(f"{index} points outside of its folder; take the folder from its source again.")
-        return {name: tensor for file in names for name, tensor in _tensors(folder / file).items()}
+        return {name: tensor for file in files for name, tensor in _tensors(folder / file).items()}
     if list(folder.glob("*.bin")):
         raise InputError(
             f"{folder} holds its weights as pickle (.bin), which can run code when it is read and is therefore never "
@@ -85,7 +84,7 @@ def read_weights(folder: Path) -> Weights:
 
 
 def check_vocab_fits(model: EncoderWithHeads, tokenizer: Tokenizer) -> None:
-    """Refuse a tokenizer that can say ids for which the network has no row."""
+    """Refuse a tokenizer with ids beyond the vocabulary of the network."""
     if tokenizer.vocab.size > model.vocab_size:
         raise InputError(
             f"The tokenizer has {tokenizer.vocab.size} entries, but the network has rows for {model.vocab_size} only. "
@@ -107,4 +106,7 @@ def _check_shapes(ours: Mapping[str, Tensor], found: Mapping[str, Tensor], folde
         if ours[name].shape != tensor.shape
     ]
     if wrong:
-        raise InputError(f"The weights in {folder} do not fit its config.json: {first_few(wrong, 3)}.")
+        raise InputError(
+            f"The weights in {folder} do not fit its config.json: {first_few(wrong, 3)}. Take the folder "
+            "from its source again."
+        )

@@ -1,8 +1,4 @@
-"""The proof of an export: both libraries read the folder, and must say the same of the same text.
-
-What arrives: a folder that was just written, and lines of text. What leaves: how far the two are apart.
-What never happens here: trust. Ids, loaded keys, hidden states of all layers and logits are all compared.
-"""
+"""The parity check of an export: transformers and unmask must compute the same from the written folder."""
 
 from __future__ import annotations
 
@@ -32,36 +28,36 @@ SENTENCES = (
     "Models read 3.5 million words; people read fewer, but they remember them.",
     "他说：“明天再来吧。”然后关上了门。",
 )
-"""What is read where the caller gives no text of their own."""
+"""The default lines of text."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParityReport:
-    """How far two libraries are apart on the same folder, at most."""
+    """The largest differences between transformers and unmask on the same folder."""
 
     version: str
     """Of transformers."""
     num_rows: int
     num_tokens: int
     max_hidden_difference: float
-    """Over the states of all layers."""
+    """Over the hidden states of all layers."""
     max_logits_difference: float
-    """Over the logits of all heads; over the pooled states of a bare encoder."""
+    """Over the logits of all heads, or over the pooled states of a bare encoder."""
     notes: tuple[str, ...] = ()
-    """What a reader should know about the folder, in sentences."""
+    """Deviations of the folder from the network, as sentences."""
     format_checks: tuple[FormatCheck, ...] = ()
-    """What else was written for another library, and compared with it."""
+    """The checks of files for further libraries."""
 
 
 def check_parity(written: WrittenFolder) -> ParityReport:
-    """Compare, and refuse what differs by more than the tolerance."""
+    """Compare ids, hidden states of all layers and logits; refuse differences above the tolerance."""
     transformers, model, architecture = require_transformers(), written.model.eval(), written.architecture
     rows = comparison_rows(written)
     tokens = pack_rows(rows)
     with quiet_transformers(transformers), torch.no_grad():
         theirs = _load_hf_network(written)(**to_padded_inputs(tokens, architecture), output_hidden_states=True)
         states = {str(number): state for number, state in enumerate(model.network(tokens).layers)}
-    said = {
+    ours = {
         name: value for name, value in model_outputs(model, tokens, architecture).items() if name != LAST_HIDDEN_STATE
     }
     known = {str(number): state for number, state in enumerate(theirs.hidden_states)}
@@ -71,28 +67,28 @@ def check_parity(written: WrittenFolder) -> ParityReport:
         num_rows=len(rows),
         num_tokens=len(tokens.ids_T),
         max_hidden_difference=max_difference(states, known, tokens.sequences),
-        max_logits_difference=max_difference(said, theirs, tokens.sequences),
+        max_logits_difference=max_difference(ours, theirs, tokens.sequences),
     )
-    if (
-        not max(proof.max_hidden_difference, proof.max_logits_difference) <= TOLERANCE
-    ):  # written so that NaN is refused too
+    worst = max(proof.max_hidden_difference, proof.max_logits_difference)
+    if not worst <= TOLERANCE:  # also refuses NaN
         raise InputError(
             f"The export is refused: transformers {proof.version} reads other numbers from it (hidden states differ by "
-            f"{proof.max_hidden_difference:.2g}, logits by {proof.max_logits_difference:.2g}, allowed is {TOLERANCE:g}). Are all weights finite?"
+            f"{proof.max_hidden_difference:.2g}, logits by {proof.max_logits_difference:.2g}, allowed is "
+            f"{TOLERANCE:g}). Check that all weights are finite."
         )
     return proof
 
 
 def comparison_rows(written: WrittenFolder) -> list[Row]:
-    """Every line, every line with the next, and one row that visits all positions; both cut the lines alike."""
+    """Rows of each line, of each two lines, and one with all positions; both tokenizers must agree on them."""
     transformers, model = require_transformers(), written.model
     with quiet_transformers(transformers):
         other = transformers.AutoTokenizer.from_pretrained(written.folder, local_files_only=True)
-        asked = [*((line, None) for line in written.lines), *itertools.pairwise(written.lines)]
-        rows = [_row(other, written.tokenizer, line, follower) for line, follower in asked]
+        texts = [*((line, None) for line in written.lines), *itertools.pairwise(written.lines)]
+        rows = [_row(other, written.tokenizer, line, follower) for line, follower in texts]
     step = max(1, model.vocab_size // model.max_positions)
     numbers, pad = range(model.max_positions), written.tokenizer.vocab.pad
-    # No row of text holds padding, and RoBERTa would give it no position of its own.
+    # Padding is replaced: text rows hold none, and RoBERTa gives it no position.
     ids = [n * step % model.vocab_size for n in numbers]
     ids = [(pad + 1) % model.vocab_size if one == pad else one for one in ids]
     rows.append((ids, [n % model.config.num_segments for n in numbers]))
@@ -100,7 +96,7 @@ def comparison_rows(written: WrittenFolder) -> list[Row]:
 
 
 def _row(other: Any, tokenizer: Tokenizer, line: str, follower: str | None) -> Row:  # noqa: ANN401
-    """The row of a line, or of two, on which both tokenizers must agree."""
+    """The ids and segments of one or two lines; refuses a tokenizer on which the libraries differ."""
     ours = tokenizer.pipeline.encode(line, follower)
     theirs = other(line, follower)
     segments = theirs.get("token_type_ids", [0] * len(theirs["input_ids"]))
@@ -113,7 +109,7 @@ def _row(other: Any, tokenizer: Tokenizer, line: str, follower: str | None) -> R
 
 
 def _load_hf_network(written: WrittenFolder) -> Any:  # noqa: ANN401
-    """Their class, filled from the folder; every key of both sides must have found its place."""
+    """The model of transformers; refuses missing, unexpected and mismatched keys."""
     kind = getattr(require_transformers(), written.architecture.name)
     network, info = kind.from_pretrained(
         written.folder,
@@ -124,5 +120,7 @@ def _load_hf_network(written: WrittenFolder) -> Any:  # noqa: ANN401
     )
     lost = sorted(str(key) for name in ("missing_keys", "unexpected_keys", "mismatched_keys") for key in info[name])
     if lost:
-        raise InputError(f"The export is refused: transformers finds no match for {first_few(lost)}.")
+        raise InputError(
+            f"The export is refused: transformers finds no match for {first_few(lost)}. Choose another architecture."
+        )
     return network.eval()

@@ -1,7 +1,4 @@
-"""The same rows for two libraries, and what ours says about them under the names of theirs.
-
-What arrives: rows of ids. What leaves: a flat batch for us, a padded one for them, and our numbers by their names.
-What never happens here: a comparison; see `parity_check.py`.
+"""Inputs for transformers and unmask from the same rows, and our outputs under the names of transformers.
 
 Shapes: T tokens of all rows, R rows, L the longest row, D width, C classes.
 """
@@ -16,8 +13,8 @@ import torch
 from torch import Tensor
 
 from unmask.inference.pack_texts import pack
-from unmask.interop.hf.architecture import Architecture, HFTask
 from unmask.interop.hf.lookup import model_map, parts_of
+from unmask.interop.hf.model_map import Architecture, HFTask
 from unmask.nets.batch.packed_sequences import PackedSequences, pad, unpad
 from unmask.nets.encoder import TokenInputs
 from unmask.nets.layers.block import activate
@@ -26,19 +23,19 @@ from unmask.nets.model import EncoderWithHeads
 Row: TypeAlias = tuple[list[int], list[int]]
 """Ids and segments."""
 NamedOutputs: TypeAlias = dict[str, Tensor]
-"""Numbers by the names that `transformers` has for them."""
+"""Outputs by their names in `transformers`."""
 LAST_HIDDEN_STATE = "last_hidden_state"
 T = TypeVar("T")
 
 
 def pack_rows(rows: Sequence[Row]) -> TokenInputs:
-    """Rows as a flat batch."""
+    """Rows as one packed batch."""
     segment_T = torch.tensor([number for _, segment in rows for number in segment])
     return replace(pack([ids for ids, _ in rows]), segment_T=segment_T)
 
 
 def to_padded_inputs(tokens: TokenInputs, architecture: Architecture) -> NamedOutputs:
-    """The same batch as a grid with an attention mask; for multiple choice, as the choices of one question."""
+    """The batch padded, with an attention mask; for multiple choice, as the choices of one question."""
     grids = {
         "input_ids": pad(tokens.ids_T, tokens.sequences),
         "attention_mask": tokens.sequences.valid_SL().long(),
@@ -49,7 +46,7 @@ def to_padded_inputs(tokens: TokenInputs, architecture: Architecture) -> NamedOu
 
 @torch.no_grad()
 def model_outputs(model: EncoderWithHeads, tokens: TokenInputs, architecture: Architecture) -> NamedOutputs:
-    """What our network says, flat: the outputs that this class of theirs has. A pre-trained one has its states, too."""
+    """The packed outputs of our network that this class has, and the last hidden states of a pre-trained one."""
     last_TD = model.network(tokens).last_TD
     first_RD = last_TD[tokens.sequences.cu_seqlens_S1[:-1].long()]
     match architecture.task:
@@ -76,24 +73,24 @@ def model_outputs(model: EncoderWithHeads, tokens: TokenInputs, architecture: Ar
 
 
 def _pooled(model: EncoderWithHeads, first_RD: Tensor, architecture: Architecture) -> NamedOutputs:
-    """The first state of each row after the pooler, where a bare encoder has one."""
+    """The pooled first state of each row, if the bare encoder has a pooler."""
     if "row_head.pool" not in parts_of(architecture).layers:
         return {}
     return {"pooler_output": activate(_require(model.row_head).pool(first_RD), model.config.pooler_activation)}
 
 
 def max_difference(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor], borders: PackedSequences) -> float:
-    """The largest difference over all outputs of ours; NaN if there is one anywhere. Padding of theirs is left out."""
+    """The largest difference over our outputs, NaN if any is NaN. Padding is ignored."""
     found = [(value - _flat(theirs[name], value, borders)).abs().max() for name, value in ours.items()]
     return float(torch.stack(found).max()) if found else 0.0
 
 
 def _flat(theirs: Tensor, ours: Tensor, borders: PackedSequences) -> Tensor:
-    """Their numbers in the shape of ours: a grid of tokens without its padding, or one line for each row."""
+    """Their output in our shape: without padding, or one line per row."""
     return unpad(theirs, borders) if len(ours) == len(borders.padded_index_T) else theirs.reshape(ours.shape)
 
 
 def _require(part: T | None) -> T:
-    """A head that the architecture has."""
+    """The head, which the architecture has."""
     assert part is not None, "the network has the heads of its architecture"
     return part

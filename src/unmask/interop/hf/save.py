@@ -1,8 +1,4 @@
-"""Export: a network of ours as a folder that `transformers` loads with no remote code.
-
-What arrives: a `Model` with its `Tokenizer`. What leaves: a folder with weights, settings, tokenizer and card, proven.
-What never happens here: pickle, a half-written folder, or one whose numbers were not compared.
-"""
+"""Export a network as a Hugging Face folder: config, safetensors, tokenizer, model card and a parity check."""
 
 from __future__ import annotations
 
@@ -20,27 +16,26 @@ from unmask.core.errors import InputError
 from unmask.core.io.atomic import DiskFullAdvice, atomic_file, atomic_folder, write_json, write_text
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.interop.extra_format import ExtraFormat, WrittenFolder
-from unmask.interop.hf.architecture import DOWNSTREAM_TASKS, Architecture, HFTask
-from unmask.interop.hf.config_json import write_config
+from unmask.interop.hf.config_json import NO_TASK, TaskConfig, write_config
 from unmask.interop.hf.load import check_vocab_fits, load_hf_model
 from unmask.interop.hf.lookup import model_map, parts_of, weight_table_for
 from unmask.interop.hf.model_card import ModelInfo, write_card
+from unmask.interop.hf.model_map import DOWNSTREAM_TASKS, Architecture, HFTask
 from unmask.interop.hf.parity_check import SENTENCES, ParityReport, check_parity
-from unmask.interop.hf.task_config import NO_TASK, TaskConfig
 from unmask.interop.hf.tokenizer_files import special_names, tokenizer_config, with_template
 from unmask.interop.hf.weight_table import Weights, first_few
 from unmask.interop.optional_dependency import require_transformers
 from unmask.nets.model import EncoderWithHeads
 
 NO_MODEL_INFO = ModelInfo()
-NO_POOLER = "This network was trained without a pooler. The one that {} has is all zeros: take the hidden states."
+NO_POOLER = "This network was trained without a pooler. The pooler of {} is all zeros: use the hidden states."
 UNSHARED = (
-    "Layers of this network share weights in a way that {} has no words for. Every layer was written with a copy of "
-    "its own: the numbers are the same, but further training would let the copies drift apart."
+    "Layers of this network share weights in a way that {} cannot express. Every layer was written with its own copy: "
+    "the numbers are the same, but further training changes the copies independently."
 )
 
 RENUMBERED = (
-    "{} numbers positions from the id of padding on, which is {} for this tokenizer; so the position embeddings were "
+    "{} numbers positions after the padding id, which is {} for this tokenizer; so the position embeddings were "
     "moved to begin with number {}. The numbers themselves are the same."
 )
 
@@ -55,9 +50,9 @@ def export_hf(
     task: TaskConfig = NO_TASK,
     extras: Sequence[ExtraFormat] = (),
 ) -> ParityReport:
-    """Write a folder, read it back with both libraries, and keep it only if they agree on the given lines of text.
+    """Write a folder, read it back with both libraries, and keep it only if their outputs on `lines` agree.
 
-    `extras` are files for further libraries; each is compared as well before the folder is kept.
+    `extras` are files for further libraries; each is compared before the folder is kept.
     """
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -85,7 +80,7 @@ def export_hf(
 
 
 def _write(part: Path, config: Mapping[str, Any], weights: Weights, tokenizer: Tokenizer, length: int) -> None:
-    """Settings, weights and tokenizer."""
+    """Write config, weights and tokenizer."""
     write_json(part / "config.json", config)
     with atomic_file(part / "model.safetensors") as file:
         file.write(save(weights, metadata={"format": "pt"}))
@@ -95,7 +90,7 @@ def _write(part: Path, config: Mapping[str, Any], weights: Weights, tokenizer: T
 
 
 def _notes(model: EncoderWithHeads, architecture: Architecture, pad: int) -> Iterator[str]:
-    """What is not as a reader would expect."""
+    """Deviations of the written folder from the network, as sentences."""
     if _lacks_pooler(model, architecture):
         yield NO_POOLER.format(architecture)
     if _writes_shared_layers(model, architecture):
@@ -105,11 +100,10 @@ def _notes(model: EncoderWithHeads, architecture: Architecture, pad: int) -> Ite
 
 
 def _writes_shared_layers(model: EncoderWithHeads, architecture: Architecture) -> bool:
-    """Whether layers that share weights are written one by one."""
-    return (
-        model_map(architecture.model_type).layer_names.expressible(model.encoder.config).num_distinct_layers
-        != model.encoder.config.num_distinct_layers
-    )
+    """Whether layers with shared weights are written as independent layers."""
+    config = model.encoder.config
+    written = model_map(architecture.model_type).layer_names.expressible(config)
+    return written.num_distinct_layers != config.num_distinct_layers
 
 
 def _lacks_pooler(model: EncoderWithHeads, architecture: Architecture) -> bool:
@@ -119,9 +113,9 @@ def _lacks_pooler(model: EncoderWithHeads, architecture: Architecture) -> bool:
 
 @torch.no_grad()
 def _with_pooler(model: EncoderWithHeads) -> EncoderWithHeads:
-    """The same trunk below a pooler that says nothing: an encoder of theirs without one would draw it by lot."""
+    """The same encoder with a pooler of zeros; `transformers` would initialize a missing pooler at random."""
     made = EncoderWithHeads(model.encoder.config, model.vocab_size, model.max_positions, has_lm_head=False)
-    assert made.row_head is not None, "a model has a head for rows unless told otherwise"
+    assert made.row_head is not None, "a model has a row head by default"
     made.network = model.network
     for parameter in made.row_head.parameters():
         parameter.zero_()
@@ -129,29 +123,27 @@ def _with_pooler(model: EncoderWithHeads) -> EncoderWithHeads:
 
 
 def _positions_differ(model: EncoderWithHeads, architecture: Architecture, pad: int) -> bool:
-    """Whether the positions of a network begin elsewhere than its class would let them begin with this tokenizer."""
-    return model_map(architecture.model_type).positions_after_pad and model.encoder.config.position_offset not in (
-        0,
-        pad + 1,
-    )
+    """Whether the position offset of the network differs from the one of its class with this tokenizer."""
+    is_counted = model_map(architecture.model_type).positions_after_pad
+    return is_counted and model.encoder.config.position_offset not in (0, pad + 1)
 
 
 @torch.no_grad()
 def _with_position_offset(model: EncoderWithHeads, first: int) -> EncoderWithHeads:
-    """The same network with positions that begin with another number. Rows before the first are never read."""
+    """The same network with another position offset. Rows before the offset are unused."""
     made = deepcopy(model)
-    embed, shape = made.encoder.embed, made.encoder.config
-    assert isinstance(embed.position, nn.Embedding), "positions that are not learned have no rows"
-    used = embed.position.weight[shape.position_offset :]
+    embed, config = made.encoder.embed, made.encoder.config
+    assert isinstance(embed.position, nn.Embedding), "only learned positions have rows"
+    used = embed.position.weight[config.position_offset :]
     embed.position = nn.Embedding(first + len(used), used.shape[1])
     embed.position.weight[:first] = 0.0
     embed.position.weight[first:] = used
-    embed.position_offset, made.encoder.config = first, replace(shape, position_offset=first)
+    embed.position_offset, made.encoder.config = first, replace(config, position_offset=first)
     return made
 
 
 def to_hf_state_dict(model: EncoderWithHeads, architecture: Architecture) -> Weights:
-    """The weights in their names, in float32 on the CPU, tied ones once."""
+    """The weights under Hugging Face's names, in float32 on the CPU, tied ones once."""
     state = model.state_dict()
     broken = [name for name, tensor in state.items() if not tensor.isfinite().all()]
     if broken:
@@ -159,12 +151,12 @@ def to_hf_state_dict(model: EncoderWithHeads, architecture: Architecture) -> Wei
             f"The network holds numbers that are not finite in {first_few(broken)}; take an earlier checkpoint."
         )
     theirs = weight_table_for(architecture, model.encoder.config).to_hf(state)
-    apart = _writes_shared_layers(model, architecture)  # a file holds no tensor under two names
-    return {name: tensor.detach().to("cpu", torch.float32, copy=apart).contiguous() for name, tensor in theirs.items()}
+    copy = _writes_shared_layers(model, architecture)  # safetensors refuses one tensor under two names
+    return {name: tensor.detach().to("cpu", torch.float32, copy=copy).contiguous() for name, tensor in theirs.items()}
 
 
 def _read_back(folder: Path, weights: Weights, architecture: Architecture) -> EncoderWithHeads:
-    """The folder as our own import sees it. Written again, it must be the same weights bit for bit."""
+    """The folder as `load_hf_model` reads it. Writing it again must give the same weights bit for bit."""
     back, _ = load_hf_model(folder)
     again = to_hf_state_dict(back, architecture)
     changed = [name for name, tensor in weights.items() if not torch.equal(tensor, again[name])]

@@ -1,9 +1,4 @@
-"""A tokenizer in the files that `transformers` looks for, and back.
-
-What arrives: a `Tokenizer`. What leaves: `tokenizer.json` with the `[CLS] … [SEP]` template, and the two small files
-that name the class and the special tokens.
-What never happens here: `TokenizersBackend`, a class that older releases do not know.
-"""
+"""The tokenizer files of a Hugging Face folder: write them, and read `tokenizer.json` or `vocab.txt`."""
 
 from __future__ import annotations
 
@@ -22,15 +17,15 @@ from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.data.tokenize.trainers.wordpiece import WordPiece
 
 _NUM_PAIR_SPECIALS = 3
-"""The special tokens of a row of two texts: one before, one between, one behind."""
+"""The special tokens of BERT's template for a pair of texts."""
 _FLAGS = ("content", "single_word", "lstrip", "rstrip", "normalized", "special")
 
 
 def with_template(tokenizer: Tokenizer, segments: int = 2, one_between: bool = False) -> Tokenizer:
-    """The same tokenizer, adding `[CLS]` and `[SEP]` by itself. One that adds them already is left alone.
+    """The tokenizer with a template that adds `[CLS]` and `[SEP]`; unchanged if it has one.
 
-    A network that knows one segment only (RoBERTa) is told of no second one. What was tuned has seen one token between
-    two texts, so that it must be told if its tokenizer puts two there (RoBERTa, again).
+    With one segment (RoBERTa) the second text of a pair keeps segment 0. Fine-tuning puts one token between two texts,
+    so `one_between` replaces a template with two (RoBERTa).
     """
     adds = tokenizer.pipeline.num_special_tokens_to_add(is_pair=False) > 0
     between = tokenizer.pipeline.num_special_tokens_to_add(is_pair=True) > _NUM_PAIR_SPECIALS
@@ -43,7 +38,7 @@ def with_template(tokenizer: Tokenizer, segments: int = 2, one_between: bool = F
         pair=f"{roles.cls} $A {roles.sep} $B:{second} {roles.sep}:{second}",
         special_tokens=[(roles.cls, vocab.cls), (roles.sep, vocab.sep)],
     )
-    # Byte-level pieces hold the space before a word; what is replaced here may have kept it out of the offsets.
+    # Byte-level pieces include the space before a word; the replaced processor may have trimmed it from the offsets.
     in_bytes = "ByteLevel" in json.dumps(made.content()["pre_tokenizer"])
     before = made.pipeline.post_processor if not adds else processors.ByteLevel(trim_offsets=True) if in_bytes else None
     made.pipeline.post_processor = template if before is None else processors.Sequence([before, template])
@@ -58,8 +53,8 @@ def special_names(tokenizer: Tokenizer) -> dict[str, str]:
 def tokenizer_config(tokenizer: Tokenizer, length: int) -> dict[str, Any]:
     """The content of `tokenizer_config.json`, for rows of at most this length.
 
-    The class of a family builds its pipeline anew from the vocabulary and the settings given here, so it is named only
-    where this gives the same pipeline. Any other goes under the class that takes `tokenizer.json` as it stands.
+    The tokenizer class of a model type rebuilds its pipeline from the vocabulary and these settings. It is named only
+    if this gives the same pipeline. Otherwise it is `PreTrainedTokenizerFast`, which uses `tokenizer.json` as it is.
     """
     content = tokenizer.content()
     added = {str(token["id"]): {flag: token[flag] for flag in _FLAGS} for token in content["added_tokens"]}
@@ -79,7 +74,7 @@ def tokenizer_config(tokenizer: Tokenizer, length: int) -> dict[str, Any]:
 
 
 def _last_segment(tokenizer: Tokenizer) -> int:
-    """The number that the second text of a pair gets; 0 where nothing marks it."""
+    """The segment of the second text of a pair; 0 if segments are not distinguished."""
     return max(tokenizer.pipeline.encode("", "").type_ids, default=0)
 
 
@@ -117,7 +112,7 @@ def _is_robertas(content: Mapping[str, Any]) -> bool:
 
 
 def _is_alberts(content: Mapping[str, Any]) -> bool:
-    """ALBERT's own rules: quotes made plain, then accents and upper case as the settings say, and nothing else."""
+    """Whether the normalizer is ALBERT's: plain quotes, then accents and case as in the settings, and nothing else."""
     rules, cut, model = content["normalizer"], content["pre_tokenizer"], content["model"]
     kinds = [rule["type"] for rule in rules["normalizers"]] if rules and rules["type"] == "Sequence" else []
     cuts = [one["type"] for one in cut["pretokenizers"]] if cut and cut["type"] == "Sequence" else []
@@ -140,7 +135,7 @@ def _as_alberts(rules: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:
-    """The tokenizer of a folder: its `tokenizer.json`, or BERT's pipeline around its `vocab.txt`."""
+    """The tokenizer of a folder: its `tokenizer.json`, or BERT's pipeline with its `vocab.txt`."""
     if (folder / "tokenizer.json").is_file():
         return Tokenizer.load(folder / "tokenizer.json")
     if (folder / "vocab.txt").is_file():
@@ -149,12 +144,14 @@ def read_tokenizer(folder: Path) -> Tokenizer:
 
 
 def _from_list(folder: Path) -> Tokenizer:
-    """BERT's original form: one entry a line. Upper case is folded unless `tokenizer_config.json` says otherwise."""
+    """BERT's original format, one entry per line; lower-cased unless `tokenizer_config.json` disables it."""
     path = folder / "vocab.txt"
     try:
         entries = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the vocabulary {path}: {error}") from error
+        raise InputError(
+            f"{path} cannot be read as a vocabulary ({error}). Take the folder from its source again."
+        ) from error
     settings = folder / "tokenizer_config.json"
     given = read_settings(settings) if settings.is_file() else {}
     lowercase = bool(given.get("do_lower_case", True))
@@ -167,7 +164,7 @@ def _build_tokenizer(spec: WordPiece, entries: list[str], path: Path) -> Tokeniz
     vocab = {entry: number for number, entry in enumerate(entries)}
     missing = [name for name in spec.special_tokens if name not in vocab]
     if missing:
-        raise InputError(f"the vocabulary {path} has no {', '.join(missing)}; use the vocabulary of a BERT.")
+        raise InputError(f"The vocabulary {path} has no {', '.join(missing)}; use the vocabulary of a BERT.")
     content = json.loads(spec.untrained_pipeline().to_str())
     content["model"]["vocab"] = vocab
     content["added_tokens"] = [
@@ -178,5 +175,5 @@ def _build_tokenizer(spec: WordPiece, entries: list[str], path: Path) -> Tokeniz
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """A JSON object that another program wrote."""
+    """A JSON object of a file from another program."""
     return read_json(path, "Take the folder from its source again.", InputError)

@@ -1,7 +1,6 @@
-"""A name table: which tensor of ours is which tensor of theirs. One table serves export and import.
+"""Weight tables: the mapping between our weight names and those of Hugging Face, for export and import.
 
-What arrives: a state dict in one naming. What leaves: the same numbers in the other naming, bit for bit.
-What never happens here: a key that is passed over in silence. What no entry names, or an entry misses, is refused.
+The numbers are mapped bit for bit. Unknown and missing keys are refused.
 """
 
 from __future__ import annotations
@@ -20,29 +19,29 @@ Weights = dict[str, Tensor]
 
 
 class WeightMapping(Protocol):
-    """A line of the table. It reads its own names only."""
+    """One mapping of a table. It reads its own names only."""
 
     @property
     def own_names(self) -> Names:
-        """The names on our side."""
+        """Our names."""
 
     @property
     def hf_names(self) -> Names:
-        """The names on their side."""
+        """Hugging Face's names."""
 
     def missing(self, names: Names, state: Mapping[str, Tensor]) -> Names:
-        """Which of its names on one side should be in the state and are not."""
+        """The names of one side that are required and missing in the state."""
 
     def to_hf(self, state: Mapping[str, Tensor]) -> Weights:
-        """Their tensors from ours."""
+        """Hugging Face's tensors from ours."""
 
     def from_hf(self, state: Mapping[str, Tensor]) -> Weights:
-        """Our tensors from theirs."""
+        """Our tensors from Hugging Face's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """One tensor. Where a side has several names for it (tied weights), all must agree, and theirs is written once."""
+    """One tensor under other names. Tied weights have several names: all must be equal, and the first is written."""
 
     own_names: Names
     hf_names: Names
@@ -52,41 +51,41 @@ class Renamed:
         return () if any(name in state for name in names) else names[:1]
 
     def to_hf(self, state: Mapping[str, Tensor]) -> Weights:
-        """Under their first name."""
+        """The tensor under their first name."""
         return {self.hf_names[0]: _require_equal(self.own_names, state)}
 
     def from_hf(self, state: Mapping[str, Tensor]) -> Weights:
-        """Under each of our names, as a state dict has it."""
+        """The tensor under each of our names."""
         return dict.fromkeys(self.own_names, _require_equal(self.hf_names, state))
 
 
 @dataclass(frozen=True, slots=True)
 class Stacked:
-    """One tensor of ours holds several of theirs, equally high, one above the other (query, key, value).
+    """One tensor of ours that concatenates several of theirs of equal size (query, key, value).
 
-    Where layers share it, it has several names on our side.
+    Shared layers give it several names on our side.
     """
 
     own_names: Names
     hf_names: Names
 
     def missing(self, names: Names, state: Mapping[str, Tensor]) -> Names:
-        """One of our names, every one of theirs."""
+        """One of our names is enough; all of theirs are required."""
         missing = tuple(name for name in names if name not in state)
         return missing if names == self.hf_names or len(missing) == len(names) else ()
 
     def to_hf(self, state: Mapping[str, Tensor]) -> Weights:
-        """Cut into equal parts."""
+        """The tensor split into equal parts."""
         return dict(zip(self.hf_names, _require_equal(self.own_names, state).chunk(len(self.hf_names)), strict=True))
 
     def from_hf(self, state: Mapping[str, Tensor]) -> Weights:
-        """Put together again."""
+        """The parts concatenated."""
         return dict.fromkeys(self.own_names, torch.cat([state[name] for name in self.hf_names]))
 
 
 @dataclass(frozen=True, slots=True)
 class IdentityLayer:
-    """A layer of theirs that we do without, because it leaves every vector of this width as it is."""
+    """A layer of theirs that must be the identity, and that we do not have."""
 
     hf_names: Names
     """Weight and bias."""
@@ -94,66 +93,68 @@ class IdentityLayer:
 
     @property
     def own_names(self) -> Names:
-        """Nothing."""
+        """None."""
         return ()
 
     def missing(self, names: Names, state: Mapping[str, Tensor]) -> Names:
-        """Every one of the names."""
+        """All names are required."""
         return tuple(name for name in names if name not in state)
 
     def to_hf(self, state: Mapping[str, Tensor]) -> Weights:
-        """Ones on the diagonal, and no bias."""
+        """The identity matrix and a zero bias."""
         return dict(zip(self.hf_names, (torch.eye(self.width), torch.zeros(self.width)), strict=True))
 
     def from_hf(self, state: Mapping[str, Tensor]) -> Weights:
-        """Nothing; refuses a layer that changes what goes through it."""
+        """Nothing; refuses a layer that is not the identity."""
         for name, tensor in self.to_hf({}).items():
             if not torch.equal(state[name].float().cpu(), tensor):
-                raise InputError(f"{name} changes embeddings that are as wide as the network, which cannot be read.")
+                raise InputError(
+                    f"{name} changes embeddings that are as wide as the network, which cannot be read. Take another."
+                )
         return {}
 
 
 @dataclass(frozen=True, slots=True)
 class Unmatched:
-    """Names that have no counterpart: a head that the other side has no room for, a buffer that holds 0, 1, 2, …"""
+    """Names without a counterpart: a head that the other side lacks, or a buffer of position ids."""
 
     own_names: Names = ()
     hf_names: Names = ()
 
     def missing(self, names: Names, state: Mapping[str, Tensor]) -> Names:
-        """Nothing."""
+        """None is required."""
         return ()
 
     def to_hf(self, state: Mapping[str, Tensor]) -> Weights:
-        """Stays behind."""
+        """Nothing."""
         return {}
 
     def from_hf(self, state: Mapping[str, Tensor]) -> Weights:
-        """Stays behind."""
+        """Nothing."""
         return {}
 
 
 @dataclass(frozen=True, slots=True)
 class WeightTable:
-    """All entries of one architecture; `name` is what messages call it."""
+    """All mappings of one architecture; `name` is used in messages."""
 
     name: str
     mappings: tuple[WeightMapping, ...]
 
     def to_hf(self, state: Mapping[str, Tensor]) -> Weights:
-        """The weights to write. A key of ours that has no place there, or is missing here, refuses the export."""
-        self._check_complete(state, lambda entry: entry.own_names, "the network")
-        return _merge(entry.to_hf(state) for entry in self.mappings)
+        """The weights to write. Unknown and missing keys of ours are refused."""
+        self._check_complete(state, lambda mapping: mapping.own_names, "the network")
+        return _merge(mapping.to_hf(state) for mapping in self.mappings)
 
     def from_hf(self, state: Mapping[str, Tensor]) -> Weights:
-        """The weights to load. A key of theirs that has no place here, or is missing there, refuses the import."""
-        self._check_complete(state, lambda entry: entry.hf_names, "the weights")
-        return _merge(entry.from_hf(state) for entry in self.mappings)
+        """The weights to load. Unknown and missing keys of theirs are refused."""
+        self._check_complete(state, lambda mapping: mapping.hf_names, "the weights")
+        return _merge(mapping.from_hf(state) for mapping in self.mappings)
 
     def _check_complete(self, state: Mapping[str, Tensor], side: Callable[[WeightMapping], Names], who: str) -> None:
-        known = {name for entry in self.mappings for name in side(entry)}
+        known = {name for mapping in self.mappings for name in side(mapping)}
         extra = sorted(set(state) - known)
-        missing = [name for entry in self.mappings for name in entry.missing(side(entry), state)]
+        missing = [name for mapping in self.mappings for name in mapping.missing(side(mapping), state)]
         wrong = [f"has no place for {first_few(extra)}"] if extra else []
         wrong += [f"needs {first_few(missing)}, which is not there"] if missing else []
         if wrong:
@@ -164,14 +165,14 @@ class WeightTable:
 
 
 def first_few(names: Iterable[str], max_shown: int = 6) -> str:
-    """Names for a message: the first few, and how many more there are."""
+    """The first few names for a message, and the number of the others."""
     every = list(names)
     rest = f" and {len(every) - max_shown} more" if len(every) > max_shown else ""
     return ", ".join(every[:max_shown]) + rest
 
 
 def _require_equal(names: Names, state: Mapping[str, Tensor]) -> Tensor:
-    """The one tensor behind several names."""
+    """The tensor that several names stand for; refuses unequal ones."""
     first, *others = (name for name in names if name in state)
     for other in others:
         if not torch.equal(state[first], state[other]):

@@ -1,8 +1,6 @@
-"""A network in the shape of BERT and its relatives as an ONNX graph, written node by node.
+"""The ONNX graph of a BERT-like network, built node by node.
 
-What arrives: our network, and the class whose outputs are wanted. What leaves: the graph, with our weights in it.
-What never happens here: tracing. A graph written by hand is the same for every release of torch, takes no time, and is
-as short as the network is simple. Whether it is right is shown by running it; see `export.py`.
+A hand-written graph is the same in every release of torch; `torch.onnx.export` needs the package onnxscript.
 
 Shapes: B rows, L tokens of a row, D width, H heads, K width of a head.
 """
@@ -15,154 +13,156 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unmask.interop.hf.architecture import Architecture, HFTask
 from unmask.interop.hf.lookup import model_map, parts_of
+from unmask.interop.hf.model_map import Architecture, HFTask
 from unmask.interop.onnx.graph_builder import GraphBuilder, Value
 from unmask.nets.model import EncoderWithHeads
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 OPSET, FORMAT, _BOOLEAN = 20, 9, 9
-"""Of onnx 1.15, the first that has GELU as one operation; and its number for truth values."""
+"""Those of onnx 1.15, the first with GELU as one operation; and its code for booleans."""
 _ROWS = ("batch", "length")
 _QUESTIONS = ("batch", "choices", "length")
 
 
 class GraphOutput(NamedTuple):
-    """A value with its shape, the axes that may vary by name."""
+    """A value with its shape; variable axes are names."""
 
     value: Value
     shape: Sequence[str | int]
 
 
 def build_graph(onnx: ModuleType, model: EncoderWithHeads, architecture: Architecture) -> Any:  # noqa: ANN401
-    """The whole graph, as a file holds it: rows in, the outputs of a class of `transformers` out."""
-    drawing = GraphBuilder(onnx, model.state_dict())
+    """The ONNX model: padded rows in, the outputs of a class of `transformers` out."""
+    graph = GraphBuilder(onnx, model.state_dict())
     if architecture.task is not HFTask.MULTIPLE_CHOICE:
-        return _file(onnx, drawing, _ROWS, _outputs(drawing, model, architecture, _encoder(drawing, model, *INPUTS)))
-    shape = drawing.node("Shape", [INPUTS[0]])
-    lines = drawing.node("Concat", [drawing.constant([-1]), _last(drawing, shape)], {"axis": 0})
-    rows = [drawing.node("Reshape", [name, lines]) for name in INPUTS]
-    asked = drawing.node("Slice", [shape, drawing.constant([0]), drawing.constant([2])])
-    scores = _outputs(drawing, model, architecture, _encoder(drawing, model, *rows))["logits"].value
-    chosen = GraphOutput(drawing.node("Reshape", [scores, asked]), _QUESTIONS[:2])
-    return _file(onnx, drawing, _QUESTIONS, {"logits": chosen})
+        return _file(onnx, graph, _ROWS, _outputs(graph, model, architecture, _encoder(graph, model, *INPUTS)))
+    shape = graph.node("Shape", [INPUTS[0]])
+    lines = graph.node("Concat", [graph.constant([-1]), _last(graph, shape)], {"axis": 0})
+    rows = [graph.node("Reshape", [name, lines]) for name in INPUTS]
+    sizes = graph.node("Slice", [shape, graph.constant([0]), graph.constant([2])])
+    scores = _outputs(graph, model, architecture, _encoder(graph, model, *rows))["logits"].value
+    logits = GraphOutput(graph.node("Reshape", [scores, sizes]), _QUESTIONS[:2])
+    return _file(onnx, graph, _QUESTIONS, {"logits": logits})
 
 
-def _file(onnx: ModuleType, drawing: GraphBuilder, axes: Sequence[str], said: Mapping[str, GraphOutput]) -> Any:  # noqa: ANN401
+def _file(onnx: ModuleType, graph: GraphBuilder, axes: Sequence[str], outputs: Mapping[str, GraphOutput]) -> Any:  # noqa: ANN401
     helper, kinds = onnx.helper, onnx.TensorProto
-    for name, output in said.items():
-        drawing.name_output(output.value, name)
-    given = [helper.make_tensor_value_info(name, kinds.INT64, list(axes)) for name in INPUTS]
-    left = [helper.make_tensor_value_info(name, kinds.FLOAT, list(output.shape)) for name, output in said.items()]
-    graph = helper.make_graph(drawing.nodes, "bert", given, left, list(drawing.initializers.values()))
-    opset = [helper.make_opsetid("", OPSET)]
-    return helper.make_model(graph, opset_imports=opset, ir_version=FORMAT, producer_name="unmask")
-
-
-def _last(drawing: GraphBuilder, shape: Value) -> Value:
-    """The last number of a shape, as a list of one."""
-    return drawing.node("Slice", [shape, drawing.constant([-1]), drawing.constant([2**31 - 1])])
-
-
-def _encoder(drawing: GraphBuilder, model: EncoderWithHeads, ids: Value, mask: Value, segment: Value) -> Value:
-    """Embeddings and all blocks (B x L x D)."""
-    zero, first, embed = (
-        drawing.constant([0]),
-        drawing.constant([model.encoder.config.position_offset]),
-        "network.embed",
+    for name, output in outputs.items():
+        graph.name_output(output.value, name)
+    made = helper.make_graph(
+        graph.nodes,
+        "bert",
+        [helper.make_tensor_value_info(name, kinds.INT64, list(axes)) for name in INPUTS],
+        [helper.make_tensor_value_info(name, kinds.FLOAT, list(output.shape)) for name, output in outputs.items()],
+        list(graph.initializers.values()),
     )
-    end = drawing.node("Add", [first, _last(drawing, drawing.node("Shape", [ids]))])
-    place = drawing.node("Slice", [drawing.weight(f"{embed}.position.weight"), first, end, zero])
-    x = drawing.node("Gather", [drawing.weight(f"{embed}.token.weight"), ids])
-    x = drawing.node("Add", [x, place])
-    x = drawing.node("Add", [x, drawing.node("Gather", [drawing.weight(f"{embed}.segment.weight"), segment])])
-    x = drawing.layer_norm(x, f"{embed}.norm", model.encoder.config.norm_eps)
-    x = x if model.network.embed.project is None else drawing.linear(x, f"{embed}.project")
-    seen = drawing.node("Cast", [mask], {"to": _BOOLEAN})
-    seen = drawing.node("Unsqueeze", [seen, drawing.constant([1, 2])])  # B x 1 x 1 x L: the same for all who look
+    opset = [helper.make_opsetid("", OPSET)]
+    return helper.make_model(made, opset_imports=opset, ir_version=FORMAT, producer_name="unmask")
+
+
+def _last(graph: GraphBuilder, shape: Value) -> Value:
+    """The last dimension of a shape, as a list of one."""
+    return graph.node("Slice", [shape, graph.constant([-1]), graph.constant([2**31 - 1])])
+
+
+def _encoder(graph: GraphBuilder, model: EncoderWithHeads, ids: Value, mask: Value, segment: Value) -> Value:
+    """Embeddings and all blocks (B x L x D)."""
+    config, embed = model.encoder.config, "network.embed"
+    zero, first = graph.constant([0]), graph.constant([config.position_offset])
+    end = graph.node("Add", [first, _last(graph, graph.node("Shape", [ids]))])
+    position = graph.node("Slice", [graph.weight(f"{embed}.position.weight"), first, end, zero])
+    x = graph.node("Gather", [graph.weight(f"{embed}.token.weight"), ids])
+    x = graph.node("Add", [x, position])
+    x = graph.node("Add", [x, graph.node("Gather", [graph.weight(f"{embed}.segment.weight"), segment])])
+    x = graph.layer_norm(x, f"{embed}.norm", model.encoder.config.norm_eps)
+    x = x if model.encoder.embed.project is None else graph.linear(x, f"{embed}.project")
+    visible = graph.node("Cast", [mask], {"to": _BOOLEAN})
+    visible = graph.node("Unsqueeze", [visible, graph.constant([1, 2])])  # B x 1 x 1 x L: the same for all queries
     for number in range(model.encoder.config.depth):
-        x = _block(drawing, model, f"network.layers.{number}", x, seen)
+        x = _block(graph, model, f"network.layers.{number}", x, visible)
     return x
 
 
-def _block(drawing: GraphBuilder, model: EncoderWithHeads, layer: str, x: Value, seen: Value) -> Value:
-    shape, attend, feed = model.encoder.config, f"{layer}.attention", f"{layer}.ffn"
-    y = _attention(drawing, model, f"{attend}.sublayer", x, seen)
-    x = drawing.layer_norm(drawing.node("Add", [x, y]), f"{attend}.norm", shape.norm_eps)
-    y = drawing.activation(drawing.linear(x, f"{feed}.sublayer.up"), shape.activation)
-    y = drawing.linear(y, f"{feed}.sublayer.down")
-    return drawing.layer_norm(drawing.node("Add", [x, y]), f"{feed}.norm", shape.norm_eps)
+def _block(graph: GraphBuilder, model: EncoderWithHeads, layer: str, x: Value, visible: Value) -> Value:
+    config, attention, ffn = model.encoder.config, f"{layer}.attention", f"{layer}.ffn"
+    y = _attention(graph, model, f"{attention}.sublayer", x, visible)
+    x = graph.layer_norm(graph.node("Add", [x, y]), f"{attention}.norm", config.norm_eps)
+    y = graph.activation(graph.linear(x, f"{ffn}.sublayer.up"), config.activation)
+    y = graph.linear(y, f"{ffn}.sublayer.down")
+    return graph.layer_norm(graph.node("Add", [x, y]), f"{ffn}.norm", config.norm_eps)
 
 
-def _attention(drawing: GraphBuilder, model: EncoderWithHeads, layer: str, x: Value, seen: Value) -> Value:
-    heads, width = model.encoder.config.heads, model.encoder.config.width // model.encoder.config.heads
-    apart = drawing.constant([0, 0, heads, width])
-    parts = drawing.nodes_of("Split", [drawing.linear(x, f"{layer}.qkv")], 3, {"axis": -1, "num_outputs": 3})
-    query, key, value = (drawing.node("Reshape", [part, apart]) for part in parts)
-    query, value = (drawing.node("Transpose", [part], {"perm": [0, 2, 1, 3]}) for part in (query, value))
-    key = drawing.node("Transpose", [key], {"perm": [0, 2, 3, 1]})  # B x H x K x L
-    scores = drawing.node("Mul", [drawing.node("MatMul", [query, key]), drawing.constant(width**-0.5)])
-    scores = drawing.node("Where", [seen, scores, drawing.constant(float(np.finfo(np.float32).min))])
-    mixed = drawing.node("MatMul", [drawing.node("Softmax", [scores], {"axis": -1}), value])
-    joined = drawing.node("Transpose", [mixed], {"perm": [0, 2, 1, 3]})
-    joined = drawing.node("Reshape", [joined, drawing.constant([0, 0, heads * width])])
-    return drawing.linear(joined, f"{layer}.out")
+def _attention(graph: GraphBuilder, model: EncoderWithHeads, layer: str, x: Value, visible: Value) -> Value:
+    heads = model.encoder.config.heads
+    width = model.encoder.config.width // heads
+    split_heads = graph.constant([0, 0, heads, width])
+    parts = graph.nodes_of("Split", [graph.linear(x, f"{layer}.qkv")], 3, {"axis": -1, "num_outputs": 3})
+    query, key, value = (graph.node("Reshape", [part, split_heads]) for part in parts)
+    query, value = (graph.node("Transpose", [part], {"perm": [0, 2, 1, 3]}) for part in (query, value))
+    key = graph.node("Transpose", [key], {"perm": [0, 2, 3, 1]})  # B x H x K x L
+    scores = graph.node("Mul", [graph.node("MatMul", [query, key]), graph.constant(width**-0.5)])
+    scores = graph.node("Where", [visible, scores, graph.constant(float(np.finfo(np.float32).min))])
+    mixed = graph.node("MatMul", [graph.node("Softmax", [scores], {"axis": -1}), value])
+    joined = graph.node("Transpose", [mixed], {"perm": [0, 2, 1, 3]})
+    joined = graph.node("Reshape", [joined, graph.constant([0, 0, heads * width])])
+    return graph.linear(joined, f"{layer}.out")
 
 
 def _outputs(
-    drawing: GraphBuilder, model: EncoderWithHeads, architecture: Architecture, x: Value
+    graph: GraphBuilder, model: EncoderWithHeads, architecture: Architecture, x: Value
 ) -> dict[str, GraphOutput]:
-    """What stands on the trunk, by the names of `transformers`."""
+    """The outputs of the heads, by their names in `transformers`."""
     states = {"last_hidden_state": GraphOutput(x, (*_ROWS, model.encoder.config.width))}
     match architecture.task:
         case HFTask.ENCODER if "row_head.pool" in parts_of(architecture).layers:
             return {
                 **states,
-                "pooler_output": GraphOutput(_pooled(drawing, model, x), (_ROWS[0], model.encoder.config.width)),
+                "pooler_output": GraphOutput(_pooled(graph, model, x), (_ROWS[0], model.encoder.config.width)),
             }
         case HFTask.ENCODER:
             return states
         case HFTask.DISCRIMINATOR:
-            return {**states, "logits": GraphOutput(_replaced(drawing, model, x), _ROWS)}
+            return {**states, "logits": GraphOutput(_discriminator(graph, model, x), _ROWS)}
         case HFTask.MASKED_LM:
-            return {**states, "logits": _tokens(drawing, model, x)}
+            return {**states, "logits": _tokens(graph, model, x)}
         case HFTask.PRE_TRAINING:
             rows = model_map(architecture.model_type).row_logits
-            return {**states, "prediction_logits": _tokens(drawing, model, x), rows: _rows(drawing, model, x)}
+            return {**states, "prediction_logits": _tokens(graph, model, x), rows: _rows(graph, model, x)}
         case HFTask.CLASSIFIER | HFTask.MULTIPLE_CHOICE:
-            return {"logits": _rows(drawing, model, x)}
+            return {"logits": _rows(graph, model, x)}
         case HFTask.TOKEN_CLASSIFICATION:
             return {
                 "logits": GraphOutput(
-                    drawing.linear(x, "token_classifier"), (*_ROWS, drawing.width("token_classifier.bias"))
+                    graph.linear(x, "token_classifier"), (*_ROWS, graph.width("token_classifier.bias"))
                 )
             }
         case HFTask.QUESTION_ANSWERING:
-            ends = drawing.nodes_of("Split", [drawing.linear(x, "token_classifier")], 2, {"axis": -1, "num_outputs": 2})
-            start, end = (drawing.node("Squeeze", [one, drawing.constant([-1])]) for one in ends)
+            ends = graph.nodes_of("Split", [graph.linear(x, "token_classifier")], 2, {"axis": -1, "num_outputs": 2})
+            start, end = (graph.node("Squeeze", [one, graph.constant([-1])]) for one in ends)
             return {"start_logits": GraphOutput(start, _ROWS), "end_logits": GraphOutput(end, _ROWS)}
 
 
-def _rows(drawing: GraphBuilder, model: EncoderWithHeads, x: Value) -> GraphOutput:
-    """Classes of rows, through the pooler."""
-    scores = drawing.linear(_pooled(drawing, model, x), "row_head.classify")
-    return GraphOutput(scores, (_ROWS[0], drawing.width("row_head.classify.bias")))
+def _rows(graph: GraphBuilder, model: EncoderWithHeads, x: Value) -> GraphOutput:
+    """The row head: pooler and classes."""
+    scores = graph.linear(_pooled(graph, model, x), "row_head.classify")
+    return GraphOutput(scores, (_ROWS[0], graph.width("row_head.classify.bias")))
 
 
-def _pooled(drawing: GraphBuilder, model: EncoderWithHeads, x: Value) -> Value:
+def _pooled(graph: GraphBuilder, model: EncoderWithHeads, x: Value) -> Value:
     """The pooler (B x D)."""
-    first = drawing.node("Gather", [x, drawing.constant(0)], {"axis": 1})
-    return drawing.activation(drawing.linear(first, "row_head.pool"), model.encoder.config.pooler_activation)
+    first = graph.node("Gather", [x, graph.constant(0)], {"axis": 1})
+    return graph.activation(graph.linear(first, "row_head.pool"), model.encoder.config.pooler_activation)
 
 
-def _replaced(drawing: GraphBuilder, model: EncoderWithHeads, x: Value) -> Value:
-    """One number for each token (B x L)."""
-    x = drawing.activation(drawing.linear(x, "discriminator_head.dense"), model.encoder.config.activation)
-    return drawing.node("Squeeze", [drawing.linear(x, "discriminator_head.classify"), drawing.constant([-1])])
+def _discriminator(graph: GraphBuilder, model: EncoderWithHeads, x: Value) -> Value:
+    """The discriminator head: one score per token (B x L)."""
+    x = graph.activation(graph.linear(x, "discriminator_head.dense"), model.encoder.config.activation)
+    return graph.node("Squeeze", [graph.linear(x, "discriminator_head.classify"), graph.constant([-1])])
 
 
-def _tokens(drawing: GraphBuilder, model: EncoderWithHeads, x: Value) -> GraphOutput:
-    """Logits over the vocabulary, through the token embedding itself."""
-    x = drawing.activation(drawing.linear(x, "lm_head.dense"), model.encoder.config.activation)
-    x = drawing.layer_norm(x, "lm_head.norm", model.encoder.config.norm_eps)
-    return GraphOutput(drawing.linear(x, "network.embed.token", bias="lm_head.bias"), (*_ROWS, model.vocab_size))
+def _tokens(graph: GraphBuilder, model: EncoderWithHeads, x: Value) -> GraphOutput:
+    """The LM head: logits over the vocabulary, tied to the token embedding."""
+    x = graph.activation(graph.linear(x, "lm_head.dense"), model.encoder.config.activation)
+    x = graph.layer_norm(x, "lm_head.norm", model.encoder.config.norm_eps)
+    return GraphOutput(graph.linear(x, "network.embed.token", bias="lm_head.bias"), (*_ROWS, model.vocab_size))

@@ -1,9 +1,4 @@
-"""A network as `model.onnx`, for programs without torch.
-
-What arrives: a folder that was just written. What leaves: one more file, for any number of rows of any length.
-What never happens here: a graph that was not run. onnxruntime runs it on rows of several lengths, alone and padded, and
-its numbers are compared with those of our own network.
-"""
+"""Export a network as `model.onnx` and compare it with onnxruntime."""
 
 from __future__ import annotations
 
@@ -17,7 +12,7 @@ import torch
 from unmask.core.errors import InputError
 from unmask.core.io.atomic import atomic_file
 from unmask.interop.extra_format import FormatCheck, WrittenFolder
-from unmask.interop.hf.architecture import Architecture, HFTask
+from unmask.interop.hf.model_map import Architecture, HFTask
 from unmask.interop.hf.parity_check import comparison_rows
 from unmask.interop.hf.reference_outputs import NamedOutputs, max_difference, model_outputs, pack_rows, to_padded_inputs
 from unmask.interop.onnx.encoder_graph import build_graph
@@ -27,20 +22,20 @@ from unmask.nets.model import EncoderWithHeads
 
 FILE = "model.onnx"
 _MAX_BYTES = 2**31 - 2**20
-"""The bytes that one such file can hold."""
+"""The maximum size of one file."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnnxFormat:
-    """The class of the folder as a graph: its logits; the last hidden states, too, of a network that was not tuned."""
+    """The class of the folder as an ONNX graph: its logits, and the last hidden states of a pre-trained network."""
 
     def require_library(self) -> None:
-        """Refuse to begin without the libraries that write and run such files."""
+        """Raise an error if onnx or onnxruntime is not installed."""
         _library("onnx")
         _library("onnxruntime")
 
     def add(self, written: WrittenFolder) -> FormatCheck:
-        """Write the graph and run it."""
+        """Write the graph, run it on rows of several lengths, single and padded, and compare the outputs."""
         runtime, rows, kind = _library("onnxruntime"), comparison_rows(written), written.architecture
         _check_size(written.model)
         graph = build_graph(_library("onnx"), written.model, kind)
@@ -56,11 +51,11 @@ class OnnxFormat:
         return FormatCheck("onnxruntime", runtime.__version__, "numbers", len(rows), worst).checked()
 
     def card_metadata(self) -> Mapping[str, str]:
-        """Nothing changes."""
+        """None."""
         return {}
 
     def usage(self, architecture: Architecture) -> Sequence[str]:
-        """The graph on one text, or on the choices of one question."""
+        """A session on one text, or on the choices of one question."""
         choices = architecture.task is HFTask.MULTIPLE_CHOICE
         text = '["A question", "A question"], ["one choice", "another"], padding=True' if choices else '["Some text."]'
         value = "value[None]" if choices else "value"
@@ -79,8 +74,8 @@ class OnnxFormat:
 def _check_size(model: EncoderWithHeads) -> None:
     if 4 * num_parameters(model) > _MAX_BYTES:
         raise InputError(
-            f"{FILE} can hold 2 GiB, and this network has {num_parameters(model):,} parameters of 4 bytes. Export it without "
-            "--onnx."
+            f"{FILE} can hold 2 GiB, and this network has {num_parameters(model):,} parameters of 4 bytes. Export it "
+            "without --onnx."
         )
 
 

@@ -1,8 +1,4 @@
-"""An ONNX graph that grows node by node, out of layers as we know them.
-
-What arrives: weights by name. What leaves: nodes, and the tensors that they need.
-What never happens here: knowing what network it is; see `encoder_graph.py`.
-"""
+"""A builder of ONNX graphs from layers with torch weights."""
 
 from __future__ import annotations
 
@@ -23,11 +19,11 @@ _ACTIVATION_NODES: Mapping[Activation, tuple[str, Mapping[str, Any]]] = {
     Activation.TANH: ("Tanh", _NO_ATTRIBUTES),
 }
 Value: TypeAlias = str
-"""What flows along an edge, by its name."""
+"""The name of a value in the graph."""
 
 
 class GraphBuilder:
-    """A graph that grows node by node."""
+    """Builds a graph node by node."""
 
     def __init__(self, onnx: ModuleType, weights: Mapping[str, Tensor]) -> None:
         self._onnx, self._weights = onnx, weights
@@ -36,22 +32,22 @@ class GraphBuilder:
         self.initializers: dict[str, Any] = {}
 
     def node(self, kind: str, inputs: Sequence[Value], settings: Mapping[str, Any] = _NO_ATTRIBUTES) -> Value:
-        """Add an operation; the name of what it gives."""
+        """Add an operation with one output; returns its name."""
         (name,) = self.nodes_of(kind, inputs, 1, settings)
         return name
 
     def nodes_of(self, kind: str, inputs: Sequence[Value], count: int, settings: Mapping[str, Any]) -> list[Value]:
-        """Add an operation that gives several values."""
+        """Add an operation with several outputs; returns their names."""
         names = [f"{kind.lower()}_{len(self.nodes)}_{number}" for number in range(count)]
         self.nodes.append(self._onnx.helper.make_node(kind, list(inputs), names, **settings))
         return names
 
     def name_output(self, value: Value, name: str) -> None:
-        """Give a value the name of an output."""
+        """Name a value as an output of the graph."""
         self.nodes.append(self._onnx.helper.make_node("Identity", [value], [name]))
 
     def weight(self, name: str) -> Value:
-        """One of our weights, once: a shared one under the first of its names."""
+        """A weight as an initializer; a shared one exists once, under its first name."""
         name = self._first_name_by_storage[self._weights[name].data_ptr()]
         if name not in self.initializers:
             array = self._weights[name].detach().float().cpu().contiguous().numpy()
@@ -59,11 +55,11 @@ class GraphBuilder:
         return name
 
     def width(self, name: str) -> int:
-        """How many numbers one of our weights has."""
+        """The first dimension of a weight."""
         return len(self._weights[name])
 
     def constant(self, value: Sequence[int] | int | float) -> Value:
-        """A number, or a few whole ones."""
+        """A float, an integer or a list of integers."""
         name = f"constant_{value}"
         if name not in self.initializers:
             array = np.array(value, np.float32 if isinstance(value, float) else np.int64)
@@ -71,16 +67,16 @@ class GraphBuilder:
         return name
 
     def linear(self, x: Value, layer: str, bias: str = "") -> Value:
-        """A linear layer: its weight, transposed, and its bias."""
-        turned = self.node("Transpose", [self.weight(f"{layer}.weight")], {"perm": [1, 0]})
-        return self.node("Add", [self.node("MatMul", [x, turned]), self.weight(bias or f"{layer}.bias")])
+        """A linear layer."""
+        transposed = self.node("Transpose", [self.weight(f"{layer}.weight")], {"perm": [1, 0]})
+        return self.node("Add", [self.node("MatMul", [x, transposed]), self.weight(bias or f"{layer}.bias")])
 
     def layer_norm(self, x: Value, layer: str, epsilon: float) -> Value:
-        """A layer norm over the last axis."""
+        """Layer normalization over the last axis."""
         parts = [x, self.weight(f"{layer}.weight"), self.weight(f"{layer}.bias")]
         return self.node("LayerNormalization", parts, {"axis": -1, "epsilon": epsilon})
 
     def activation(self, x: Value, activation: Activation) -> Value:
-        """The non-linearity."""
+        """An activation function."""
         kind, settings = _ACTIVATION_NODES[activation]
         return self.node(kind, [x], settings)

@@ -1,8 +1,4 @@
-"""What a comparison will cost: runs, and time from a few measured steps.
-
-What arrives: a contest. What leaves: a forecast in words and in seconds.
-What never happens here: learning; the measured steps are thrown away.
-"""
+"""Estimated cost of a comparison: the number of runs, and their time from a few measured steps."""
 
 from __future__ import annotations
 
@@ -19,55 +15,55 @@ from unmask.cli.ui.console import print_facts, print_line
 from unmask.cli.ui.progress import duration
 from unmask.evaluation.suite_file import SuiteTask
 from unmask.lab.compare.arms import Arm, ArmRun
-from unmask.lab.compare.contest import ComparisonSpec
+from unmask.lab.compare.spec import ComparisonSpec
 from unmask.train.cost_estimate import CostEstimate, estimate_cost
 from unmask.train.distributed import DistContext
 
 _EPOCHS = 3.0
-"""How often `unmask tune` usually learns from every row."""
-_START = 5.0
-"""Seconds that a program needs before it begins, roughly: torch has to be loaded."""
-_SOME = 1.0
-"""What a run counts for whose time nobody has measured."""
+"""The default number of fine-tuning epochs."""
+_STARTUP = 5.0
+"""The approximate start-up time of a process in seconds (importing torch)."""
+_UNKNOWN = 1.0
+"""Seconds assumed for a run that was not measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostForecast:
-    """Seconds of each network by its arm, and of a tune on average; with the start of the program that makes it."""
+    """Seconds per network by arm and mean seconds per fine-tuning run, both with start-up time."""
 
     network_seconds: Mapping[str, float]
     finetune_seconds: float
 
     def entry_seconds(self, spec: ComparisonSpec, entry: ArmRun) -> float:
-        """Everything that is tuned from one network."""
+        """Seconds of all fine-tuning runs of one network."""
         return self.finetune_seconds * num_finetunes(spec, entry)
 
     def total_seconds(self, spec: ComparisonSpec) -> float:
-        """All of it."""
+        """Seconds of all runs."""
         return sum(self.network_seconds[entry.arm.name] + self.entry_seconds(spec, entry) for entry in spec.entries)
 
 
 def num_finetunes(spec: ComparisonSpec, entry: ArmRun) -> int:
-    """How many tunes one network needs."""
+    """The number of fine-tuning runs of one network."""
     return len(spec.tasks) * (spec.points + (entry.arm.name in spec.from_scratch))
 
 
 def forecast_cost(spec: ComparisonSpec, arms: Collection[Arm]) -> CostForecast:
-    """Measure a few steps of every arm that has to be pre-trained."""
+    """Measure a few steps of every arm that is still to be pre-trained."""
     if arms:
         print_line("measuring a few steps of each member ...", stderr=True)
     found = {arm.name: _measure_seconds(spec, arm) for arm in spec.arms if arm in arms}
-    networks = {arm.name: _START + found[arm.name].seconds if arm.name in found else _SOME for arm in spec.arms}
+    networks = {arm.name: _STARTUP + found[arm.name].seconds if arm.name in found else _UNKNOWN for arm in spec.arms}
     speeds = [one.tokens_per_second for one in found.values()]
     manifest = spec.setup(spec.arms[0], 0).corpus.manifest.counts
     per_character = manifest.tokens / max(manifest.characters, 1)
     characters = [_characters(task) * _epochs(spec, task) for task in spec.tasks]
-    tune = sum(characters) / len(characters) * per_character * len(speeds) / sum(speeds) if speeds else _SOME
-    return CostForecast(networks, _START + tune)
+    finetune = sum(characters) / len(characters) * per_character * len(speeds) / sum(speeds) if speeds else _UNKNOWN
+    return CostForecast(networks, _STARTUP + finetune)
 
 
 def print_forecast(spec: ComparisonSpec, costs: CostForecast, missing: Sequence[ArmRun], finetunes: int) -> None:
-    """How many runs are still to be made, and how long they may take."""
+    """Print how many runs are missing and how long they may take."""
     every = sum(num_finetunes(spec, entry) for entry in spec.entries)
     measured = {entry.arm.name: costs.network_seconds[entry.arm.name] for entry in missing}
     facts = [("networks", f"{len(missing)} of {len(spec.entries)} to pre-train")]
@@ -79,26 +75,26 @@ def print_forecast(spec: ComparisonSpec, costs: CostForecast, missing: Sequence[
     print_facts(facts)
 
 
-def _measure_seconds(contest: ComparisonSpec, arm: Arm) -> CostEstimate:
-    parts = contest.setup(arm, 0)
-    how = _run_options(contest).for_this_machine(parts.recipe)
+def _measure_seconds(spec: ComparisonSpec, arm: Arm) -> CostEstimate:
+    parts = spec.setup(arm, 0)
+    how = _run_options(spec).for_this_machine(parts.recipe)
     found = estimate_cost(parts.training_spec, how, DistContext(0, 1, how.device), parts.cost_probes())
     del parts
     gc.collect()
     if how.device.type == "cuda":
-        torch.cuda.empty_cache()  # the runs are other processes, and need the room
+        torch.cuda.empty_cache()  # the runs are other processes and need the memory
     return found
 
 
-def _run_options(contest: ComparisonSpec) -> RunOptions:
+def _run_options(spec: ComparisonSpec) -> RunOptions:
     return RunOptions(
         out=Path(),
-        device=contest.device,
-        precision=contest.precision,
+        device=spec.device,
+        precision=spec.precision,
         microbatch_tokens=0,
         compile=False,
-        cuda_graphs=contest.cuda_graphs,
-        no_kernels=contest.no_kernels,
+        cuda_graphs=spec.cuda_graphs,
+        no_kernels=spec.no_kernels,
         num_evals=1,
         keep_checkpoints=1,
         save_every_minutes=1.0,
@@ -108,13 +104,13 @@ def _run_options(contest: ComparisonSpec) -> RunOptions:
 
 
 def _characters(task: SuiteTask) -> int:
-    """How much text a task is learned from, roughly: what its file holds."""
+    """The number of characters in the training file of a task."""
     packed = task.train.suffix == ".gz"
     with gzip.open(task.train, "rb") if packed else task.train.open("rb") as file:
         return sum(len(line.decode("utf-8", errors="replace")) for line in file)
 
 
-def _epochs(contest: ComparisonSpec, task: SuiteTask) -> float:
-    words = [*contest.finetune_args, *task.option_args()]
+def _epochs(spec: ComparisonSpec, task: SuiteTask) -> float:
+    words = [*spec.finetune_args, *task.option_args()]
     given = [float(words[at + 1]) for at, word in enumerate(words) if word == "--epochs"]
     return given[-1] if given else _EPOCHS

@@ -1,8 +1,4 @@
-"""What a pre-training came to: its course against tokens, time and operations, and points of it to be tuned.
-
-What arrives: the folder of a run. What leaves: numbers of its trials, and copies of it as it was earlier.
-What never happens here: a number that is not in the record, but operations, which follow from it.
-"""
+"""Curves of a pre-training run for a comparison, and copies of the run at intermediate points."""
 
 from __future__ import annotations
 
@@ -24,14 +20,14 @@ from unmask.train.rundir.folder import RUN, is_finished
 from unmask.train.rundir.metrics_log import RECORD, read_record
 
 _ROUNDING = 1e-6
-"""Shares are written with six digits."""
+"""Fractions are written with six digits."""
 _TAIL_BYTES = 65536
-"""Bytes at the end of a record in which a step is found: samples, which stand between steps, are long lines."""
+"""Bytes at the end of a log that contain a step; samples between steps are long lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvalPoint:
-    """How a network did on held-out text, and what it had cost until then."""
+    """One evaluation on held-out text, with the compute spent until then."""
 
     spent: ComputeSpent
     loss: float
@@ -40,19 +36,19 @@ class EvalPoint:
 
 @dataclass(frozen=True, slots=True)
 class EvalCurve:
-    """The trials of one run, by the objective that says hidden tokens."""
+    """The evaluations of one run, for its masked-token objective."""
 
     objective: str
     points: tuple[EvalPoint, ...]
 
     @property
     def last(self) -> EvalPoint:
-        """How it ended."""
+        """The last evaluation."""
         return self.points[-1]
 
 
 def read_eval_curve(folder: Path, meter: FlopsMeter) -> EvalCurve:
-    """The course of a finished run."""
+    """The evaluations of a finished run."""
     record = list(read_record(folder / RECORD))
     at = {0: ComputeSpent(0, 0, 0.0, 0.0)} | {spent.step: spent for spent in meter.spent(record)}
     name = masked_objective_name(meter.recipe, record)
@@ -67,19 +63,19 @@ def read_eval_curve(folder: Path, meter: FlopsMeter) -> EvalCurve:
 
 
 def masked_objective_name(recipe: Recipe, record: Sequence[Mapping[str, Any]]) -> str:
-    """The objective to look at: the first that says hidden tokens, else the first there is."""
+    """The name of the first objective with masked-token targets, else of the first objective."""
     known: Mapping[str, float] = next(line["loss"] for line in record if line["kind"] == "eval")
-    said = [one.name for one in recipe.objectives if one.target_type is Cloze]
-    return next(name for name in (*said, *known) if name in known)
+    masked = [one.name for one in recipe.objectives if one.target_type is Cloze]
+    return next(name for name in (*masked, *known) if name in known)
 
 
 def evals_for(points: int, min_evals: int) -> int:
-    """How often to judge, at least so often, such that every point is a trial and so has a checkpoint."""
+    """The number of evaluations: a multiple of `points`, so that every point has an evaluation and a checkpoint."""
     return points * -(-min_evals // points)
 
 
 def point_steps(record: Sequence[Mapping[str, Any]], points: int) -> tuple[int, ...]:
-    """The steps of all points but the last, which is the end: the first trial at or after each share of the budget."""
+    """The steps of all points but the last: the first evaluation at or after each fraction of the budget."""
     shares = {line["step"]: line["progress"] for line in record if line["kind"] == "step"}
     trials = [line["step"] for line in record if line["kind"] == "eval" and line["step"]]
     return tuple(
@@ -88,7 +84,7 @@ def point_steps(record: Sequence[Mapping[str, Any]], points: int) -> tuple[int, 
 
 
 def keep_points(arm_folder: Path, folders: Sequence[Path], steps: Sequence[int]) -> None:
-    """Put each point into a run folder of its own, and remove all other checkpoints of the run but the last."""
+    """Copy each point into its own run folder; remove all checkpoints of the run but the last."""
     network = arm_folder / NETWORK
     for place, step in zip(folders, steps, strict=True):
         if not (place / NETWORK).exists():
@@ -103,7 +99,7 @@ def keep_points(arm_folder: Path, folders: Sequence[Path], steps: Sequence[int])
 
 
 def fraction_done(network: Path) -> float:
-    """How much of a pre-training is done, by the last line of its record."""
+    """The finished fraction of a pre-training run, by the last step in its log."""
     if is_finished(network):
         return 1.0
     path = network / RECORD
@@ -113,7 +109,7 @@ def fraction_done(network: Path) -> float:
         file.seek(max(path.stat().st_size - _TAIL_BYTES, 0))
         lines = file.read().splitlines()
     for line in reversed(lines):
-        with suppress(ValueError):  # the first and the last of these lines may be parts
-            if (said := json.loads(line))["kind"] == "step":
-                return float(said["progress"])
+        with suppress(ValueError):  # the first and the last line may be incomplete
+            if (step := json.loads(line))["kind"] == "step":
+                return float(step["progress"])
     return 0.0

@@ -1,8 +1,4 @@
-"""What a comparison came to, as far as it has come: one table of scores, one of costs, and curves.
-
-What arrives: the folders of finished runs. What leaves: values that a table, a page and a file are made from.
-What never happens here: a mean that hides how many runs it was made of.
-"""
+"""Results of a comparison, read from the folders of its finished runs."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ from unmask.train.rundir.metrics_log import RECORD, read_record
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """A network at one point of its training: what it had cost, and how it does on every task."""
+    """A network at one point of its training: compute spent, and scores by task."""
 
     spent: ComputeSpent
     scores: Mapping[str, float]
@@ -31,7 +27,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class NetworkRun:
-    """One network: how its pre-training went, and what was tuned from it. Tasks that are not finished are missing."""
+    """One network: its pre-training curve and its scores. Unfinished tasks are missing."""
 
     seed: int
     num_parameters: int
@@ -39,28 +35,28 @@ class NetworkRun:
     scores: Mapping[str, float]
     scratch: Mapping[str, float]
     points: tuple[CurvePoint, ...] = ()
-    """Earlier points, in order; the end is the network itself."""
+    """Intermediate points in order, without the last."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberStanding:
-    """One member: all of its runs that are finished."""
+    """One member: all of its finished runs."""
 
     name: str
     runs: tuple[NetworkRun, ...]
 
     def scores(self, task: str) -> tuple[float, ...]:
-        """The scores of a task, seed by seed."""
+        """The scores of a task by seed."""
         return tuple(run.scores[task] for run in self.runs if task in run.scores)
 
     def scratch(self, task: str) -> tuple[float, ...]:
-        """The same from newly drawn weights."""
+        """The scores of a task from random weights."""
         return tuple(run.scratch[task] for run in self.runs if task in run.scratch)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
-    """A task of the suite: the score that it is compared by, and what a guess is worth that knows no text."""
+    """A task of the suite: its metric, and the score of a trivial baseline."""
 
     name: str
     metric: str
@@ -69,36 +65,36 @@ class TaskFacts:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Everything that a comparison has come to so far."""
+    """All results of a comparison so far."""
 
     tasks: tuple[TaskFacts, ...]
     standings: tuple[MemberStanding, ...]
 
     def mean_over_tasks(self, scores: Mapping[str, Sequence[float]]) -> float:
-        """The mean of the tasks' means; not a number unless every task has a score."""
-        whole = bool(self.tasks) and all(scores.get(task.name) for task in self.tasks)
-        return mean([mean(scores[task.name]) for task in self.tasks]) if whole else math.nan
+        """The mean over tasks of the mean over seeds; NaN unless every task has a score."""
+        is_complete = bool(self.tasks) and all(scores.get(task.name) for task in self.tasks)
+        return mean([mean(scores[task.name]) for task in self.tasks]) if is_complete else math.nan
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data; what is no number is nothing."""
+        """JSON-serializable data; NaN becomes null."""
         members = [{"name": one.name, "runs": list(map(asdict, one.runs))} for one in self.standings]
         return {"tasks": _nan_to_null(list(map(asdict, self.tasks))), "members": _nan_to_null(members)}
 
 
 @dataclass(frozen=True, slots=True)
 class ResultsReader:
-    """Reads what lies in the folder of a comparison."""
+    """Reads the folder of a comparison."""
 
     out: Path
     tasks: Sequence[SuiteTask]
     meters: Mapping[str, FlopsMeter]
-    """By the name of an arm."""
+    """By arm."""
     points: int
     scratch: frozenset[str]
-    """The arms whose shape is also tuned from newly drawn weights."""
+    """The arms that are also fine-tuned from random weights."""
 
     def read(self, arms: Sequence[Arm], found: Sequence[ArmRun]) -> Results:
-        """Whatever is finished."""
+        """Everything that is finished."""
         facts: dict[str, TaskFacts] = {}
         standings = []
         for arm in arms:
@@ -108,14 +104,14 @@ class ResultsReader:
 
     def _network_run(self, entry: ArmRun, facts: dict[str, TaskFacts]) -> NetworkRun:
         folder = self.out / entry.folder
-        told = self._task_scores(entry, folder, entry.arm.name in self.scratch)
-        facts |= {one.task: TaskFacts(one.task, one.metric, one.baseline) for one in told}
+        scores = self._task_scores(entry, folder, entry.arm.name in self.scratch)
+        facts |= {one.task: TaskFacts(one.task, one.metric, one.baseline) for one in scores}
         return NetworkRun(
             entry.seed,
             int(read_run(folder / NETWORK)["parameters"]),
             read_eval_curve(folder / NETWORK, self.meters[entry.arm.name]),
-            {one.task: one.pretrained[0] for one in told if one.pretrained},
-            {one.task: one.scratch[0] for one in told if one.scratch},
+            {one.task: one.pretrained[0] for one in scores if one.pretrained},
+            {one.task: one.scratch[0] for one in scores if one.scratch},
             self._points(entry, folder),
         )
 
@@ -141,7 +137,7 @@ class ResultsReader:
 
 
 def _nan_to_null(value: object) -> object:
-    """Plain data with nothing where there was no number."""
+    """Replace NaN and infinity by null."""
     if isinstance(value, dict):
         return {name: _nan_to_null(one) for name, one in value.items()}
     if isinstance(value, list | tuple):

@@ -1,8 +1,6 @@
-"""The flow of `compare`: check, estimate, pre-train and tune seed by seed, then tell.
+"""The flow of `unmask compare`: check, estimate the cost, run what is missing seed by seed, write the results.
 
-What arrives: a contest and a folder. What leaves: finished runs, `compare.json`, `compare.html` and a table.
-What never happens here: a run that is made twice, or lost. Each has its own folder and is the command that a user would
-type, which goes on where it was; what is finished is not started again.
+Each run is a command of its own in its own folder; it resumes if interrupted and is not repeated if finished.
 """
 
 from __future__ import annotations
@@ -20,10 +18,10 @@ from unmask.cli.ui.progress import ProgressCallback, progress
 from unmask.core.io.atomic import write_json, write_text
 from unmask.evaluation.suite import check_readable
 from unmask.lab.compare.arms import NETWORK, ArmRun
-from unmask.lab.compare.contest import ComparisonSpec, check_alone
 from unmask.lab.compare.cost import CostForecast, forecast_cost, print_forecast
 from unmask.lab.compare.curves import fraction_done, keep_points, point_steps
 from unmask.lab.compare.results import Results, ResultsReader
+from unmask.lab.compare.spec import ComparisonSpec, check_alone
 from unmask.reports.pages.compare import compare_page
 from unmask.train.run_config import default_run_config
 from unmask.train.rundir.folder import check_same_run, is_finished, lock_run, start_or_resume
@@ -34,38 +32,38 @@ RESULTS, PAGE = "compare.json", "compare.html"
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRun:
-    """A contest in a folder."""
+    """A comparison in a folder."""
 
     spec: ComparisonSpec
     out: Path
     max_finetunes: int = 0
-    """Tunes that share the machine; 0: one for each core."""
+    """Fine-tuning runs in parallel; 0: one per core."""
     max_pretrainings: int = 1
 
     def run(self, dry_run: bool = False) -> None:
-        """Make the runs that are missing, then print the table."""
-        contest = self.spec
-        check_alone(contest.budget["hours"], self.max_pretrainings)
-        for arm in contest.arms:
-            _ = contest.setup(arm, 0).budget  # one budget, before anything takes time
-        check_readable(contest.tasks)
-        print_line(contest.describe_vocabulary(), stderr=True)
-        description = contest.description()
+        """Run what is missing, then print the table."""
+        spec = self.spec
+        check_alone(spec.budget["hours"], self.max_pretrainings)
+        for arm in spec.arms:
+            _ = spec.setup(arm, 0).budget  # checked before anything takes time
+        check_readable(spec.tasks)
+        print_line(spec.describe_vocabulary(), stderr=True)
+        description = spec.description()
         if not dry_run:
             check_same_run(self.out, description)
             self._check_finished()
         missing = list(self._missing())
-        costs = forecast_cost(contest, {entry.arm for entry in missing})
-        tunes = sum(1 for entry in contest.entries for _ in self.finetune_jobs(entry))
-        print_forecast(contest, costs, missing, tunes)
+        costs = forecast_cost(spec, {entry.arm for entry in missing})
+        finetunes = sum(1 for entry in spec.entries for _ in self.finetune_jobs(entry))
+        print_forecast(spec, costs, missing, finetunes)
         if dry_run:
             return
         with lock_run(self.out), explain_interrupt(self.out):
             start_or_resume(self.out, description)
             try:
-                with progress("comparing", costs.total_seconds(contest)) as tick:
+                with progress("comparing", costs.total_seconds(spec)) as tick:
                     self._run_missing(_ComparisonProgress(self, costs, tick))
-            finally:  # who stops it in the middle, or is stopped by a run that fails, sees what there is
+            finally:  # also after an interrupt or a failed run
                 print_comparison(self._write_results())
             print_line(
                 f"The figures are in {self.out / RESULTS} and {self.out / PAGE}, each run in {self.out / 'members'}."
@@ -76,15 +74,15 @@ class ComparisonRun:
         return (entry for entry in self.spec.entries if not is_finished(self.out / entry.folder / NETWORK))
 
     def _check_finished(self) -> None:
-        """Refuse to count a finished network that was made in another way; unfinished ones see to it themselves."""
+        """Refuse a finished network with other settings; unfinished ones are checked when they resume."""
         for entry in self.spec.entries:
             if is_finished(folder := self.out / entry.folder / NETWORK):
                 check_same_run(folder, self.spec.setup(entry.arm, entry.seed).description())
 
-    def _run_missing(self, board: _ComparisonProgress) -> None:
-        """Seed by seed: all networks, then everything that is tuned from them."""
-        pretrain = JobRunner(self.max_pretrainings, board.update)
-        tune = JobRunner(self.max_finetunes or os.cpu_count() or 1, board.update)
+    def _run_missing(self, progress_report: _ComparisonProgress) -> None:
+        """Run each round: all networks, then their fine-tuning runs."""
+        pretrain = JobRunner(self.max_pretrainings, progress_report.update)
+        tune = JobRunner(self.max_finetunes or os.cpu_count() or 1, progress_report.update)
         size = self.max_pretrainings
         for found in self.spec.rounds(size):
             for some in (found[at : at + size] for at in range(0, len(found), size)):
@@ -102,7 +100,7 @@ class ComparisonRun:
                 yield Job(tuple(entry.pretrain_args(self.out, words)), folder)
 
     def _microbatch_args(self, entry: ArmRun) -> list[str]:
-        """Runs that share a device share its memory."""
+        """A smaller micro-batch for runs that share a device."""
         if self.max_pretrainings == 1:
             return []
         recipe = self.spec.setup(entry.arm, entry.seed).recipe
@@ -117,40 +115,40 @@ class ComparisonRun:
             keep_points(self.out / entry.folder, places, point_steps(record, self.spec.points))
 
     def finetune_jobs(self, entry: ArmRun) -> Iterator[Job]:
-        """What is to be tuned from a network, at its end and at earlier points, and is not finished."""
+        """The unfinished fine-tuning runs of a network, at its end and at intermediate points."""
         folders = [self.out / entry.folder, *(self.out / entry.point_folder(k) for k in range(1, self.spec.points))]
         words = (*self.spec.finetune_args, *self.spec.machine_args)
         for number, folder in enumerate(folders):
             scratch = not number and entry.arm.name in self.spec.from_scratch
-            for attempt in entry.suite_runs(self.spec.tasks, scratch):
-                if not is_finished(folder / attempt.folder_name):
+            for suite_run in entry.suite_runs(self.spec.tasks, scratch):
+                if not is_finished(folder / suite_run.folder_name):
                     yield Job(
-                        tuple(attempt.command_args(folder / NETWORK, folder, words)), folder / attempt.folder_name
+                        tuple(suite_run.command_args(folder / NETWORK, folder, words)), folder / suite_run.folder_name
                     )
 
     def _write_results(self) -> Results:
-        """Write what there is so far."""
-        contest = self.spec
-        reader = ResultsReader(self.out, contest.tasks, contest.meters, contest.points, contest.from_scratch)
-        results = reader.read(contest.arms, contest.entries)
-        page = comparison_report(results, contest)
+        """Write all results so far."""
+        spec = self.spec
+        reader = ResultsReader(self.out, spec.tasks, spec.meters, spec.points, spec.from_scratch)
+        results = reader.read(spec.arms, spec.entries)
+        page = comparison_report(results, spec)
         differs = {one.name: [list(place) for place in one.changes] for one in page.differences}
-        told = {**results.to_json(), "differs": differs, "from_scratch": sorted(contest.from_scratch)}
-        write_json(self.out / RESULTS, {**contest.description(), "seeds": contest.seeds, **told})
+        everything = {**results.to_json(), "differs": differs, "from_scratch": sorted(spec.from_scratch)}
+        write_json(self.out / RESULTS, {**spec.description(), "seeds": spec.seeds, **everything})
         write_text(self.out / PAGE, compare_page(page))
         return results
 
 
 @dataclass(frozen=True, slots=True)
 class _ComparisonProgress:
-    """Says how far a comparison is, in the seconds that its runs were expected to take."""
+    """Progress of a comparison in expected seconds."""
 
     comparison: ComparisonRun
     costs: CostForecast
     tick: ProgressCallback
 
     def update(self, running: Sequence[Job]) -> None:
-        """A look at everything that is finished, and at what is running."""
+        """Report the finished part and the names of running jobs."""
         done = sum(self._done_seconds(entry) for entry in self.comparison.spec.entries)
         names = ", ".join(str(child.folder.relative_to(self.comparison.out / "members")) for child in running[:2])
         self.tick(done, names)

@@ -16,10 +16,11 @@ from unmask.core.errors import InputError
 from unmask.finetuning.export.hf import open_finetuned
 from unmask.finetuning.finetune import FineTuneSettings
 from unmask.finetuning.init_weights import StartFrom
-from unmask.finetuning.multitask.artifact import load_encoder, save_encoder, save_head
+from unmask.finetuning.multitask.artifact import save_head
 from unmask.finetuning.multitask.finetune import MultiTaskFineTune, OptimizerName, encoder_only
 from unmask.finetuning.multitask.schedule import TaskOrder
 from unmask.finetuning.multitask.task_file import read_tasks
+from unmask.loading.encoder_folder import load_encoder, save_encoder
 from unmask.loading.open_model import open_model
 from unmask.train.batches.protocol import SINGLE_PROCESS as ALONE_CREW
 from unmask.train.batches.protocol import RunPosition

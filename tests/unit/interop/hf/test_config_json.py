@@ -45,9 +45,9 @@ def test_a_trunk_comes_back_from_its_settings(heads, depth, activation, dropout,
     [
         ({"norm": Norm.PRE}, "pre-norm"),
         ({"positions": Positions.SINUSOIDAL}, "not learned"),
-        ({"embedding": 8}, "factorised"),
-        ({"tasks": 2}, "task embeddings"),
-        ({"segments": 0}, "no segment"),
+        ({"embedding_width": 8}, "factorised"),
+        ({"num_tasks": 2}, "task embeddings"),
+        ({"num_segments": 0}, "no segment"),
         ({"activation": Activation.GEGLU}, "gated"),
     ],
 )

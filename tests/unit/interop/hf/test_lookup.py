@@ -12,10 +12,10 @@ from unmask.config.model_type import ModelType
 from unmask.config.network import Activation, Norm, Sharing
 from unmask.core.errors import InputError
 from unmask.data.tokenize.tokenizer import Tokenizer
-from unmask.interop.hf.architecture import Architecture, HFTask
 from unmask.interop.hf.config_json import read_config, write_config
 from unmask.interop.hf.load import load_hf_model
 from unmask.interop.hf.lookup import architecture_named, architectures, best_architecture, model_type_for
+from unmask.interop.hf.model_map import Architecture, HFTask
 from unmask.interop.hf.save import UNSHARED, export_hf
 from unmask.nets.model import EncoderWithHeads
 
@@ -37,8 +37,8 @@ def test_a_trunk_comes_back_from_its_settings(dialect):
     ("shape", "counts"),
     [
         ({"depth": 12}, (12, 1, 1)),
-        ({"depth": 12, "groups": 3}, (12, 3, 1)),
-        ({"depth": 12, "groups": 3, "cycle": 2}, (6, 3, 2)),
+        ({"depth": 12, "share_groups": 3}, (12, 3, 1)),
+        ({"depth": 12, "share_groups": 3, "layers_per_group": 2}, (6, 3, 2)),
         ({"depth": 12, "sharing": Sharing.NONE}, (12, 12, 1)),
     ],
 )
@@ -56,15 +56,15 @@ def test_roberta_has_rows_for_positions_that_are_never_used():
 @pytest.mark.parametrize(
     ("dialect", "purpose", "change", "said"),
     [
-        (ModelType.ROBERTA, HFTask.MASKED_LM, {"activation": Activation.RELU}, "head for tokens with relu"),
-        (ModelType.ROBERTA, HFTask.MASKED_LM, {"first_position": 0}, "begin with number 0.*Roberta has not"),
-        (ModelType.ROBERTA, HFTask.ENCODER, {"embedding": 8}, "factorised"),
-        (ModelType.BERT, HFTask.ENCODER, {"first_position": 2}, "begin with number 2"),
+        (ModelType.ROBERTA, HFTask.MASKED_LM, {"activation": Activation.RELU}, "LM head with relu"),
+        (ModelType.ROBERTA, HFTask.MASKED_LM, {"position_offset": 0}, "begin with number 0.*Roberta has not"),
+        (ModelType.ROBERTA, HFTask.ENCODER, {"embedding_width": 8}, "factorised"),
+        (ModelType.BERT, HFTask.ENCODER, {"position_offset": 2}, "begin with number 2"),
         (ModelType.ALBERT, HFTask.ENCODER, {"norm": Norm.PRE}, "written as an Albert: it has pre-norm"),
-        (ModelType.ALBERT, HFTask.CLASSIFIER, {"pooled": Activation.GELU}, "pooler with gelu"),
-        (ModelType.ERNIE, HFTask.ENCODER, {"tasks": 3}, "task embeddings"),
-        (ModelType.ELECTRA, HFTask.MASKED_LM, {"activation": Activation.GELU_TANH}, "head for tokens with gelu_tanh"),
-        (ModelType.ELECTRA, HFTask.CLASSIFIER, {"pooled": Activation.TANH}, "pooler with tanh"),
+        (ModelType.ALBERT, HFTask.CLASSIFIER, {"pooler_activation": Activation.GELU}, "pooler with gelu"),
+        (ModelType.ERNIE, HFTask.ENCODER, {"num_tasks": 3}, "task embeddings"),
+        (ModelType.ELECTRA, HFTask.MASKED_LM, {"activation": Activation.GELU_TANH}, "LM head with gelu_tanh"),
+        (ModelType.ELECTRA, HFTask.CLASSIFIER, {"pooler_activation": Activation.TANH}, "pooler with tanh"),
     ],
 )
 def test_what_a_dialect_cannot_say_is_refused(dialect, purpose, change, said):
@@ -104,7 +104,7 @@ def test_a_head_that_bends_in_another_way_is_refused_when_it_is_read(tmp_path):
     write_folder(tmp_path / "gelu", model, masked)
     assert load_hf_model(tmp_path / "gelu")[0].config == SHAPES[ModelType.ROBERTA]
     write_folder(tmp_path / "new", model, masked, hidden_act="gelu_new")
-    with pytest.raises(InputError, match="head for tokens with gelu_tanh"):
+    with pytest.raises(InputError, match="LM head with gelu_tanh"):
         load_hf_model(tmp_path / "new")
 
 

@@ -11,12 +11,19 @@ from small_bert import ENCODER, MASKED_LM, PRE_TRAINING, TRUNK, small_model
 from unmask.config.model_type import ModelType
 from unmask.config.network import Sharing
 from unmask.core.errors import InputError
-from unmask.interop.hf.architecture import HFTask
 from unmask.interop.hf.layer_names import without_sharing
-from unmask.interop.hf.lookup import architectures, best_architecture, model_map, parts_of, weight_table_for
-from unmask.interop.hf.model_map import Parts
+from unmask.interop.hf.lookup import (
+    architectures,
+    best_architecture,
+    model_map,
+    normalized_names,
+    parts_of,
+    parts_present,
+    table_for,
+    weight_table_for,
+)
+from unmask.interop.hf.model_map import HFTask, Parts
 from unmask.interop.hf.models.bert import BERT
-from unmask.interop.hf.weight_names import normalized_names, parts_present, table_for
 from unmask.interop.hf.weight_table import IdentityLayer, Renamed, Stacked, Unmatched, WeightTable, first_few
 from unmask.nets.model import EncoderWithHeads
 
@@ -90,7 +97,7 @@ def test_no_table_names_a_tensor_twice(dialect, sharing):
 
 
 def check_names(entries):
-    for side in ("ours", "theirs"):
+    for side in ("own_names", "hf_names"):
         names = [name for entry in entries for name in getattr(entry, side)]
         assert len(names) == len(set(names))
 
@@ -122,7 +129,9 @@ def test_the_fitting_architecture_finds_its_parts_again(tokens, row, architectur
 
 
 def test_an_architecture_whose_heads_the_network_lacks_is_refused_by_name():
-    with pytest.raises(InputError, match=r"BertForPreTraining cannot be matched with the network.*row\.pool\.weight"):
+    with pytest.raises(
+        InputError, match=r"BertForPreTraining cannot be matched with the network.*row_head\.pool\.weight"
+    ):
         weight_table_for(PRE_TRAINING, TRUNK).to_hf(small_model(row=False).state_dict())
 
 

@@ -21,8 +21,8 @@ from unmask.finetuning.tasks.span_qa import SpanQATask
 from unmask.finetuning.tasks.tagging import TaggingTask
 from unmask.inference.pack_texts import pack
 from unmask.interop import extra_format
-from unmask.interop.hf.architecture import DOWNSTREAM_TASKS
 from unmask.interop.hf.lookup import architectures
+from unmask.interop.hf.model_map import DOWNSTREAM_TASKS
 from unmask.interop.hf.save import export_hf
 from unmask.interop.onnx import export as export_module
 from unmask.interop.onnx.export import OnnxFormat
@@ -52,7 +52,7 @@ def test_its_inputs_and_outputs_have_the_usual_names(encoder):
 @pytest.mark.parametrize("lengths", [(1,), (POSITIONS,), (3, 17, 8), (2,) * 40])
 def test_rows_of_every_length_give_our_states(encoder, lengths):
     folder, model, proof = encoder
-    assert 0 < proof.others[0].apart < 1e-4
+    assert 0 < proof.format_checks[0].max_difference < 1e-4
     numbers = np.random.default_rng(sum(lengths))
     rows = [numbers.integers(5, 100, length).tolist() for length in lengths]
     ids, mask = (np.zeros((len(rows), max(lengths)), np.int64) for _ in range(2))
@@ -63,7 +63,7 @@ def test_rows_of_every_length_give_our_states(encoder, lengths):
         ["last_hidden_state"], {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
     )
     with torch.no_grad():
-        ours_TD = model.trunk(pack(rows)).last_TD.numpy()
+        ours_TD = model.network(pack(rows)).last_TD.numpy()
     np.testing.assert_allclose(said[0][mask.astype(bool)], ours_TD, atol=1e-5)
 
 
@@ -134,13 +134,13 @@ def test_the_file_is_valid_and_holds_every_weight_once(encoder):
     onnx.checker.check_model(str(encoder[0] / "model.onnx"), full_check=True)
     held = {one.name: one.dims for one in onnx.load(encoder[0] / "model.onnx").graph.initializer}
     ours = dict(encoder[1].named_parameters())
-    expected = {name for name in ours if name.startswith(("trunk.", "row.pool."))}
+    expected = {name for name in ours if name.startswith(("network.", "row_head.pool."))}
     assert {name for name in held if not name.startswith("constant_")} == expected
     assert all(list(ours[name].shape) == list(held[name]) for name in expected)
 
 
 def test_a_network_that_is_too_large_for_one_file_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(export_module, "_MOST", 1000)
+    monkeypatch.setattr(export_module, "_MAX_BYTES", 1000)
     with pytest.raises(InputError, match="without --onnx"):
         export_hf(small_model(), small_tokenizer(), tmp_path / "out", ENCODER, extras=(OnnxFormat(),))
     assert not list(tmp_path.iterdir())

@@ -1,18 +1,14 @@
-"""ALBERT in the names of `transformers` (Lan et al., 2019).
+"""The model map of ALBERT (Lan et al., 2019).
 
-Its layers come in groups that share weights; its embeddings are always projected, and where they are as wide as the
-trunk the projection leaves them as they are. The head for rows says the order of two segments: 0 in order, 1 swapped.
-
-What arrives: nothing. What leaves: the grammar.
-What never happens here: what all dialects do alike; see `weight_names.py` and `settings.py`.
+Its layers form groups with shared weights. Its embeddings are always projected; at equal widths the projection must be
+the identity. The row head predicts the order of two segments: 0 in order, 1 swapped.
 """
 
 from __future__ import annotations
 
 from unmask.config.model_type import ModelType
-from unmask.interop.hf.architecture import HFTask
 from unmask.interop.hf.layer_names import SharedGroups
-from unmask.interop.hf.model_map import LMHeadNames, ModelMap, Parts, Projection
+from unmask.interop.hf.model_map import HFTask, LMHeadNames, ModelMap, Parts, Projection
 from unmask.interop.hf.models.bert import FIXED_CONFIG
 
 _POOL = {"row_head.pool": "albert.pooler"}

@@ -1,7 +1,6 @@
-"""BERT in the names of `transformers` (Devlin et al., 2018).
+"""The model maps of BERT (Devlin et al., 2018) and ERNIE 1.0 (Sun et al., 2019).
 
-What arrives: nothing. What leaves: the grammar.
-What never happens here: what all dialects do alike; see `weight_names.py` and `settings.py`.
+ERNIE has BERT's names under another prefix. The task embedding of ERNIE 2.0 is refused.
 """
 
 from __future__ import annotations
@@ -9,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from unmask.config.model_type import ModelType
-from unmask.interop.hf.architecture import HFTask
 from unmask.interop.hf.layer_names import PerLayer
-from unmask.interop.hf.model_map import LMHeadNames, ModelMap, Parts
+from unmask.interop.hf.model_map import HFTask, LMHeadNames, ModelMap, Parts
 
 LM_HEAD_NAMES = LMHeadNames(
     dense="cls.predictions.transform.dense",
@@ -28,7 +26,7 @@ FIXED_CONFIG = {
 
 
 def heads_by_task(model_type: ModelType) -> Mapping[HFTask, Parts]:
-    """What stands on the trunk in each class."""
+    """The heads of each class."""
     pool = {"row_head.pool": f"{model_type.value}.pooler.dense"}
     classified = Parts(layers={**pool, "row_head.classify": "classifier"})
     return {
@@ -48,4 +46,12 @@ BERT = ModelMap(
     lm_head_names=LM_HEAD_NAMES,
     layer_names=PerLayer(),
     fixed_config=FIXED_CONFIG,
+)
+
+ERNIE = ModelMap(
+    model_type=ModelType.ERNIE,
+    heads_by_task=heads_by_task(ModelType.ERNIE),
+    lm_head_names=LM_HEAD_NAMES,
+    layer_names=PerLayer(),
+    fixed_config={**FIXED_CONFIG, "use_task_id": False},
 )

@@ -1,22 +1,18 @@
-"""ELECTRA in the names of `transformers` (Clark et al., 2020).
+"""The model map of ELECTRA (Clark et al., 2020).
 
-Two networks: the discriminator is `ElectraForPreTraining`, the generator `ElectraForMaskedLM`. There is no pooler; a
-tuned class brings its own, and it bends with GELU. The generator's head for tokens always bends with exact GELU.
-
-What arrives: nothing. What leaves: the grammar.
-What never happens here: what all dialects do alike; see `weight_names.py` and `settings.py`.
+The discriminator is `ElectraForPreTraining`, the generator `ElectraForMaskedLM`. There is no pre-trained pooler; the
+classifier has one of its own, with GELU. The generator's LM head always has exact GELU.
 """
 
 from __future__ import annotations
 
 from unmask.config.model_type import ModelType
 from unmask.config.network import Activation
-from unmask.interop.hf.architecture import HFTask
 from unmask.interop.hf.layer_names import PerLayer
-from unmask.interop.hf.model_map import LMHeadNames, ModelMap, Parts, Projection
+from unmask.interop.hf.model_map import HFTask, LMHeadNames, ModelMap, Parts, Projection
 from unmask.interop.hf.models.bert import FIXED_CONFIG
 
-_REPLACED = {
+_DISCRIMINATOR = {
     "discriminator_head.dense": "discriminator_predictions.dense",
     "discriminator_head.classify": "discriminator_predictions.dense_prediction",
 }
@@ -24,7 +20,7 @@ _REPLACED = {
 ELECTRA = ModelMap(
     model_type=ModelType.ELECTRA,
     heads_by_task={
-        HFTask.DISCRIMINATOR: Parts(layers=_REPLACED),
+        HFTask.DISCRIMINATOR: Parts(layers=_DISCRIMINATOR),
         HFTask.MASKED_LM: Parts(has_lm_head=True),
         HFTask.ENCODER: Parts(),
         HFTask.CLASSIFIER: Parts(

@@ -1,19 +1,15 @@
-"""RoBERTa in the names of `transformers` (Liu et al., 2019).
+"""The model map of RoBERTa (Liu et al., 2019).
 
-Its head for tokens has another name and always bends with exact GELU; a tuned classifier brings its own pooler along;
-nothing about rows is pre-trained. Positions are numbered from the id of padding on: the first is one more than it.
-
-What arrives: nothing. What leaves: the grammar.
-What never happens here: what all dialects do alike; see `weight_names.py` and `settings.py`.
+Its LM head has other names and always has exact GELU. The classifier has a pooler of its own; no row head is
+pre-trained. Position ids start one after the padding id.
 """
 
 from __future__ import annotations
 
 from unmask.config.model_type import ModelType
 from unmask.config.network import Activation
-from unmask.interop.hf.architecture import HFTask
 from unmask.interop.hf.layer_names import PerLayer
-from unmask.interop.hf.model_map import LMHeadNames, ModelMap, Parts
+from unmask.interop.hf.model_map import HFTask, LMHeadNames, ModelMap, Parts
 from unmask.interop.hf.models.bert import FIXED_CONFIG
 
 _POOL = {"row_head.pool": "roberta.pooler.dense"}

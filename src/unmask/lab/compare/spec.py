@@ -1,9 +1,4 @@
-"""What a user wished to compare, turned into arms, command lines and measured facts.
-
-What arrives: the plain values of the command line. What leaves: the arms with their recipes, what each will cost, and a
-description by which a folder knows its comparison again.
-What never happens here: a run, or a folder. What cannot work is refused before anything is made.
-"""
+"""The specification of a comparison, checked before any run: arms, recipes, command-line arguments, FLOPs meters."""
 
 from __future__ import annotations
 
@@ -31,7 +26,7 @@ from unmask.train.flops_meter import FlopsMeter
 from unmask.train.run_config import Switch
 
 _MIN_EVALS = 20
-"""How often a network is judged while it is trained, at least."""
+"""The minimum number of evaluations during pre-training."""
 _ALL = 1_000_000
 """More checkpoints than any run has."""
 _KINDS: Mapping[str, type[TokenizerTrainer]] = {
@@ -40,12 +35,12 @@ _KINDS: Mapping[str, type[TokenizerTrainer]] = {
     "Unigram": Unigram,
     "WordLevel": Characters,
 }
-"""What the library of tokenizers calls the kinds of vocabulary."""
+"""The trainer of each model type of the `tokenizers` library."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonSpec:
-    """What is compared, and how."""
+    """The members, the data, the budget and the options of all runs."""
 
     members: tuple[str, ...]
     changes: tuple[str, ...]
@@ -61,7 +56,7 @@ class ComparisonSpec:
     lr: float | None
     heldout_fraction: float
     finetune_args: tuple[str, ...]
-    """Words for every tune."""
+    """Options of every fine-tuning run."""
     device: str
     precision: Literal["auto", "float32", "bfloat16"]
     compile: bool
@@ -70,33 +65,33 @@ class ComparisonSpec:
 
     @cached_property
     def arms(self) -> tuple[Arm, ...]:
-        """Who takes part."""
+        """The members with their changes."""
         return parse_arms(self.members, self.changes)
 
     @cached_property
     def entries(self) -> tuple[ArmRun, ...]:
-        """Every network that is to be made."""
+        """Every network, by seed and arm."""
         return arm_runs(self.arms, self.seeds)
 
     def rounds(self, at_once: int) -> Iterator[tuple[ArmRun, ...]]:
-        """The same by seed, so that after a round every member has one more score on every task.
+        """The networks in rounds: after each, every member has one more score on every task.
 
-        Where more networks are trained at once than there are members, a round has several seeds.
+        A round has several seeds if more networks run in parallel than there are members.
         """
         size = len(self.arms) * max(at_once // len(self.arms), 1)
         return (self.entries[at : at + size] for at in range(0, len(self.entries), size))
 
     @property
     def from_scratch(self) -> frozenset[str]:
-        """The arms whose shape is also tuned from newly drawn weights."""
+        """The arms that are also fine-tuned from random weights."""
         names = [arm.name for arm in self.arms]
         return frozenset({"first": names[:1], "each": names, "none": []}[self.scratch])
 
     def setup(self, arm: Arm, seed: int) -> PretrainSetup:
-        """The parts of one pre-training, as `unmask pretrain` makes them."""
+        """The set-up of one pre-training run, as in `unmask pretrain`."""
         budget = self.budget
         steps, tokens = (None if budget[name] is None else int(budget[name] or 0) for name in ("steps", "tokens"))
-        wish = PretrainRequest(
+        request = PretrainRequest(
             member=arm.member,
             size=self.size,
             changes=arm.changes,
@@ -112,21 +107,21 @@ class ComparisonSpec:
             hours=budget["hours"],
             flops=budget["flops"],
         )
-        return PretrainSetup(wish)
+        return PretrainSetup(request)
 
     @cached_property
     def meters(self) -> Mapping[str, FlopsMeter]:
-        """What steps cost, by arm; refuses a member that cannot be trained on this corpus."""
+        """The FLOPs meter of each arm; refuses a member that cannot be trained on this corpus."""
         return {arm.name: self.setup(arm, 0).meter for arm in self.arms}
 
     @property
     def machine_args(self) -> tuple[str, ...]:
-        """Words about the machine, for every run."""
+        """Options about the machine, for every run."""
         plain = ("--plain",) if self.no_kernels else ()
         return ("--device", self.device, "--precision", self.precision, "--graphs", self.cuda_graphs, *plain)
 
     def pretrain_args(self) -> list[str]:
-        """What every pre-training is told beyond its member and its folder."""
+        """Options of every pre-training run, except member and folder."""
         trials = evals_for(self.points, _MIN_EVALS)
         keep = ["--keep", str(_ALL)] if self.points > 1 else []
         faster = ["--compile"] if self.compile else []
@@ -142,13 +137,13 @@ class ComparisonSpec:
         ]
 
     def _learning_args(self) -> list[str]:
-        """The words that decide what is learned."""
+        """The options that determine the result of pre-training."""
         given = {**self.budget, "batch": self.batch_size, "rate": self.lr, "held-out": self.heldout_fraction}
         words = [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
         return [*(("--size", self.size) if self.size else ()), *words, *(["--short"] if self.short else [])]
 
     def description(self) -> dict[str, Any]:
-        """What all runs have in common: a folder never mixes two comparisons. Members and seeds may be added."""
+        """What identifies the comparison in its folder. Members and seeds may be added later."""
         suite = describe(self.tasks, self.finetune_args, {})
         return {
             "unmask": __version__,
@@ -161,7 +156,7 @@ class ComparisonSpec:
         }
 
     def describe_vocabulary(self) -> str:
-        """Whose tokenizer all members read, and who was published with another kind."""
+        """The vocabulary of the corpus, and the members that were published with another kind."""
         tokenizer = Tokenizer.load(self.data / "tokenizer.json")
         kind = str(tokenizer.content()["model"]["type"])
         known = _KINDS.get(kind, object)
@@ -170,12 +165,12 @@ class ComparisonSpec:
             for name, meter in self.meters.items()
             if not isinstance(meter.recipe.tokenizer, known)
         ]
-        said = f"All members read the {kind} vocabulary of {self.data} ({tokenizer.vocab.size:,} entries)."
-        return f"{said} Published with another kind: {', '.join(others)}." if others else said
+        sentence = f"All members use the {kind} vocabulary of {self.data} ({tokenizer.vocab.size:,} entries)."
+        return f"{sentence} Published with another kind: {', '.join(others)}." if others else sentence
 
 
 def check_alone(hours: float | None, at_once: int) -> None:
-    """Hours on a shared machine are no equal hours."""
+    """Refuse a budget in hours for networks that share the machine."""
     if hours is not None and at_once > 1:
         raise InputError(
             f"--hours gives every network the same time on this machine, so no two may share it; found "

@@ -1,0 +1,1 @@
+"""Claims of papers, tried again with small networks: arms, seeds, probes and a verdict."""
