@@ -3,11 +3,11 @@
 import pytest
 import torch
 from parity_nets import SHAPES, asked, drawn, theirs
-from unmask.interop.hf.model_map import Architecture, HFTask
 
 from unmask.config.model_type import ModelType
 from unmask.core.records import Cloze, RowClass, Spans
 from unmask.interop.hf.lookup import weight_table_for
+from unmask.interop.hf.model_map import Architecture, HFTask
 from unmask.nets.batch.batch import Batch
 from unmask.nets.batch.packed_sequences import unpad
 from unmask.objectives.heads.common import MLMHead, RowClassHead
@@ -28,9 +28,9 @@ def our_loss(model, question):
     """The mean cloze loss and the mean loss of the rows, through the heads that training uses."""
     cloze = Cloze(question.positions, question.answers, Spans.of())
     batch = Batch(question.tokens, question.first, (cloze, RowClass("next", question.follows)))
-    say_tokens, say_fact = MLMHead(model.shape, model.trunk.embed.token), RowClassHead(model.shape, "next", 2)
-    say_tokens.lm_head, say_fact.row_head = model.tokens, model.row
-    states = model.trunk(question.tokens)
+    say_tokens, say_fact = MLMHead(model.config, model.network.embed.token), RowClassHead(model.config, "next", 2)
+    say_tokens.lm_head, say_fact.row_head = model.lm_head, model.row_head
+    states = model.network(question.tokens)
     return sum(term.total / term.count for term in (say_tokens(states, batch), say_fact(states, batch)))
 
 
@@ -38,9 +38,9 @@ def test_hidden_states_of_all_layers_agree(pair):
     ours, other = pair
     question = asked()
     with torch.no_grad():
-        mine = ours.trunk(question.tokens).layers
+        mine = ours.network(question.tokens).layers
         known = other(**question.padded(), output_hidden_states=True).hidden_states
-    assert len(mine) == len(known) == ours.shape.depth + 1
+    assert len(mine) == len(known) == ours.config.depth + 1
     for number, (one, grid) in enumerate(zip(mine, known, strict=True)):
         assert torch.allclose(one, unpad(grid, question.tokens.sequences), atol=1e-5, rtol=0), f"layer {number}"
 
@@ -49,12 +49,12 @@ def test_logits_of_both_heads_agree(pair):
     ours, other = pair
     question = asked()
     with torch.no_grad():
-        last = ours.trunk(question.tokens).last_TD
+        last = ours.network(question.tokens).last_TD
         known = other(**question.padded())
         assert torch.allclose(
-            ours.tokens(last), unpad(known.prediction_logits, question.tokens.sequences), atol=1e-5, rtol=0
+            ours.lm_head(last), unpad(known.prediction_logits, question.tokens.sequences), atol=1e-5, rtol=0
         )
-        assert torch.allclose(ours.row(last[question.first]), known.seq_relationship_logits, atol=1e-5, rtol=0)
+        assert torch.allclose(ours.row_head(last[question.first]), known.seq_relationship_logits, atol=1e-5, rtol=0)
 
 
 def test_loss_and_every_gradient_agree(pair):
@@ -67,7 +67,7 @@ def test_loss_and_every_gradient_agree(pair):
     mine.backward()
     known.backward()
     gradients = {name: parameter.grad for name, parameter in ours.named_parameters(remove_duplicate=False)}
-    renamed = weight_table_for(FULL, ours.shape).to_hf(gradients)
+    renamed = weight_table_for(FULL, ours.config).to_hf(gradients)
     expected = {name: parameter.grad for name, parameter in other.named_parameters()}
     assert renamed.keys() == expected.keys()
     for name, gradient in expected.items():

@@ -4,10 +4,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from parity_nets import EVERY_SIZE, SHAPES, asked, drawn, drawn_for, theirs
-from unmask.interop.hf.model_map import Architecture, HFTask
 
 from unmask.config.model_type import ModelType
 from unmask.core.records import Cloze, ReplacedTokens, RowClass, Spans
+from unmask.interop.hf.model_map import Architecture, HFTask
 from unmask.interop.hf.reference_outputs import LAST_HIDDEN_STATE, max_difference, model_outputs, to_padded_inputs
 from unmask.nets.batch.batch import Batch
 from unmask.nets.batch.packed_sequences import pad
@@ -45,10 +45,10 @@ def test_states_and_outputs_agree(architecture, size):
 
 def cloze_loss(model, question):
     """The mean loss of a cloze, through the head that training uses."""
-    say = MLMHead(model.shape, model.trunk.embed.token)
-    say.lm_head = model.tokens
+    say = MLMHead(model.config, model.network.embed.token)
+    say.lm_head = model.lm_head
     cloze = Cloze(question.positions, question.answers, Spans.of())
-    term = say(model.trunk(question.tokens), Batch(question.tokens, question.first, (cloze,)))
+    term = say(model.network(question.tokens), Batch(question.tokens, question.first, (cloze,)))
     return term.total / term.count
 
 

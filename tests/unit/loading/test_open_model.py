@@ -7,13 +7,13 @@ import torch
 import transformers
 from small_bert import MASKED_LM, PRE_TRAINING, TRUNK, small_model, write_folder
 from small_run import drawn, write_run
-from unmask.interop.hf.model_map import Architecture, HFTask
 
 from unmask.config.inference import CheckpointChoice
 from unmask.config.model_type import ModelType
 from unmask.core.errors import InputError
 from unmask.inference.fill_mask import fill_masks
 from unmask.inference.pack_texts import pack
+from unmask.interop.hf.model_map import Architecture, HFTask
 from unmask.interop.hf.save import export_hf
 from unmask.loading.open_model import open_model
 from unmask.loading.warm_start import load_matching_weights
@@ -25,7 +25,7 @@ def test_a_run_gives_the_weights_of_its_last_checkpoint_and_what_is_known(tmp_pa
     state = learner.state_dict()
     for name, tensor in source.model.state_dict().items():
         part = name.partition(".")[0]
-        ours = {"trunk": name, "tokens": f"heads.mlm.{name}", "row": f"heads.next.{name}"}[part]
+        ours = {"network": name, "lm_head": f"heads.mlm.{name}", "row_head": f"heads.next.{name}"}[part]
         assert torch.equal(tensor, state[ours]), name
     assert source.model.lm_head.token is source.model.network.embed.token
     assert not source.model.training
@@ -39,7 +39,7 @@ def test_the_best_checkpoint_can_be_asked_for(tmp_path):
     first = drawn(1)
     run = write_run(tmp_path / "r1", {10: first, 20: drawn(2)}, best=10)
     assert torch.equal(
-        open_model(run, CheckpointChoice.BEST).model.lm_head.dense.weight, first.heads["mlm"].tokens.dense.weight
+        open_model(run, CheckpointChoice.BEST).model.lm_head.dense.weight, first.heads["mlm"].lm_head.dense.weight
     )
     assert open_model(run, CheckpointChoice.BEST).info.recipe == "bert, 10 steps"
     assert open_model(run).info.recipe == "bert, 20 steps"
@@ -95,8 +95,8 @@ def test_a_run_with_a_generator_has_two_networks(tmp_path):
     source = open_model(write_run(tmp_path / "r1", {1: learner}, name="electra"))
     judge, guess = source.model, source.generator
     assert (judge.lm_head, judge.row_head, guess.row_head, guess.discriminator_head) == (None, None, None, None)
-    assert torch.equal(judge.discriminator_head.dense.weight, learner.heads["replaced"].replaced.dense.weight)
-    assert torch.equal(guess.lm_head.dense.weight, learner.heads["guess"].tokens.dense.weight)
+    assert torch.equal(judge.discriminator_head.dense.weight, learner.heads["replaced"].discriminator_head.dense.weight)
+    assert torch.equal(guess.lm_head.dense.weight, learner.heads["guess"].lm_head.dense.weight)
     assert torch.equal(guess.network.embed.token.weight, learner.network.embed.token.weight)
     tokens = pack([[2, 9, 8, 3]])
     with torch.no_grad():
@@ -112,7 +112,7 @@ def test_going_on_from_a_discriminator_draws_the_generator_anew(tmp_path):
     model = open_model(write_folder(tmp_path / "hf", source.model, judge)).model
     other = drawn(4, "electra")
     assert load_matching_weights(other, model) == ("guess",)
-    assert torch.equal(other.heads["replaced"].replaced.dense.weight, model.discriminator_head.dense.weight)
+    assert torch.equal(other.heads["replaced"].discriminator_head.dense.weight, model.discriminator_head.dense.weight)
     assert other.heads["guess"].network.embed.token is other.network.embed.token  # and so it has what was learned
     assert load_matching_weights(other, model, source.generator) == ()
     for name, tensor in learner.state_dict().items():

@@ -83,7 +83,9 @@ def test_a_bare_encoder_gives_its_pooler_and_leaves_the_classes_drawn(tmp_path):
 def test_training_settings_may_differ_and_the_shape_may_not():
     calm = TransformerConfig(depth=2, width=16, heads=2, ffn_width=32, dropout=0.0)
     assert load_matching_weights(drawn(MLM(), trunk=calm), small_model()) == ()
-    with pytest.raises(InputError, match=r"encoder is TransformerConfig.*depth=2.*needed is TransformerConfig.*depth=1"):
+    with pytest.raises(
+        InputError, match=r"encoder is TransformerConfig.*depth=2.*needed is TransformerConfig.*depth=1"
+    ):
         load_matching_weights(
             drawn(MLM(), trunk=TransformerConfig(depth=1, width=16, heads=2, ffn_width=32)), small_model()
         )

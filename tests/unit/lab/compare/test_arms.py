@@ -25,7 +25,7 @@ def test_a_change_with_a_name_is_for_that_member_alone():
 
 
 def test_a_change_for_somebody_else_and_a_member_named_twice_are_refused():
-    with pytest.raises(InputError, match=r"'roberta' is not compared here\. Compared are: bert, wwm"):
+    with pytest.raises(InputError, match=r"'roberta' is not compared here\. Take one of: bert, wwm"):
         parse_arms(("bert", "wwm"), ("roberta:trunk.depth=3",))
     with pytest.raises(InputError, match="bert was named twice"):
         parse_arms(("bert", "one.py:bert"), ())
