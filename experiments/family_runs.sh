@@ -13,7 +13,6 @@ set -euo pipefail
 
 what=$1 data=$2 tasks=$3 out=$4 ernie=${5:-ernie}
 at_once=${AT_ONCE:-15}
-here=$(dirname "$0")
 members=(bert roberta albert wwm "$ernie" spanbert macbert electra)
 # ELECTRA's own small has another shape; all are compared in one.
 shape=()
@@ -31,7 +30,7 @@ case $what in
   tokens) python -m unmask compare "${members[@]}" "${common[@]}" --batch-size 64 --tokens 20000000 --seeds 2 --pretrain-at-once 16 ;;
   minutes) python -m unmask compare "${members[@]}" "${common[@]}" --batch-size 256 --hours "${HOURS:-0.0083}" --seeds 1 ;;
   claims)
-    claim() { unmask claim "$1" "${tune[@]}" "${@:2}"; }
+    claim() { python -m unmask claim "$1" "${tune[@]}" "${@:2}"; }
     claim sop
     claim masking
     claim sharing --task "$(task lcqmc)" --finetune-args "--epochs 2 --lr 2e-4 --max-length 96"
