@@ -63,7 +63,9 @@ class BidirectionalLSTM(Backbone):
         for layer in self.layers:
             ahead_TW, back_TW = layer(self._dropout(ahead_TW), self._dropout(back_TW), tokens.sequences)
             layers.append(torch.cat([ahead_TW, back_TW[reverse_T]], dim=-1))
-        return HiddenStates(tuple(layers))
+        both = (tuple(side) for side in zip(*(layer_TD.chunk(2, dim=-1) for layer_TD in layers), strict=True))
+        named = tuple((one.name, side) for one, side in zip(tokens.streams, both, strict=False))
+        return HiddenStates(tuple(layers), streams=named)
 
     def blocks(self) -> Sequence[nn.Module]:
         """Every layer from the bottom up."""

@@ -10,9 +10,18 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 
-from unmask.config.attention_pattern import AttentionPattern, RowCoordinates, find_leaks
+from unmask.config.attention_pattern import (
+    BIDIRECTIONAL_LM,
+    FULL,
+    WITHIN_DOCUMENT,
+    AttentionPattern,
+    RowCoordinates,
+    StreamInit,
+    find_leaks,
+)
+from unmask.config.network import EncoderDecoderConfig, LSTMConfig, NetworkConfig, TransformerConfig
 from unmask.core.errors import RecipeError
-from unmask.core.records import RowClass
+from unmask.core.records import PermutedTarget, RowClass
 from unmask.data.corrupt.protocol import Corruption
 from unmask.data.input_formats.row_plan import InputFormat
 from unmask.objectives.protocol import Objective
@@ -50,13 +59,83 @@ def check_no_leak(task: str, objective: Objective, attention: AttentionPattern) 
 
 
 def check_document_isolation(task: str, examples: InputFormat, attention: AttentionPattern) -> None:
-    """Documents that are kept apart do not see each other."""
+    """No position reads another document where the rows keep documents apart."""
     across = any(stream.rule.matrix(_TWO_DOCUMENTS)[:4, 4:].any() for stream in attention.streams)
     if examples.isolate_documents and across:
         raise RecipeError(
             f"Task '{task}': {_name(examples)} keeps the documents of a row apart, but under this view they see each "
             "other. Take the view DOCUMENTS, or rows that may run across documents."
         )
+
+
+def check_coordinates(task: str, examples: InputFormat, corruption: Corruption, attention: AttentionPattern) -> None:
+    """Whatever a pattern reads of rows is stated by the task."""
+    for stream in attention.streams:
+        read = stream.rule.coordinates_read()
+        if "rank" in read and PermutedTarget not in corruption.target_types:
+            raise RecipeError(
+                f"Task '{task}': stream '{stream.name}' attends in a factorization order, but {_name(corruption)} draws "
+                "none. Take PermutationOrder, or a pattern that reads no order."
+            )
+        if "prefix" in read:
+            raise RecipeError(
+                f"Task '{task}': stream '{stream.name}' attends by the prefix of a row, but {_name(examples)} and "
+                f"{_name(corruption)} state none, so that every position would be visible. Take another pattern."
+            )
+        if "document" in read and not examples.isolate_documents:
+            raise RecipeError(
+                f"Task '{task}': stream '{stream.name}' attends within documents, but {_name(examples)} makes rows of "
+                "one document. Take rows that keep documents apart, or a pattern that does not read them."
+            )
+
+
+def check_rewriter_attention(task: str, objectives: Sequence[Objective], attention: AttentionPattern) -> None:
+    """A network that rewrites inputs has one stream."""
+    for one in objectives:
+        if isinstance(one, InputRewriter) and not attention.is_single:
+            raise RecipeError(
+                f"Task '{task}': {_name(one)} has a network with one stream of states, but the pattern has "
+                f"{len(attention.streams)}. Take a pattern of one stream."
+            )
+
+
+def check_network_attention(
+    recipe: str, task: str, network: NetworkConfig, attention: AttentionPattern, isolate: bool
+) -> None:
+    """The network computes the pattern."""
+    blank = [stream.name for stream in attention.streams if stream.starts_from is StreamInit.BLANK]
+    if isinstance(network, TransformerConfig):
+        if blank and not network.has_blank_stream:
+            raise RecipeError(
+                f"{recipe}: task '{task}' has the stream '{blank[0]}', which does not start from tokens, but the network "
+                "has no vector for it to start from. Set network.has_blank_stream=true."
+            )
+        return
+    if isinstance(network, EncoderDecoderConfig):
+        if not attention.is_single:
+            raise RecipeError(
+                f"{recipe}: task '{task}' has {len(attention.streams)} streams, but an encoder-decoder network has one. "
+                "Take a pattern of one stream, or a TransformerConfig."
+            )
+        return
+    plain = (WITHIN_DOCUMENT,) if isolate else (FULL,)
+    allowed = (*plain, BIDIRECTIONAL_LM) if isinstance(network, LSTMConfig) else plain
+    if attention not in allowed:
+        raise RecipeError(
+            f"{recipe}: task '{task}' has an attention pattern, but a network of kind {type(network).__name__} has no "
+            "attention to compute it with. Take the pattern FULL, or a TransformerConfig."
+        )
+
+
+def check_memory(name: str, attention: AttentionPattern) -> None:
+    """States of earlier rows can be a memory in front of a row: no document and no prefix cuts them off."""
+    for stream in attention.streams:
+        cut = stream.rule.coordinates_read() & {"document", "prefix"}
+        if cut:
+            raise RecipeError(
+                f"{name}: a memory stands in front of a row, but stream '{stream.name}' attends by the {min(cut)} of a "
+                "token, which a memory does not have. Take a pattern that reads neither, or no memory."
+            )
 
 
 def check_generator(task: str, objectives: Sequence[Objective]) -> None:

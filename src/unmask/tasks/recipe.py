@@ -20,9 +20,12 @@ from unmask.data.input_formats.sampler import DynamicMasking, MaskingMode
 from unmask.data.tokenize.trainers.train import TokenizerTrainer
 from unmask.objectives.protocol import Objective
 from unmask.tasks.checks import (
+    check_coordinates,
     check_document_isolation,
     check_generator,
+    check_network_attention,
     check_no_leak,
+    check_rewriter_attention,
     check_shared_heads,
     check_targets_exist,
     check_targets_used,
@@ -42,6 +45,8 @@ class Task:
 
     def __post_init__(self) -> None:
         check_document_isolation(self.name, self.examples, self.attention)
+        check_coordinates(self.name, self.examples, self.corruption, self.attention)
+        check_rewriter_attention(self.name, self.objectives, self.attention)
         for objective in self.objectives:
             check_targets_exist(self.name, objective, self.examples, self.corruption)
             check_no_leak(self.name, objective, self.attention)
@@ -124,6 +129,8 @@ class Recipe:
             found = ", ".join(f"{stage.fraction:g}" for stage in self.stages) or "no stages"
             raise RecipeError(f"{self.name}: the stages' shares of the steps must sum to 1, found {found}.")
         for task in self.tasks:
+            isolate = task.examples.isolate_documents
+            check_network_attention(self.name, task.name, self.network, task.attention, isolate)
             # A trunk with one kind of segment does not tell them apart; any other must know them all.
             if 1 < self.network.num_segments < task.examples.num_segments:
                 raise RecipeError(
