@@ -35,8 +35,8 @@ def check_targets_exist(task: str, objective: Objective, examples: InputFormat, 
     if objective.target_type is not RowClass and objective.target_type not in corruption.target_types:
         made = " and ".join(kind.__name__ for kind in corruption.target_types)
         raise RecipeError(
-            f"Task '{task}': {_name(objective)} needs a {objective.target_type.__name__}, but {_name(corruption)} makes a "
-            f"{made}. Exchange one of the two."
+            f"Task '{task}': {_name(objective)} needs a {objective.target_type.__name__}, but {_name(corruption)} makes "
+            f"a {made}. Exchange one of the two."
         )
     missing = objective.facts - examples.row_facts
     if missing:
@@ -92,7 +92,7 @@ def check_coordinates(task: str, examples: InputFormat, corruption: Corruption, 
 def check_rewriter_attention(task: str, objectives: Sequence[Objective], attention: AttentionPattern) -> None:
     """A network that rewrites inputs has one stream."""
     for one in objectives:
-        if isinstance(one, InputRewriter) and not attention.is_single:
+        if one.rewrites_inputs and not attention.is_single:
             raise RecipeError(
                 f"Task '{task}': {_name(one)} has a network with one stream of states, but the pattern has "
                 f"{len(attention.streams)}. Take a pattern of one stream."
