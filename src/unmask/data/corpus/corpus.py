@@ -1,7 +1,6 @@
-"""Shards opened for reading: every token of the corpus has one address, and any set of addresses is one call.
+"""A prepared corpus, opened for random access: every token has an address.
 
-What arrives: the folder of a prepared corpus. What leaves: ids and unit bytes for any pieces of it, at random.
-What never happens here: reading what was not asked for. The arrays stay on disk, memory-mapped.
+The arrays of the shards are memory-mapped.
 """
 
 from __future__ import annotations
@@ -26,29 +25,29 @@ from unmask.data.tokenize.vocab import Vocab, with_similar_words
 
 @dataclass(frozen=True)
 class Shard:
-    """One shard. Positions are counted inside it; `base` is the address of its first token."""
+    """One shard with positions inside it; `base` is the address of its first token."""
 
     ids: npt.NDArray[Any]
     units: Bits
     documents: Ints
-    """Where each document begins; one more for the end."""
+    """The offsets of the documents."""
     base: int
 
     @cached_property
     def sentences(self) -> npt.NDArray[np.uint32]:
-        """Where each sentence begins; one more for the end."""
+        """The offsets of the sentences."""
         starts = np.flatnonzero(np.asarray(self.units) & UnitFlag.SENTENCE)
         return np.append(starts, len(self.units)).astype(np.uint32)
 
     @cached_property
     def conversations(self) -> Ints:
-        """The numbers of the documents that are conversations: a turn starts where they do."""
+        """The numbers of the dialogues among the documents: a turn starts at their first token."""
         found: Ints = np.flatnonzero(np.asarray(self.units[self.documents[:-1]]) & UnitFlag.TURN)
         return found
 
     @cached_property
     def turns(self) -> Ints:
-        """Where each turn of a conversation begins."""
+        """The positions at which turns of dialogues begin."""
         starts: Ints = np.flatnonzero(np.asarray(self.units) & UnitFlag.TURN)
         return starts
 
@@ -64,7 +63,7 @@ class Corpus:
 
     @staticmethod
     def open(folder: Path) -> Corpus:
-        """Open a prepared folder; the tokenizer beside the shards must be the one they were made with."""
+        """Open a prepared folder; its tokenizer must be the one of its shards."""
         manifest = Manifest.load(folder)
         tokenizer = Tokenizer.load(folder / "tokenizer.json")
         if tokenizer.digest != manifest.tokenizer:
@@ -88,12 +87,12 @@ class Corpus:
 
     @property
     def layers(self) -> frozenset[UnitKind]:
-        """The layers that this corpus was segmented into."""
+        """The unit kinds that this corpus was segmented into."""
         return frozenset(self.manifest.layers)
 
     @cached_property
     def bases(self) -> Ints:
-        """The address at which each shard begins; one more for the end."""
+        """The address of the first token of each shard, and the end."""
         last = self.shards[-1]
         return np.array([*(shard.base for shard in self.shards), last.base + len(last.ids)], dtype=np.int64)
 
@@ -108,7 +107,7 @@ class Corpus:
             bits[to : to + size] = shard.units[source]
 
     def verify(self) -> None:
-        """Compare every file with its digest, and name the first that differs."""
+        """Compare every file with its digest, and report the first that differs."""
         for number, info in enumerate(self.manifest.shards):
             for name, digest in info.files.items():
                 path = shard_folder(self.folder, number) / f"{name}.npy"
@@ -117,7 +116,7 @@ class Corpus:
 
 
 def _allow_open_files(shards: int) -> None:
-    """Each shard keeps two files open, and many systems allow a process only 1,024 unless it asks for more."""
+    """Raise the limit of open files: each shard keeps two open, and many systems allow 1,024 per process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * shards + 1024
     if soft != resource.RLIM_INFINITY and soft < wanted:

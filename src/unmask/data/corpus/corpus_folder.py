@@ -1,10 +1,7 @@
-"""A folder for one corpus, and for one process at a time.
+"""The output folder of `prepare`: locked, started once, resumed with the same settings.
 
-What arrives: the folder that a user named, and what is to be prepared. What leaves: the right to write there.
-What never happens here: touching what is not ours. A folder that holds something else, or another corpus, is refused.
-
-`work.json` says what was begun: the settings, and the names and sizes of the input files. Times and absolute paths are
-not in it, so a corpus may be moved between an interruption and its end.
+`work.json` holds the settings, and the names and sizes of the input files, without times and absolute paths: a corpus
+may be moved before it is resumed. A folder with other content is refused.
 """
 
 from __future__ import annotations
@@ -21,12 +18,12 @@ from unmask.core.io.folder_lock import check_usable, folder_lock
 from unmask.data.text.files.paths import expand_paths
 
 STDIN_FILES = ("stdin.txt", "stdin.jsonl")
-"""What standard input is stored as: the only files that are there before `work.json` is."""
+"""The names of stored standard input: the only files that exist before `work.json`."""
 
 
 @contextlib.contextmanager
 def lock_corpus(folder: Path) -> Iterator[None]:
-    """Keep every other process out of a folder, which is made if it is not there; it vanishes if nothing is begun."""
+    """Lock a folder, which is created if missing, and removed again if nothing is started."""
     if not is_started(folder):
         check_usable(folder, "corpus", allowed=STDIN_FILES)
     with folder_lock(folder, "preparing"):
@@ -39,15 +36,15 @@ def lock_corpus(folder: Path) -> Iterator[None]:
 
 
 def is_started(folder: Path) -> bool:
-    """Whether preparing was begun in this folder."""
+    """Whether a corpus was started in this folder."""
     with disk_errors(folder):
         return (folder / "work.json").exists()
 
 
 def start_or_resume(folder: Path, sources: Sequence[str], settings: dict[str, Any]) -> bool:
-    """Begin a corpus in a held folder, or go on with it; true when it is finished already.
+    """Start or resume a corpus in a locked folder; true if it is finished already.
 
-    A folder that was begun with other settings or other input is refused.
+    A folder that was started with other settings or other input is refused.
     """
     mine = {
         "sources": [[source.name, source.size] for source in expand_paths(sources)],

@@ -1,8 +1,6 @@
-"""The stream of documents that a corpus is made of: read, cleaned, without duplicates, cut into the text of shards.
+"""The document stream of a corpus: read, cleaned, deduplicated, grouped into shards; and samples of it.
 
-What arrives: sources and the first half of the settings. What leaves: batches of documents, always cut at the same
-places, each with the digest of its text; and a tally of everything that was left out.
-What never happens here: finding units or tokenising. This part runs in one process and must stay cheap.
+The boundaries of shards depend on the input alone. Segmentation and tokenization happen in worker processes.
 """
 
 from __future__ import annotations
@@ -23,17 +21,17 @@ from unmask.data.text.files.paths import Compression, expand_paths
 from unmask.data.text.files.read import ReadConfig, read_documents
 
 MAX_LISTED = 1000
-"""So many left-out pieces are listed for each reason; all are counted."""
+"""The most dropped pieces that are listed for each reason; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class CollectConfig:
-    """How documents are read and which are kept."""
+    """Settings of reading, cleaning and deduplication."""
 
     read_config: ReadConfig = ReadConfig()
     cleaner: Cleaner = Cleaner()
     near_duplicates: tuple[MinHashConfig, ...] = ()
-    """Also leave out near duplicates, if a measure of resemblance is given."""
+    """The near-duplicate detection, if any."""
 
     def describe(self) -> dict[str, str]:
         """Lines for the manifest."""
@@ -47,14 +45,14 @@ class CollectConfig:
 
 @dataclass
 class DropCounts:
-    """What was left out or changed on the way."""
+    """The counts of dropped pieces and removed characters."""
 
     dropped: Counter[str] = field(default_factory=Counter)
     listed: list[DroppedInput] = field(default_factory=list)
     num_removed_chars: int = 0
 
     def drop(self, piece: DroppedInput) -> None:
-        """Count a piece that was left out, and list it unless the list is long already."""
+        """Count a dropped piece, and list it unless the list is full."""
         self.dropped[piece.reason] += 1
         if self.dropped[piece.reason] <= MAX_LISTED:
             self.listed.append(piece)
@@ -66,7 +64,7 @@ def stream_documents(
     drop_counts: DropCounts,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[Document]:
-    """Every document that is to be kept, in the order of the input."""
+    """All documents that are kept, in input order."""
     filters = [(DropReason.DUPLICATE, ExactDeduplicator())] + [
         (DropReason.NEAR_DUPLICATE, NearDeduplicator(near)) for near in config.near_duplicates
     ]
@@ -90,9 +88,9 @@ def stream_documents(
 def shard_inputs(
     sources: Sequence[str], config: CollectConfig, shard_characters: int, drop_counts: DropCounts
 ) -> Iterator[ShardInput]:
-    """Documents in batches of at least so many characters (the last one may be smaller).
+    """Documents in batches of at least this many characters (the last one may be smaller).
 
-    Text and conversations are never in one batch: the last documents of every shard are held out, and both must be.
+    Text and dialogues are never in one batch: the last documents of every shard are held out, and both kinds must be.
     """
     place = _InputPosition()
     held: list[Document] = []
@@ -111,7 +109,7 @@ def shard_inputs(
 
 
 class _InputPosition:
-    """How far the reader has come."""
+    """The position of the reader."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -121,12 +119,12 @@ class _InputPosition:
 
 
 SAMPLE_CHARACTERS = 30_000_000
-"""Characters from which a vocabulary or phrases are learned, about."""
+"""The approximate size of the sample for a vocabulary or phrases, in characters."""
 
 _COMPRESSION_RATIO = 2.7
-"""How much larger text is than its compressed file, about."""
+"""The approximate ratio of a text to its compressed file."""
 _BYTES_PER_CHARACTER = 2.5
-"""Bytes in a character, about: one for English, three for Chinese."""
+"""The approximate bytes per character: one for English, three for Chinese."""
 
 
 def sample_documents(
@@ -135,7 +133,7 @@ def sample_documents(
     progress: Callable[[int], None] = lambda _: None,
     characters: int = SAMPLE_CHARACTERS,
 ) -> Iterator[Document]:
-    """About so many characters of the corpus, in whole documents drawn by their number."""
+    """A sample of about this many characters, in whole documents drawn by their number."""
     share = characters / max(1.0, _expected_characters(sources))
     key = Key.of(0, "sample")
     for number, document in enumerate(stream_documents(sources, config, DropCounts(), progress)):
@@ -144,7 +142,7 @@ def sample_documents(
 
 
 def lines_of(documents: Iterator[Document]) -> Iterator[str]:
-    """The lines of documents: what a vocabulary is trained on."""
+    """The lines of documents, on which a vocabulary is trained."""
     for document in documents:
         yield from document.text.split("\n")
 

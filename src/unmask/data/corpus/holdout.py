@@ -1,8 +1,4 @@
-"""Text to learn from and text to be judged by: a corpus cut between documents.
-
-What arrives: an opened corpus and a share. What leaves: two corpora over the same files.
-What never happens here: a document that is in both, or a copy of anything.
-"""
+"""Held-out text: a corpus split between documents into training and evaluation parts, over the same files."""
 
 from __future__ import annotations
 
@@ -16,14 +12,14 @@ from unmask.core.records import Ints, UnitKind
 from unmask.data.corpus.corpus import Corpus, Shard
 
 _MIN_DOCUMENTS = 2
-"""Documents in each part, and conversations where there are enough: both are paired with another of their kind."""
+"""The least documents, and dialogues if there are enough, of each part: pairs need two of a kind."""
 
 
 def split_heldout(corpus: Corpus, heldout_fraction: float) -> tuple[Corpus, Corpus]:
-    """Text to learn from, and about `share` of all tokens to be judged by: the last documents of every shard.
+    """The training part, and about `share` of all tokens for evaluation: the last documents of every shard.
 
-    Files are often sorted by subject, so the end of the whole corpus would be a poor judge. Each part has at least two
-    documents, and two conversations if there are four. Addresses are counted anew in each.
+    Files are often sorted by subject, so that the end of the whole corpus would not be representative. Each part has at
+    least two documents, and two dialogues if there are four. Addresses restart in each part.
     """
     documents = corpus.manifest.counts.documents
     if documents < 2 * _MIN_DOCUMENTS:
@@ -51,7 +47,7 @@ def _has_enough(part: Corpus, talks: bool) -> bool:
 
 
 def _cuts_per_shard(corpus: Corpus, share: float) -> list[int]:
-    """Where to cut each shard. What one shard cannot give, because its documents are long, the next ones owe."""
+    """The split of each shard. A deficit of one shard, whose documents are long, is added to the next."""
     cuts, seen, held = [], 0, 0
     for shard in corpus.shards:
         size = len(shard.ids)
@@ -62,7 +58,7 @@ def _cuts_per_shard(corpus: Corpus, share: float) -> list[int]:
 
 
 def _cuts_with_dialogues(corpus: Corpus, cuts: Sequence[int]) -> list[int]:
-    """The same cuts, but one of them is moved so that conversations lie on either side: for a corpus with few."""
+    """The same splits, but one of them moved so that both parts have dialogues: for a corpus with few."""
     moved = list(cuts)
     for number, shard in reversed(list(enumerate(corpus.shards))):
         if len(shard.conversations) >= 2 * _MIN_DOCUMENTS:
@@ -73,7 +69,7 @@ def _cuts_with_dialogues(corpus: Corpus, cuts: Sequence[int]) -> list[int]:
 
 
 def _cut_near_end(corpus: Corpus, share: float) -> list[int]:
-    """One cut near the end of all, with enough documents on either side: for a corpus with few of them."""
+    """One split near the end of the corpus, with enough documents on both sides: for a corpus with few."""
     starts = np.concatenate([shard.documents[:-1] + shard.base for shard in corpus.shards])[
         _MIN_DOCUMENTS : 1 - _MIN_DOCUMENTS
     ]
@@ -86,7 +82,7 @@ def _nearest(borders: Ints, wanted: float) -> int:
 
 
 def _part(corpus: Corpus, stretches: Sequence[tuple[int, int]]) -> Corpus:
-    """The given stretch of each shard, over the same files."""
+    """The given part of each shard, over the same files."""
     kept: list[Shard] = []
     base = 0
     for shard, (start, end) in zip(corpus.shards, stretches, strict=True):

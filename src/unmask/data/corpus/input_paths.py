@@ -1,8 +1,6 @@
-"""The input of `prepare` as files that can be read more than once and stay the same files.
+"""The input paths of `prepare`, expanded once, with standard input stored in the output folder.
 
-What arrives: what the user wrote: files, folders, patterns, `-`. What leaves: paths.
-What never happens here: reading what we write. Text is read twice (a vocabulary is learned before it is used), and the
-second time our own files may lie beside it.
+Text is read twice, first for the vocabulary, so that input inside the output folder is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 
 
 def expand_inputs(corpus: Sequence[str], out: Path) -> list[str]:
-    """Patterns become files, once; input that lies in the output folder, or around it, is refused."""
+    """The files of paths and patterns; input inside the output folder, or around it, is refused."""
     paths: list[str] = []
     for written in corpus:
         is_pattern = written != STANDARD_INPUT and not Path(written).exists()
@@ -49,7 +47,7 @@ def expand_inputs(corpus: Sequence[str], out: Path) -> list[str]:
 
 
 def dialogue_files(given: Sequence[str]) -> list[Path]:
-    """The files with conversations: JSON lines or plain text, which must be there when the command is typed."""
+    """The files of dialogues: JSON lines or plain text, which must exist."""
     if STANDARD_INPUT in given:
         raise InputError("--dialogues takes files, folders or patterns, not standard input. Store it in a file first.")
     sources = expand_paths(given) if given else ()
@@ -63,7 +61,7 @@ def dialogue_files(given: Sequence[str]) -> list[Path]:
 
 
 def store_stdin(paths: Sequence[str], out: Path) -> list[str]:
-    """The same paths with standard input stored in the output folder, which must be held."""
+    """The same paths with standard input stored in the output folder, which must be locked."""
     if STANDARD_INPUT not in paths:
         return list(paths)
     known = [out / name for name in STDIN_FILES if (out / name).exists()]
@@ -78,9 +76,9 @@ def store_stdin(paths: Sequence[str], out: Path) -> list[str]:
 
 
 def _store(out: Path) -> Path:
-    """Copy standard input to a file that is named for what it holds."""
+    """Copy standard input to a file with the suffix of its format."""
     for name in STDIN_FILES:
-        (out / name).unlink(missing_ok=True)  # from a run that was killed before it began
+        (out / name).unlink(missing_ok=True)  # from a run that was killed before it started
     part = temp_path(out / "stdin")
     with progress("reading standard input", 0):
         kind = _copy(part)
@@ -88,7 +86,7 @@ def _store(out: Path) -> Path:
 
 
 def _check_same(kept: Path) -> None:
-    """When going on, standard input must be what it was, or empty: then what is stored is used."""
+    """On resuming, standard input must be unchanged, or empty: then the stored file is used."""
     if sys.stdin.isatty():
         return
     part = temp_path(kept)
@@ -104,7 +102,7 @@ def _check_same(kept: Path) -> None:
 
 
 def _copy(path: Path) -> str:
-    """Copy standard input, unpacked; returns the kind of file it is, by its first visible character."""
+    """Copy standard input, decompressed; returns its format, by its first visible character."""
     first = b""
     (source,) = expand_paths([STANDARD_INPUT])
     try:

@@ -1,7 +1,6 @@
-"""What a prepared corpus says of itself: where it came from, how it was made, what it holds.
+"""The manifest of a prepared corpus: counts, digests and settings.
 
-What arrives: the counts and digests of the finished shards. What leaves: `manifest.json`, written last.
-What never happens here: anything that differs between two runs over the same text, such as times or process counts.
+It is written last, and equal for two runs over the same text: no times, no process counts.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from unmask.core.records import UnitKind
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How much there is of everything."""
+    """The contents of a corpus or shard, in numbers."""
 
     documents: int = 0
     sentences: int = 0
@@ -27,13 +26,13 @@ class Counts:
     characters: int = 0
     tokens: int = 0
     unknown: int = 0
-    """Tokens that the vocabulary does not know."""
+    """Unknown tokens."""
     empty: int = 0
-    """Documents of which the tokenizer leaves nothing. They are not in the shards, and not counted above."""
+    """Documents without tokens, which are not in the shards and not counted above."""
     dialogues: int = 0
-    """Documents that are conversations."""
+    """Documents that are dialogues."""
     turns: int = 0
-    """Turns of conversations."""
+    """Turns of dialogues."""
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -41,18 +40,18 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class ShardInfo:
-    """One shard: what it holds, the digest of the text it was made of, and the digests of its files."""
+    """One shard: its counts, the digest of its text, and the digests of its files."""
 
     counts: Counts
     source: str
     files: dict[str, str]
     labels: tuple[str, ...] = ()
-    """The names of entity labels, in the order of their numbers in this shard."""
+    """Entity labels, in the order of their numbers in this shard."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The whole prepared corpus."""
+    """The manifest of a corpus."""
 
     tokenizer: str
     """Digest of tokenizer.json."""
@@ -60,16 +59,16 @@ class Manifest:
     """Digest of the cleaned text, document by document."""
     layers: tuple[UnitKind, ...]
     steps: dict[str, Any]
-    """Every step of the preparation with its settings, in order."""
+    """All steps of the preparation with their settings, in order."""
     counts: Counts
     dropped: dict[str, int]
-    """How many pieces of input were left out, by reason."""
+    """The number of dropped pieces by reason."""
     changed: dict[str, int]
-    """How many characters were removed or replaced, by reason."""
+    """The number of removed or replaced characters by reason."""
     shards: tuple[ShardInfo, ...] = field(default=())
 
     def save(self, path: Path) -> None:
-        """Write the manifest; its presence says that the corpus is complete."""
+        """Write the manifest, which marks the corpus as complete."""
         write_versioned_json(path, asdict(self))
 
     @staticmethod
@@ -104,10 +103,10 @@ def _manifest(value: dict[str, Any]) -> Manifest:
 
 
 def shard_info(value: dict[str, Any]) -> ShardInfo:
-    """A shard's record from its JSON."""
+    """The record of a shard from its JSON."""
     return ShardInfo(Counts(**value["counts"]), value["source"], value["files"], tuple(value["labels"]))
 
 
 def shard_folder(folder: Path, number: int) -> Path:
-    """Where a shard lies in a prepared folder."""
+    """The folder of a shard."""
     return folder / "shards" / f"{number:05d}"

@@ -1,8 +1,7 @@
-"""From any pile of text to a prepared corpus: clean, split, segment, tokenise, shard.
+"""Corpus preparation: clean, split, segment, tokenize and shard text, resumable.
 
-What arrives: sources, settings, a folder. What leaves: the folder with shards, tokenizer and manifest.
-What never happens here: lost work. A shard is a pure function of its documents and appears whole or not at all; started
-again, the same command goes on where it was, and ends with the same bytes whatever the number of processes.
+A shard is a pure function of its documents and is written atomically. A restarted command resumes, and the result is
+byte-equal for any number of processes.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ MIN_SHARD_CHARACTERS, MAX_SHARD_CHARACTERS = 100_000, 8_000_000
 
 @dataclass(frozen=True, slots=True)
 class PrepareConfig:
-    """Everything that decides what the shards hold."""
+    """The settings that decide the content of the shards."""
 
     collect_config: CollectConfig
     annotators: tuple[Annotator, ...]
-    """Sentences, words, entities, phrases: applied in this order."""
+    """Annotators of sentences, words, entities and phrases, applied in this order."""
     layers: tuple[UnitKind, ...]
-    """The layers that these annotators mark."""
+    """The unit kinds of these annotators."""
     shard_characters: int
 
     def describe(self) -> dict[str, Any]:
-        """Every step with its settings: the same lines mean the same shards."""
+        """All steps with their settings: equal descriptions give equal shards."""
         return {
             **self.collect_config.describe(),
             "units": [annotator.describe() for annotator in self.annotators],
@@ -51,17 +50,17 @@ class PrepareConfig:
 
 @dataclass(frozen=True, slots=True)
 class PrepareProgress:
-    """How far preparing has come."""
+    """The progress of the preparation."""
 
     position: int
-    """Bytes of input, as they lie on disk."""
+    """Bytes of input on disk."""
     counts: Counts
     reused: bool
-    """Whether this shard was there already."""
+    """Whether this shard existed already."""
 
 
 def shard_size(total_bytes: int) -> int:
-    """Characters in a shard: 50 to 150 shards, neither tiny nor huge. It depends on the input alone."""
+    """Characters in a shard, for 50 to 150 shards. Depends on the input alone."""
     return min(max(total_bytes // 150, MIN_SHARD_CHARACTERS), MAX_SHARD_CHARACTERS)
 
 
@@ -73,7 +72,7 @@ def prepare(
     processes: int,
     progress: Callable[[PrepareProgress], None] = lambda _: None,
 ) -> tuple[Manifest, DropCounts]:
-    """Prepare a corpus, or go on with one that was begun. The caller holds the folder (`corpus_folder.py`)."""
+    """Prepare or resume a corpus. The caller holds the folder lock (`corpus_folder.py`)."""
     tally = DropCounts()
     infos: dict[int, ShardInfo] = {}
     counts, furthest = Counts(), 0
@@ -101,7 +100,7 @@ def prepare(
 
 
 def check_not_empty(sources: Sequence[str], config: CollectConfig) -> None:
-    """Refuse input of which nothing is kept, before anything is written."""
+    """Refuse input without any document, before anything is written."""
     tally = DropCounts()
     if next(stream_documents(sources, config, tally), None) is not None:
         return
@@ -113,7 +112,7 @@ def check_not_empty(sources: Sequence[str], config: CollectConfig) -> None:
 
 
 def _load_finished(folder: Path, batch: ShardInput) -> ShardInfo | None:
-    """The record of a shard that is there already; refuses one that was made of other text."""
+    """The record of an existing shard; a shard of other text is refused."""
     path = shard_folder(folder, batch.number) / "info.json"
     if not path.exists():
         return None

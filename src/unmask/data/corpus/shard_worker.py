@@ -1,7 +1,7 @@
-"""The worker of preparing: one batch of documents becomes one shard.
+"""Shards: a worker process annotates, tokenizes and writes one batch of documents as flat arrays.
 
-What arrives: batches, one after another. What leaves: shards on disk, and the record of each.
-What never happens here: a shard that depends on anything but its batch. Caches only make the next one faster.
+A shard depends on its batch alone. It has `ids.npy` (2 or 4 bytes a token), `units.npy` (1 byte a token),
+`documents.npy` (offsets), `entities.npy` if entities have labels, and `info.json` with the digests of all files.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from unmask.data.tokenize.tokenizer import Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class ShardInput:
-    """The documents of one shard."""
+    """The input of one shard."""
 
     number: int
     documents: tuple[Document, ...]
     digest: str
-    """Digest of the text."""
+    """The digest of the text."""
     position: int
-    """How far into the input, in bytes on disk, this batch reaches."""
+    """The position in the input after this batch, in bytes on disk."""
 
 
 def text_digest(documents: Sequence[Document]) -> str:
-    """A digest of the texts; each is preceded by its length, so that borders count. So do turns and their roles."""
+    """A digest of texts with their lengths, and of dialogue turns with their speakers."""
     state = hashlib.blake2b(digest_size=16)
     for document in documents:
         raw = document.text.encode("utf-8")
@@ -49,7 +49,7 @@ def text_digest(documents: Sequence[Document]) -> str:
 def write_shard(
     folder: Path, docs: Sequence[TokenDoc], vocab: tuple[int, int], source: str, characters: int
 ) -> ShardInfo:
-    """Write one shard. `vocab` is the size of the vocabulary and the id of its unknown token."""
+    """Write one shard. `vocab` is the vocabulary size and the unknown id."""
     size, unknown = vocab
     given, docs = len(docs), [doc for doc in docs if len(doc.ids)]  # a text of invisible characters has no tokens
     ids = np.concatenate([np.zeros(0, np.int32), *(doc.ids for doc in docs)]).astype(
@@ -87,7 +87,7 @@ def _count(bits: np.ndarray, flag: int) -> int:
 
 
 class ShardWorker:
-    """Makes one shard after another in one process; the encoder keeps its cache between them."""
+    """Creates shards in one process; the encoder keeps its cache between them."""
 
     def __init__(self, folder: Path, annotators: tuple[Annotator, ...], tokenizer: Path) -> None:
         self.folder, self.annotators = folder, annotators
@@ -96,7 +96,7 @@ class ShardWorker:
         self.vocab = loaded.vocab
 
     def __call__(self, batch: ShardInput) -> tuple[int, ShardInfo, int]:
-        """Find the units of every document, tokenise, write."""
+        """Annotate, tokenize and write a batch."""
         path = shard_folder(self.folder, batch.number)
         characters = sum(len(document.text) for document in batch.documents)
         docs = list(self._encode(batch.documents))
@@ -109,7 +109,7 @@ class ShardWorker:
 
 
 def annotate(document: Document, annotators: tuple[Annotator, ...]) -> Document:
-    """The document with the marks of every annotator, in their order."""
+    """The document with the spans of all annotators, in their order."""
     for annotate in annotators:
         document = annotate(document)
     return document

@@ -1,1 +1,1 @@
-"""Shards → word vectors → which words may stand in for which."""
+"""Similar words: word vectors of a corpus, their nearest neighbors, and the table for MacBERT."""

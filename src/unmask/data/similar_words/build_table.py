@@ -1,7 +1,6 @@
-"""The table of similar words: which words come into it, what share of a text it covers, and what it looks like.
+"""The table of similar words: synonyms and nearest neighbors, its coverage, and a preview.
 
-What arrives: a vocabulary with vectors, synonyms, or both. What leaves: `StandIns`, and numbers that describe it.
-What never happens here: a stand-in for punctuation or a number, or a learned one for a function word.
+Punctuation and numbers have no similar words, and function words only those of a synonym file.
 """
 
 from __future__ import annotations
@@ -23,24 +22,24 @@ from unmask.data.tokenize.word_table import UNKNOWN
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The running words of a corpus by what the table can do for them. The five sum to one."""
+    """The running words of a corpus by their entry in the table. The five fractions sum to one."""
 
     with_similar: float
-    """Have a stand-in."""
+    """With a similar word."""
     without_similar: float
-    """Have a vector, but nobody is near enough."""
+    """With a vector, but without a neighbor near enough."""
     function_words: float
-    """Function words that no synonym file speaks of."""
+    """Function words without synonyms."""
     punctuation: float
     """Punctuation and numbers."""
     rare: float
-    """Too rare to be in the vocabulary, or unknown to the tokenizer."""
+    """Too rare for the vocabulary, or unknown to the tokenizer."""
 
 
 def build_table(
     vocabulary: WordVocabulary, vectors: WordVectors, groups: Groups, tokenizer: Tokenizer, config: TableConfig
 ) -> SimilarWords:
-    """The table: the synonyms of a word first, then its nearest neighbours, `how.neighbours` in all."""
+    """The table: synonyms first, then nearest neighbors, up to `config.num_neighbours` in all."""
     learned = _learned_pairs(vocabulary, vectors, config)
     given = synonym_pairs(groups, vocabulary, tokenizer) if groups else NO_PAIRS
     links = keep_best([given, learned], len(vocabulary), config.num_neighbours)
@@ -54,25 +53,24 @@ def _learned_pairs(vocabulary: WordVocabulary, vectors: WordVectors, config: Tab
     words = np.flatnonzero(vocabulary.is_exchangeable & ~vocabulary.is_function_word)
     if not len(words):
         return NO_PAIRS
-    # What all vectors share says nothing about similarity, and makes rare words everyone's neighbours: take it away
-    # (Mu and Viswanath, 2018).
+    # The common mean makes rare words neighbors of every word: remove it (Mu and Viswanath, 2018).
     centred = vectors.matrix - vectors.matrix.mean(axis=0)
     matrix = centred[[place[vocabulary.spellings[word]] for word in words.tolist()]]
     same = vocabulary.spelling_numbers[words]
-    kinds = 2 * vocabulary.kinds[words] + vocabulary.is_chinese[words]  # 电脑 and computer keep the same company
+    kinds = 2 * vocabulary.kinds[words] + vocabulary.is_chinese[words]  # 电脑 and computer occur in the same contexts
     found = find_nearest(matrix, kinds, same, config.num_neighbours, config.min_cosine)
     return NeighbourPairs(words[found.word], words[found.other])
 
 
 def _exchangeable_only(vocabulary: WordVocabulary, links: NeighbourPairs) -> SimilarWords:
-    """The table without punctuation and numbers, so that no random word is a comma either."""
+    """The table without punctuation and numbers, which also excludes them from random words."""
     keep = vocabulary.is_exchangeable
     words, number = vocabulary.words.select(keep)
     return SimilarWords.from_pairs(words, number[links.word], number[links.other])
 
 
 def measure_coverage(vocabulary: WordVocabulary, table: SimilarWords) -> Coverage:
-    """What share of the running words has a stand-in, and why the others have none."""
+    """The fraction of running words with a similar word, and of those without one by reason."""
     words = vocabulary.words
     near = table.has_similar(words.tokens, words.offsets[:-1])
     letters, function = vocabulary.is_exchangeable, vocabulary.is_function_word
@@ -86,9 +84,9 @@ def measure_coverage(vocabulary: WordVocabulary, table: SimilarWords) -> Coverag
 
 
 def preview(vocabulary: WordVocabulary, table: SimilarWords, count: int) -> list[tuple[str, tuple[str, ...]]]:
-    """The most frequent words of the table with the spellings of their stand-ins: is it any good?
+    """The most frequent words of the table with the spellings of their similar words.
 
-    Function words are passed over unless somebody stands in for them.
+    Function words are included only if they have synonyms.
     """
     number = table.words.find(vocabulary.words.tokens, vocabulary.words.offsets[:-1])
     back = np.zeros(len(table), dtype=np.int64)

@@ -1,8 +1,4 @@
-"""What a user may choose about similar words.
-
-What arrives: numbers. What leaves: two small records, and their lines for `table.json`.
-What never happens here: importing anything heavy, so that `--help` stays quick.
-"""
+"""Settings of word vectors and of the table of similar words. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -12,24 +8,24 @@ from typing import Any
 
 
 class NeighbourSource(StrEnum):
-    """How neighbours are learned."""
+    """The training method of word vectors."""
 
     SKIP_GRAM = "skip-gram"
     CBOW = "cbow"
     FASTTEXT = "fasttext"
     NONE = "none"
-    """Not at all: a synonym file says which words are similar."""
+    """None: similar words come from a synonym file."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorConfig:
-    """Everything that decides the vectors of a corpus."""
+    """Settings of word vectors."""
 
     method: NeighbourSource = NeighbourSource.SKIP_GRAM
     dim: int = 100
     epochs: int = 5
     window: int = 5
-    """How many words to either side are company."""
+    """Context words on each side."""
     seed: int = 1
 
     def describe(self) -> dict[str, Any]:
@@ -39,13 +35,13 @@ class VectorConfig:
 
 @dataclass(frozen=True, slots=True)
 class TableConfig:
-    """Which neighbours come into the table."""
+    """Settings of the table."""
 
     min_count: int = 5
-    """Words that come less often have no vector worth trusting."""
+    """Rarer words get no vector."""
     num_neighbours: int = 10
     min_cosine: float = 0.4
-    """The lowest cosine of a learned neighbour; synonyms from a file need none."""
+    """The least cosine of a learned neighbor; synonyms of a file need none."""
 
     def describe(self) -> dict[str, Any]:
         """The settings by name."""

@@ -1,7 +1,4 @@
-"""The nearest words of every word, by the cosine of their vectors.
-
-What arrives: one vector a word, and which words can stand in for one another. What leaves: pairs, best first.
-What never happens here: a matrix of all words against all words. It is made in blocks, and only the best are kept.
+"""Nearest neighbors of words by the cosine of their vectors, in blocks.
 
 V words, K words of one kind, B words of a block, D dimensions.
 """
@@ -16,12 +13,12 @@ import numpy as np
 from unmask.core.records import Floats, Ints
 
 _CELLS = 1 << 24
-"""Numbers in a block of similarities: 64 MB."""
+"""Similarities in one block: 64 MB."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NeighbourPairs:
-    """Pairs of word numbers: `other` may stand in for `word`. The pairs of one word come best first."""
+    """Pairs of word numbers: `other` is a neighbor of `word`. The pairs of one word are sorted, best first."""
 
     word: Ints
     other: Ints
@@ -36,7 +33,7 @@ NO_PAIRS = NeighbourPairs(np.zeros(0, np.int64), np.zeros(0, np.int64))
 def find_nearest(vectors_VD: Floats, kinds: Ints, same: Ints, count: int, min_cosine: float) -> NeighbourPairs:
     """Up to `count` nearest words of the same kind with a cosine of at least `at_least`.
 
-    Words with the same number in `same` are one word in two spellings, and never each other's neighbours.
+    Words with the same number in `same` are spellings of one word, and not neighbors of each other.
     """
     norm = np.linalg.norm(vectors_VD, axis=1, keepdims=True)
     unit_VD = vectors_VD / np.maximum(norm, np.finfo(np.float32).tiny)
@@ -48,7 +45,7 @@ def find_nearest(vectors_VD: Floats, kinds: Ints, same: Ints, count: int, min_co
 
 
 def _of_kind(unit_KD: Floats, members: Ints, same: Ints, count: int, min_cosine: float) -> Iterator[NeighbourPairs]:
-    # The best hits of a word are itself and its other spellings: look for so many more, then leave them out.
+    # The best hits of a word are itself and its other spellings: find that many more, then drop them.
     wanted = min(count + int(np.bincount(np.unique(same, return_inverse=True)[1]).max()), len(members))
     size = max(1, _CELLS // len(members))
     for start in range(0, len(members), size):
@@ -65,17 +62,17 @@ def _of_kind(unit_KD: Floats, members: Ints, same: Ints, count: int, min_cosine:
 
 
 def top_k_columns(scores_BK: Floats, count: int) -> Ints:
-    """The columns of the `count` largest numbers of each row, in no order; there are at least so many columns.
+    """The columns of the `count` largest numbers of each row, unordered; there are at least so many columns.
 
-    A tournament: columns play in heats of up to 32, and only the `count` heats with the best winners can hold one of
-    the `count` best. It is exact, and ten times as fast as partitioning whole rows.
+    A tournament: columns form groups of up to 32, and only the `count` groups with the largest maxima can contain one
+    of the `count` largest. It is exact, and ten times as fast as partitioning whole rows.
     """
     rows, columns = scores_BK.shape
     heat = max(1, min(32, columns // count))
     heats = -(-columns // heat)
     padded = np.full((rows, heat * heats), -np.inf, dtype=np.float32)
     padded[:, :columns] = scores_BK
-    # Column c plays in heat c % heats, so that the winners are found by comparing whole stretches of a row.
+    # Column c is in group c % groups, so that the maxima are elementwise over slices of a row.
     field = padded.reshape(rows, heat, heats)
     best = np.argpartition(field.max(axis=1), heats - count, axis=1)[:, -count:]
     finalists = np.take_along_axis(field, best[:, None, :], axis=2).reshape(rows, -1)
@@ -90,7 +87,7 @@ def concat(parts: list[NeighbourPairs]) -> NeighbourPairs:
 
 
 def keep_best(parts: list[NeighbourPairs], size: int, count: int) -> NeighbourPairs:
-    """The first `count` different neighbours of each of `size` words, those of the first part first."""
+    """The first `count` different neighbors of each of `size` words, those of the first part first."""
     every = concat(parts)
     order = np.argsort(every.word, kind="stable")
     word, other = every.word[order], every.other[order]

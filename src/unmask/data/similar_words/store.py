@@ -1,8 +1,7 @@
-"""Vectors and the table of similar words on disk, beside the shards they were made from.
+"""The folder `vectors` of a prepared corpus: word vectors and the table of similar words.
 
-What arrives: a table and vectors. What leaves: the folder `vectors` of a prepared corpus, which `Corpus.open` picks up:
-the arrays of the table, `vectors.npy` with `words.txt` (a line for each row), and `table.json`, which says how they
-were made. What never happens here: a half-made folder under that name.
+It has the arrays of the table, `vectors.npy` with `words.txt` (a line for each row), and `table.json` with the
+settings. `Corpus.open` loads it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ FOLDER_NAME = "vectors"
 
 @contextlib.contextmanager
 def vectors_lock(folder: Path) -> Iterator[None]:
-    """One process at a time makes the vectors of a corpus. What a killed one left behind is removed."""
+    """Lock the vectors of a corpus, and remove what a killed process left."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         try:
@@ -43,7 +42,7 @@ def vectors_lock(folder: Path) -> Iterator[None]:
 def save_table(
     folder: Path, table: SimilarWords, vectors: WordVectors, tokenizer: str, settings: dict[str, Any]
 ) -> Path:
-    """Write everything to `folder`/vectors, in place of what was there. Call it inside `one_at_a_time`."""
+    """Write the table atomically, in place of an old one. Call it inside `vectors_lock`."""
     final = folder / FOLDER_NAME
     try:
         with atomic_folder(final, DiskFullAdvice.NOTHING) as part:
@@ -62,11 +61,11 @@ def save_table(
 
 
 def _restore_old(folder: Path) -> None:
-    """Give the old table its name again, if a new one was about to have it and did not come so far."""
+    """Restore the old table if the new one is not in place."""
     if _old_path(folder).exists() and not (folder / FOLDER_NAME).exists():
         _old_path(folder).rename(folder / FOLDER_NAME)
 
 
 def _old_path(folder: Path) -> Path:
-    """Where the table that was there waits until the new one has its name."""
+    """The path of the old table while it is replaced."""
     return folder / f".{FOLDER_NAME}.old"

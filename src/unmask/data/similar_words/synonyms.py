@@ -1,11 +1,8 @@
-"""A file of synonyms: people who know which words mean the same.
+"""Synonym files: one group of synonyms a line, separated by spaces, tabs or commas.
 
-What arrives: a text file (plain or .gz), one group of synonyms a line, separated by spaces, tabs or commas. A line
-may begin with a code as in the thesaurus Cilin: `Aa01A01= 人 士 人物`. What leaves: groups, then pairs of corpus words.
-What never happens here: inventing words. Who does not come in the corpus often enough does not come into the table.
-
-In Cilin's codes = marks synonyms; # marks words that are only related and @ a word that stands alone: both are passed
-over, and so is a line that begins with # alone, a comment.
+A line may begin with a code of the thesaurus Cilin: `Aa01A01= 人 士 人物`. In these codes = is for synonyms; # is for
+related words and @ for single words, and both are skipped. A line that begins with # alone is a comment. Only words of
+the corpus vocabulary enter the table.
 """
 
 from __future__ import annotations
@@ -41,7 +38,7 @@ def read_groups(path: Path) -> Groups:
 
 
 def _group(line: str) -> tuple[str, ...]:
-    """The different words of a line; nothing for a comment, or where the code says that they are no synonyms."""
+    """The different words of a line; none for a comment, or a code without synonyms."""
     words = [word for word in _BETWEEN.split(line) if word]
     if not words or words[0].startswith("#"):
         return ()
@@ -52,7 +49,7 @@ def _group(line: str) -> tuple[str, ...]:
 
 
 def synonym_pairs(groups: Groups, vocabulary: WordVocabulary, tokenizer: Tokenizer) -> NeighbourPairs:
-    """Pairs of corpus words of one kind that stand in one group, in the order of the file."""
+    """Pairs of corpus words of one kind in one group, in file order."""
     numbers: defaultdict[str, list[int]] = defaultdict(list)
     for number in np.flatnonzero(vocabulary.is_exchangeable).tolist():
         numbers[vocabulary.spellings[number]].append(number)
@@ -71,7 +68,7 @@ def synonym_pairs(groups: Groups, vocabulary: WordVocabulary, tokenizer: Tokeniz
 
 
 def _spell_words(tokenizer: Tokenizer, words: set[str]) -> dict[str, str]:
-    """How the tokenizer writes each word: one that folds case or strips accents has done so to the corpus too."""
+    """The spelling of each word after the normalization of the tokenizer."""
     every: Sequence[str] = sorted(words)
     codes = tokenizer.pipeline.encode_batch(every, add_special_tokens=False)
     return {word: spell_word(tokenizer, code.ids) for word, code in zip(every, codes, strict=True)}

@@ -1,10 +1,6 @@
-"""Word vectors: words that stand in similar company come to lie close together.
+"""Word vectors by word2vec (Mikolov et al., 2013) or fastText (Bojanowski et al., 2017), with gensim.
 
-What arrives: running text and its vocabulary. What leaves: one vector for each spelling.
-What never happens here: reading the corpus into memory, or a result that changes from run to run with one thread.
-
-Skip-gram says the neighbours from the word, CBOW the word from its neighbours (word2vec, Mikolov et al., 2013).
-fastText (Bojanowski et al., 2017) is skip-gram whose word vectors are sums over pieces of the word: rare words gain.
+The corpus is streamed once per epoch. With one thread, equal inputs give equal bytes.
 """
 
 from __future__ import annotations
@@ -25,16 +21,17 @@ from unmask.data.similar_words.config import NeighbourSource, VectorConfig
 from unmask.data.similar_words.word_counts import WordVocabulary, sentence_blocks
 
 ProgressCallback = Callable[[int, int], None]
-"""Hears of the epoch (from 1) and of the words read so far, over all epochs."""
+"""Called with the epoch (from 1) and the words read so far, over all epochs."""
 
 _PIECES = {"min_n": 2, "max_n": 5, "bucket": 1 << 18}
-"""fastText's pieces of words, borders counted as characters: short ones, for Chinese words are short. A smaller table
-of pieces than the usual 2,000,000 keeps memory at a hundred megabytes."""
+"""fastText's character n-grams, with word borders: short ones, because Chinese words are short. A table smaller than
+the usual 2,000,000 keeps memory at a hundred megabytes.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WordVectors:
-    """Spellings, the most frequent first, and the vector of each."""
+    """Spellings, most frequent first, and their vectors."""
 
     spellings: tuple[str, ...]
     matrix: Floats
@@ -46,7 +43,7 @@ NO_VECTORS = WordVectors((), np.zeros((0, 0), np.float32))
 def train_vectors(
     corpus: Corpus, vocabulary: WordVocabulary, config: VectorConfig, threads: int, progress: ProgressCallback
 ) -> WordVectors:
-    """Train vectors. With one thread the same corpus and seed give the same bytes; more threads race each other."""
+    """Train vectors. With one thread the result is deterministic; more threads race."""
     with _quiet("gensim"):
         model = _model(config, threads)
         model.build_vocab_from_freq(vocabulary.frequencies(), corpus_count=vocabulary.num_sentences)
@@ -72,16 +69,16 @@ def _model(config: VectorConfig, threads: int) -> Any:  # noqa: ANN401 - gensim 
 
 
 def _stable_hash(text: str) -> int:
-    """Python's own hash of a string differs between processes."""
+    """A hash that is equal in every process, unlike Python's."""
     return zlib.crc32(text.encode())
 
 
 class SpelledSentences:
-    """The sentences as lists of spellings. Every iteration reads the corpus once more: that is an epoch."""
+    """The sentences as lists of spellings. Every iteration reads the corpus again: one epoch."""
 
     def __init__(self, corpus: Corpus, vocabulary: WordVocabulary, progress: ProgressCallback) -> None:
         self.corpus, self.words, self.progress = corpus, vocabulary.words, progress
-        # A word that is not in the vocabulary is UNKNOWN, the last entry here: an empty string, which is passed over.
+        # A word outside the vocabulary is UNKNOWN, the last entry: an empty string, which is skipped.
         self.spellings = np.array([*vocabulary.spellings, ""], dtype=object)
         self.epoch = self.read = 0
 
@@ -97,7 +94,7 @@ class SpelledSentences:
 
 @contextlib.contextmanager
 def _quiet(name: str) -> Iterator[None]:
-    """Keep a library's remarks for its developers away from our users for a while."""
+    """Silence a logger for a block."""
     logger = logging.getLogger(name)
     before = logger.level
     logger.setLevel(logging.CRITICAL)

@@ -1,7 +1,6 @@
-"""The words of a corpus: how often each comes, how it is written, which of them may be exchanged.
+"""The words of a corpus: sentences as blocks, counts, spellings and classes of words.
 
-What arrives: running text. What leaves: the words that come often enough, with counts and spellings.
-What never happens here: memory that grows with the corpus. Rare words are forgotten when there are too many of them.
+Memory is bounded: rare words are discarded when there are too many different ones.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.data.tokenize.word_table import WordTable, word_lengths
 
 BLOCK_TOKENS = 1 << 18
-"""Tokens in a stretch, about: it ends where a sentence ends."""
+"""Approximate tokens in a block, which ends at a sentence end."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceBlock:
-    """Whole sentences, one after another."""
+    """A block of whole sentences."""
 
     ids: Ids
     word_starts: Ints
-    """Where each word begins in `ids`; words fill it."""
+    """The positions at which words begin in `ids`; words fill it."""
     sentence_starts: Ints
-    """The number of the word that each sentence begins with; one more for the end."""
+    """The number of the first word of each sentence, and the end."""
 
 
 def sentence_blocks(corpus: Corpus, size: int = BLOCK_TOKENS) -> Iterator[SentenceBlock]:
-    """The whole corpus, stretch by stretch."""
+    """The whole corpus in blocks."""
     if UnitKind.WORD not in corpus.layers:
         raise CorpusError(
             f"Word vectors need words, but {corpus.folder} was prepared without them. "
@@ -60,24 +59,24 @@ def _of_shard(shard: Shard, size: int) -> Iterator[SentenceBlock]:
 
 
 MAX_WORD_TOKENS = 64
-"""Words of more tokens are no words that anything could stand in for: addresses, rows of dashes."""
+"""The most tokens of a word; longer ones are addresses or rows of dashes."""
 MAX_WORDS = 4_000_000
-"""Different words that are counted at the same time."""
+"""The most different words that are counted at the same time."""
 _OPENINGS = (" ", "▁", "#")
-"""How the first piece of a word may begin: after a space (BPE, Unigram), or joined to the text before (WordPiece)."""
+"""The first piece of a word: after a space (BPE, Unigram), or joined to the text before (WordPiece)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WordVocabulary:
-    """The words that are kept, numbered as in `words`. The same spelling can belong to several words: " cat", "cat"."""
+    """The kept words, numbered as in `words`. Several words can share a spelling: " cat", "cat"."""
 
     words: WordTable
     counts: Ints
     spellings: tuple[str, ...]
     kinds: Ints
-    """Only words of one kind can stand in for one another: as many tokens, and written alike at the front."""
+    """Only words of one kind can replace each other: equal length and equal form of the first piece."""
     num_running_words: int
-    """Words in the corpus, the rare ones too."""
+    """The number of running words, rare ones included."""
     num_sentences: int
 
     def __len__(self) -> int:
@@ -85,27 +84,27 @@ class WordVocabulary:
 
     @property
     def is_exchangeable(self) -> Bools:
-        """Which words hold a letter. Punctuation and numbers have no similar words: 3 is no stand-in for 4."""
+        """Whether each word has a letter: punctuation and numbers have no similar words."""
         return np.array([_has_letter(spelling) for spelling in self.spellings], dtype=np.bool_)
 
     @property
     def is_function_word(self) -> Bools:
-        """Which words hold sentences together. No vector can tell who may stand in for them: `not` is near `also`."""
+        """Whether each word is a function word: their vectors do not show similarity (`not` is near `also`)."""
         return np.array([spelling.casefold() in FUNCTION_WORDS for spelling in self.spellings], dtype=np.bool_)
 
     @property
     def is_chinese(self) -> Bools:
-        """Which words are written with Chinese characters."""
+        """Whether each word is written with Chinese characters."""
         return np.array([_has_han(spelling) for spelling in self.spellings], dtype=np.bool_)
 
     @property
     def spelling_numbers(self) -> Ints:
-        """One number for each spelling, upper and lower case alike: who shares it is the same word."""
+        """One number for each spelling, without regard to case."""
         number: dict[str, int] = {}
         return np.array([number.setdefault(text.casefold(), len(number)) for text in self.spellings], dtype=np.int64)
 
     def frequencies(self) -> dict[str, int]:
-        """How often each spelling comes, the most frequent first."""
+        """The count of each spelling, most frequent first."""
         total: Counter[str] = Counter()
         for spelling, count in zip(self.spellings, self.counts.tolist(), strict=True):
             total[spelling] += count
@@ -115,7 +114,7 @@ class WordVocabulary:
 def count_corpus_words(
     corpus: Corpus, tokenizer: Tokenizer, min_count: int, max_words: int = MAX_WORDS
 ) -> WordVocabulary:
-    """Read the corpus once and keep the words that come at least `min_count` times and hold no unknown token."""
+    """Count the words of a block by length: words of one length are rows of a matrix."""
     counts: Counter[bytes] = Counter()
     running = sentences = 0
     rare = 1
@@ -158,7 +157,7 @@ def _vocabulary(kept: list[tuple[Ids, int]], tokenizer: Tokenizer, running: int,
 
 
 def spell_word(tokenizer: Tokenizer, word: Ids | list[int]) -> str:
-    """How a word is written. Decoders put spaces between Chinese characters; a word has none inside."""
+    """The spelling of a word. Decoders insert spaces between Chinese characters, which are removed."""
     return "".join(tokenizer.decode(word).split())
 
 
@@ -168,7 +167,7 @@ def _opening(tokenizer: Tokenizer, word: Ids) -> int:
 
 
 def _has_letter(text: str) -> bool:
-    """Chinese numerals are letters to Unicode, and numbers to a reader. A broken character spoils a word."""
+    """Whether a word has a letter. Chinese numerals do not count, and a word with a broken character has none."""
     return "\ufffd" not in text and any(sign.isalpha() and not sign.isnumeric() for sign in text)
 
 

@@ -81,7 +81,7 @@ class MinHashConfig:
         return float(np.where(alike < self.threshold, flagged, 1 - flagged).mean())
 
     def signature(self, text: str) -> UInts:
-        """One-permutation MinHash (Broder, 1997; Li et al., 2012): the least shingle hash in each of `num_hashes` bins."""
+        """One-permutation MinHash (Broder, 1997; Li et al., 2012): the least hash in each of `num_hashes` bins."""
         hashed = _shingles(" ".join(text.lower().split()), self.shingle_size)
         bins = randint(hashed << np.uint64(32), self.num_hashes)
         least = np.full(self.num_hashes, np.iinfo(np.uint64).max, dtype=np.uint64)

@@ -1,15 +1,11 @@
-"""Character marks in, token units out: the only place where this happens.
+"""Alignment: character spans of a document become units of tokens.
 
-What arrives: the characters that each token covers, and the marks of a document.
-What leaves: the unit byte of each token, and the labels of the units that survive.
-What never happens here: looking at tokens. Whether a token begins with `##` says nothing about words.
-
-The rules. A mark covers every token that overlaps it; marks that share a token become one unit; a mark without tokens
-vanishes. Tokens outside every word are words of one token. A token belongs to the sentence of its first character;
-a sentence start is a word start, and a word that was marked across it is cut there. A turn of a conversation starts
-like a sentence; who speaks it is a bit of its first token. Phrases and entities are widened to whole words. Tokens that
-show no character (a space of its own) belong to the visible token after them, or before them at the end of the text.
-Where marks become one unit, the label of the first stays.
+A span covers every token that overlaps it; spans that share a token become one unit with the label of the first; a span
+without tokens is dropped. Tokens outside every word are words of one token. A token belongs to the sentence of its
+first character; a sentence start is a word start and splits a word across it. A turn of a dialogue starts like a
+sentence; its speaker is a bit of its first token. Phrases and entities are widened to whole words. Tokens without a
+visible character belong to the visible token after them, or before them at the end of the text. The spelling of tokens
+(`##`) is not used.
 """
 
 from __future__ import annotations
@@ -28,14 +24,14 @@ UnitLabels: TypeAlias = Mapping[UnitKind, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Units:
-    """Spans that do not overlap, and for each of them the mark whose label it has."""
+    """Spans without overlaps, and the character span whose label each has."""
 
     start: Ints
     end: Ints
     mark: Ints
 
     def merge_overlaps(self) -> _Units:
-        """Spans that share a token become one. Starts and ends must not decrease."""
+        """Merge spans that share a token. Starts and ends must not decrease."""
         real = self.end > self.start
         start, end, mark = self.start[real], self.end[real], self.mark[real]
         opens = np.ones(len(start), dtype=np.bool_)
@@ -45,9 +41,9 @@ class _Units:
 
 
 def align_units(starts: Ints, ends: Ints, char_spans: Mapping[UnitKind, CharSpans]) -> tuple[TokenUnits, UnitLabels]:
-    """Units of tokens from marks on characters. `starts` and `ends` never decrease; a token may cover nothing."""
+    """Units of tokens from character spans. `starts` and `ends` never decrease; a token may cover nothing."""
     shown = np.flatnonzero(ends > starts)
-    # Work on visible tokens alone; `edge` then gives each the invisible ones before it, and the last also those after.
+    # Visible tokens only; `edge` then adds the invisible ones before each, and after the last.
     edge = np.append(0, shown + 1)
     edge[-1] = len(starts)
     starts, ends = starts[shown], ends[shown]
@@ -73,20 +69,20 @@ _BY_START = (UnitKind.SENTENCE, UnitKind.TURN)
 
 
 def _overlapping(starts: Ints, ends: Ints, marks: CharSpans) -> _Units:
-    """The tokens that overlap each mark."""
+    """The tokens that overlap each span."""
     first = np.searchsorted(ends, marks.spans.start, side="right")
     last = np.searchsorted(starts, marks.spans.end, side="left")
     return _Units(first, last, np.arange(len(first))).merge_overlaps()
 
 
 def _sentences(starts: Ints, marks: CharSpans) -> _Units:
-    """Each sentence from the first token that begins in it or after it up to the next sentence."""
+    """Each sentence from the first token that begins in it or later, up to the next sentence."""
     first = np.searchsorted(starts, marks.spans.start, side="left")
     return _Units(first, np.append(first[1:], len(starts))[: len(first)], np.arange(len(first))).merge_overlaps()
 
 
 def _words(count: int, found: Mapping[UnitKind, _Units]) -> _Units:
-    """Words that cover every token: the marked ones, cut where a sentence begins, and single tokens in between."""
+    """Words that cover every token: the given ones, split where a sentence begins, and single tokens in between."""
     opens = np.ones(count, dtype=np.bool_)
     mark = np.full(count, _UNMARKED)
     if UnitKind.WORD in found:
@@ -106,14 +102,14 @@ def _words(count: int, found: Mapping[UnitKind, _Units]) -> _Units:
 
 
 def _widen_to_words(units: _Units, words: _Units) -> _Units:
-    """Move the ends of each span outward to the borders of the words that they stand in."""
+    """Widen each span to the borders of its words."""
     first = np.searchsorted(words.start, units.start, side="right") - 1
     last = np.searchsorted(words.end, units.end, side="left")
     return _Units(words.start[first], words.end[last], units.mark).merge_overlaps()
 
 
 def _labels(layer: UnitKind, units: _Units, marks: CharSpans, words: _Units) -> tuple[str, ...]:
-    """One label for each unit of the layer; words and sentences that no mark made have an empty one."""
+    """One label for each unit of the layer, empty for units without a span."""
     kept = words.mark if layer is UnitKind.WORD else units.mark
     if layer is UnitKind.SENTENCE and (not len(units.start) or units.start[0] > 0) and len(words.start):
         kept = np.append(_UNMARKED, kept)

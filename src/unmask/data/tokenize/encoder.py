@@ -1,12 +1,8 @@
-"""Documents in, token documents out, fast.
+"""The encoder: documents become token ids with units, through a cache of text chunks.
 
-What arrives: a `Document` with marks in characters. What leaves: a `TokenDoc` with the ids that the tokenizer gives for
-the whole text, and the marks as units of tokens.
-What never happens here: special ids. A text that contains "[MASK]" or "<mask>" is text like any other.
-
-Encoding with offsets is slow (2 MB/s), and the same chunks come again and again. So the text is cut where cutting is
-proven to change nothing (`safe_splits.py`), every chunk is looked up in a bounded table, and only unknown ones are encoded.
-What comes out never depends on what is in the table.
+Encoding with offsets is slow (2 MB/s), and chunks repeat. The text is split where that provably changes no token
+(`safe_splits.py`), every chunk is looked up in a bounded cache, and only unknown ones are encoded. The result does not
+depend on the cache. Special tokens in a text, such as "[MASK]", are encoded as text.
 """
 
 from __future__ import annotations
@@ -38,7 +34,7 @@ from unmask.data.tokenize.tokenizer import Tokenizer
 
 
 class EncodedText(NamedTuple):
-    """Token ids, and the characters that each token covers. A token of whitespace alone covers none."""
+    """Token ids, and the characters that each token covers; a token of whitespace alone covers none."""
 
     ids: Ids
     starts: Ints
@@ -46,7 +42,9 @@ class EncodedText(NamedTuple):
 
 
 class ChunkCache:
-    """Tokens of known chunks. Rows are only ever added at the end, or taken off it again."""
+    """The tokens of cached chunks in flat arrays: row r is `bounds[r]:bounds[r + 1]`. Rows are added and removed at the
+    end.
+    """
 
     def __init__(self) -> None:
         self._bounds = np.zeros(1, dtype=np.int64)
@@ -70,11 +68,11 @@ class ChunkCache:
         self._rows += len(chunks)
 
     def truncate(self, rows: int) -> None:
-        """Forget all rows but the first ones."""
+        """Remove all rows but the first ones."""
         self._rows = rows
 
     def gather(self, rows: Ints, starts: Ints) -> EncodedText:
-        """The tokens of these rows one after another, each row moved to where its chunk stands in the text."""
+        """The tokens of these rows in order, each row shifted to the position of its chunk in the text."""
         first = self._bounds[rows]
         counts = self._bounds[rows + 1] - first
         flat = concat_ranges(first, counts)
@@ -82,7 +80,7 @@ class ChunkCache:
         return EncodedText(self._tokens[0, flat], self._tokens[1, flat] + shift, self._tokens[2, flat] + shift)
 
     def _reserve(self, rows: int, tokens: int) -> None:
-        """Make room, doubling so that adding stays cheap."""
+        """Grow the arrays by doubling."""
         if rows + 1 > len(self._bounds):
             self._bounds = np.concatenate((self._bounds, np.zeros(2 * rows, dtype=np.int64)))
         if tokens > self._tokens.shape[1]:
@@ -94,7 +92,7 @@ def _flat(lists: Iterable[Iterable[int]], count: int) -> npt.NDArray[np.int64]:
 
 
 def _strip_whitespace(chunks: Sequence[str], counts: Ints, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
-    """Take whitespace off both ends of every token; what is nothing else becomes empty where it began."""
+    """Strip whitespace from the span of every token; a token of whitespace becomes empty."""
     points = code_points("".join(chunks))
     lengths = np.fromiter(map(len, chunks), np.int64, len(chunks))
     base = np.repeat(np.cumsum(lengths) - lengths, counts)
@@ -112,7 +110,7 @@ _BATCH = 4096
 
 
 class Encoder:
-    """Encodes with one tokenizer and remembers up to `capacity` chunks. Each process makes its own."""
+    """Encodes with one tokenizer and caches up to `capacity` chunks. Each process creates its own."""
 
     def __init__(self, tokenizer: Tokenizer, capacity: int = 1 << 18) -> None:
         content = tokenizer.content()
@@ -122,12 +120,12 @@ class Encoder:
         self._clear_cache()
 
     def __call__(self, document: Document) -> TokenDoc:
-        """Tokens and units of a document."""
+        """The token ids, units and labels of a document."""
         try:
             tokens = self.encode_text(document.text)
         except UnicodeEncodeError as error:
             raise InputError(
-                f"document {document.id}: character {error.start} is half of a surrogate pair, which is no text; "
+                f"document {document.id}: character {error.start} is half of a surrogate pair, which is not text; "
                 "clean the text before it is tokenised"
             ) from error
         units, labels = align_units(tokens.starts, tokens.ends, document.char_spans)
@@ -152,11 +150,11 @@ class Encoder:
         return tokens
 
     def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of many short texts at once, for those who need no more than ids."""
+        """The ids of many short texts, without offsets."""
         return [encoding.ids for encoding in self._pipeline.encode_batch_fast(texts, add_special_tokens=False)]
 
     def _around_separators(self, text: str, points: CodePoints) -> tuple[Ints, Ints]:
-        """A separator is a chunk, found by its code point; what lies between two of them is one, found as a string."""
+        """Chunks of a text split around separators: each separator is one, and each string between two."""
         known = self._row_of_point[points]
         if (known == _UNSEEN).any():
             self._classify_points(np.unique(points[known == _UNSEEN]))
@@ -172,7 +170,7 @@ class Encoder:
         return at, rows
 
     def _classify_points(self, points: CodePoints) -> None:
-        """Ask the pipeline about characters that were never seen before."""
+        """Classify characters that occur for the first time, with the pipeline itself."""
         alone = [point for point in points.tolist() if isolates_char(self._pipeline, chr(point), self._safe_split)]
         self._row_of_point[points] = _JOINS
         self._row_of_point[alone] = len(self._chunks) + np.arange(len(alone))
@@ -180,13 +178,13 @@ class Encoder:
         self._num_cached = len(self._chunks)
 
     def _look_up(self, chunks: Sequence[str]) -> Ints:
-        """The row of each chunk. Unknown ones are encoded now; long ones are forgotten after this text."""
+        """The row of each chunk. Unknown ones are encoded; long ones are not kept after this text."""
         known = self._row_of_chunk
         rows = np.fromiter(map(known.get, chunks, repeat(_UNSEEN)), np.int64, len(chunks))
         unknown = np.flatnonzero(rows == _UNSEEN).tolist()
         if not unknown:
             return rows
-        # Long chunks last, so that they can be taken off the end of the table again.
+        # Long chunks last, so that `truncate` can remove them.
         new = sorted(
             dict.fromkeys(chunks[place] for place in unknown), key=lambda chunk: len(chunk) > _MAX_CACHED_CHARS
         )
@@ -214,9 +212,9 @@ def _slices(text: str, starts: Ints, ends: Ints) -> list[str]:
 
 
 def _without_specials(content: dict[str, Any]) -> Pipeline:
-    """The same pipeline with every special token renamed to what no text holds: all ids stay, none can be met.
+    """The same pipeline with special tokens renamed to strings that no text contains; ids stay the same.
 
-    Without this a Unigram model finds "<mask>" as the best piece for the text "<mask>", and so would added tokens.
+    Otherwise a Unigram model finds "<mask>" as the best piece of the text "<mask>", and added tokens match too.
     """
     model = content["model"]
     special = {token["content"] for token in content["added_tokens"] if token["special"]}
@@ -231,5 +229,5 @@ def _without_specials(content: dict[str, Any]) -> Pipeline:
     for token in content["added_tokens"]:
         token["content"] = hidden.get(token["content"], token["content"])
     content.update(post_processor=None, padding=None, truncation=None)
-    model.pop("dropout", None)  # drawing at random while encoding would make the ids depend on the table
+    model.pop("dropout", None)  # random segmentation would make the ids depend on the cache
     return Pipeline.from_str(json.dumps(content, ensure_ascii=False))

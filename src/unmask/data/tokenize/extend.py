@@ -1,15 +1,11 @@
-"""Extends a vocabulary for a domain: new entries at the end, every old id as it was.
+"""Vocabulary extension for a domain: new entries at the end, all old ids unchanged.
 
-What arrives: a tokenizer and words. What leaves: a tokenizer that can write each word as one token, and for each new id
-the old ids that stood for it, so that its embedding can begin as their mean.
-What never happens here: renumbering, or taking anything out.
-
-How a word becomes one token depends on the model. WordPiece and character models get an entry, which longest match
-finds (also at the start of longer words). BPE gets an entry that is looked up before any merge is tried, so nothing but
-the whole word changes. Unigram gets a piece that scores a little above the best cut of the word. BPE and Unigram learn
-a word as it stands inside text, after a space; Unigram finds Chinese words anywhere. A word that is cut before the
-vocabulary is asked (two Chinese characters under BERT's rules, "covid-19"), and a Chinese word under BPE, cannot be an
-entry: it becomes an added token, which is looked for in the text before everything else.
+Each new id comes with the old ids of its word, so that its embedding can start as their mean. WordPiece and character
+models get an entry, found by longest match (also at the start of longer words). BPE gets an entry that is looked up
+before merges, for whole words only. Unigram gets a piece with a score a little above the best split of the word. BPE
+and Unigram learn the form after a space; Unigram finds Chinese words anywhere. A word that pre-tokenization splits (two
+Chinese characters under BERT's rules, "covid-19"), and a Chinese word under BPE, becomes an added token, which is
+matched before everything else.
 """
 
 from __future__ import annotations
@@ -29,20 +25,20 @@ from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.data.tokenize.trainers.train import ModelJson, add_entries
 
 _MARGIN = 0.01
-"""By how much, for each of its characters, a new Unigram piece beats the cut that it replaces."""
+"""The margin per character by which a new Unigram piece beats the split that it replaces."""
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExtendedTokenizer:
-    """A longer vocabulary, and what each new id was written with before."""
+    """An extended tokenizer, and the old ids of each new entry."""
 
     tokenizer: Tokenizer
     old_pieces: Mapping[int, tuple[int, ...]]
 
 
 def extend_tokenizer(tokenizer: Tokenizer, words: Sequence[str]) -> ExtendedTokenizer:
-    """Add words. One that is a single token already is left alone."""
+    """Add words. A word that is a single token already is skipped."""
     if not all(word.strip() for word in words):
         raise InputError("extending a vocabulary needs words, but one of them is empty; remove it from the list")
     content, old = tokenizer.content(), tokenizer.pipeline
@@ -60,7 +56,7 @@ def extend_tokenizer(tokenizer: Tokenizer, words: Sequence[str]) -> ExtendedToke
 
 
 def old_pieces_of_new_ids(old: Tokenizer, new: Tokenizer) -> Mapping[int, tuple[int, ...]]:
-    """What each id that `new` has beyond `old` was written with in `old`: what `extend` knew when it made `new`.
+    """The old ids of each entry that `new` has in addition to `old`: the `old_pieces` of the extension.
 
     Empty for equal tokenizers. A tokenizer that is no extension of the old one is refused.
     """
@@ -78,7 +74,7 @@ def _pieces(old: Pipeline, name: str, added: bool) -> tuple[int, ...]:
 
 
 def _check_extension(old: Tokenizer, new: Tokenizer) -> None:
-    """Refuse a tokenizer in which an old id has another meaning, or that cuts text by other rules."""
+    """Refuse a tokenizer in which an old id has another meaning, or that splits text by other rules."""
     for number in sorted(old.pipeline.get_vocab(with_added_tokens=True).values()):
         meant, found = old.pipeline.id_to_token(number), new.pipeline.id_to_token(number)
         if meant != found:
@@ -96,13 +92,13 @@ def _check_extension(old: Tokenizer, new: Tokenizer) -> None:
 
 
 def _split_rules(content: dict[str, Any]) -> dict[str, Any]:
-    """What decides how text is cut, apart from the entries of the vocabulary."""
+    """The settings that decide how text is split, without the vocabulary."""
     model = {name: value for name, value in content["model"].items() if name not in ("vocab", "ignore_merges")}
     return {"normalizer": content["normalizer"], "pre_tokenizer": content["pre_tokenizer"], "model": model}
 
 
 def _move_added_tokens_into_model(content: dict[str, Any]) -> int:
-    """Give added tokens a place in the model's own vocabulary, so that new entries follow them. The next free id."""
+    """Move added tokens into the model's vocabulary, so that new entries follow them; returns the next free id."""
     model = content["model"]
     known = set(_vocab_entries(model))
     outside = [token for token in content["added_tokens"] if token["content"] not in known]
@@ -115,20 +111,20 @@ def _move_added_tokens_into_model(content: dict[str, Any]) -> int:
 
 
 def _vocab_entries(model: ModelJson) -> list[str]:
-    """The entries of a model's vocabulary in the order of their ids."""
+    """The entries of a model's vocabulary by id."""
     vocab = model["vocab"]
     return sorted(vocab, key=vocab.__getitem__) if isinstance(vocab, dict) else [entry for entry, _ in vocab]
 
 
 def _added_word_entry(number: int, word: str) -> dict[str, Any]:
-    """The line of `added_tokens` for a word. Latin words are found in any case that the normaliser folds."""
+    """The `added_tokens` entry of a word. Latin words are found in any case that the normalizer folds."""
     folded = _UNSPACED.search(word) is None
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": folded, "special": False}
     return {"id": number, "content": word, **flags}
 
 
 def _pretokenized_parts(content: dict[str, Any], old: Pipeline, word: str) -> list[str]:
-    """What the model is asked for when the word stands inside a text; not exactly one part if no entry can serve."""
+    """The form of a word inside a text, if pre-tokenization leaves it whole."""
     kinds = {part["type"]: part for part in pipeline_steps(content["pre_tokenizer"], "pretokenizers")}
     unspaced = _UNSPACED.search(word) is not None
     if unspaced and content["model"]["type"] == "BPE":
@@ -143,7 +139,7 @@ def _pretokenized_parts(content: dict[str, Any], old: Pipeline, word: str) -> li
 
 
 def _add_to_model(model: ModelJson, forms: Sequence[str], old: Pipeline) -> None:
-    """Put the forms into a model's vocabulary in the way that its algorithm can find them."""
+    """Insert the forms into a model's vocabulary so that its algorithm finds them."""
     known = set(_vocab_entries(model))
     new = [form for form in dict.fromkeys(forms) if form not in known]
     if model["type"] == "Unigram":
@@ -156,7 +152,7 @@ def _add_to_model(model: ModelJson, forms: Sequence[str], old: Pipeline) -> None
 
 def _add_unigram_pieces(model: ModelJson, forms: Sequence[str], old: Pipeline) -> None:
     scores = [score for _, score in model["vocab"]]
-    scores[model["unk_id"]] = min(scores) - 10.0  # what the library charges for an unknown character
+    scores[model["unk_id"]] = min(scores) - 10.0  # the library's score of an unknown character
     for form in forms:
         best = sum(scores[token.id] for token in old.model.tokenize(form))
         add_entries(model, [form], best + _MARGIN * len(form))

@@ -1,20 +1,18 @@
-"""Where a text may be cut so that tokenising the parts gives the same tokens as tokenising the whole.
+"""Safe splits: positions at which a text can be split without changing its tokens.
 
-What arrives: the content of a `tokenizer.json`. What leaves: the kind of cut that is proven safe for it.
-What never happens here: an assumption. A pipeline that is not recognised may be cut nowhere, which is slow and right.
+The kind of split is derived from a `tokenizer.json`; a pipeline that is not recognized is never split, which is slow
+and correct. The proofs:
 
-The proofs, kind by kind:
+`AROUND_SEPARATORS`: the normalizer works character by character, and the pre-tokenizer makes some characters words of
+their own (punctuation, CJK) or drops them (whitespace). No token crosses such a character, so the text can be split on
+both sides of it. `isolates_char` tests each character with the pipeline itself. Characters that decompose into
+combining marks are excluded, because reordering of marks could cross a split.
 
-`AROUND_SEPARATORS`: the normaliser works character by character, and the pre-tokeniser makes some characters words of
-their own (punctuation, CJK) or drops them (whitespace). Nothing reaches across such a character, so the text may be cut
-on both sides of it. Which characters these are is asked of the pipeline itself (`separates`), not looked up in a table
-of ours. Characters that decompose into combining marks are left out: reordering of marks could reach across a cut.
+`AROUND_DROPPED`: the same for a normalizer that may *compose* characters (NFC, NFKC). Only dropped characters are safe;
+whitespace composes with nothing.
 
-`AROUND_DROPPED`: the same where the normaliser may also *compose* characters (NFC, NFKC). Then only characters that
-vanish altogether are safe; whitespace composes with nothing.
-
-`BEFORE_SPACES`: a plain space with a visible character on both sides always begins a new pre-token under GPT-2's
-pattern and under a splitting Metaspace, whatever stands around it; and a part that begins with a space gets no prefix.
+`BEFORE_SPACES`: a plain space between two visible characters always begins a new pre-token under GPT-2's pattern and
+under a splitting Metaspace, in any context; and a part that begins with a space gets no prefix.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ CodePoints: TypeAlias = npt.NDArray[np.uint32]
 
 
 class SafeSplit(Enum):
-    """The cuts that are safe for a pipeline."""
+    """The kinds of safe split."""
 
     AROUND_SEPARATORS = "around separators"
     AROUND_DROPPED = "around dropped characters"
@@ -52,7 +50,7 @@ _SPACES[[point for point in range(0x3001) if chr(point).isspace()]] = True
 
 
 def safe_split_for(content: dict[str, Any]) -> SafeSplit:
-    """The cut that suits a `tokenizer.json`. Added words are matched before anything else, so they forbid all cuts."""
+    """The safe split of a `tokenizer.json`. Added words are matched first, so with them no split is safe."""
     if not all(token["special"] for token in content["added_tokens"]):
         return SafeSplit.NOWHERE
     normal = {part["type"] for part in pipeline_steps(content["normalizer"], "normalizers")}
@@ -70,11 +68,11 @@ def safe_split_for(content: dict[str, Any]) -> SafeSplit:
 
 
 def isolates_char(pipeline: Pipeline, character: str, split: SafeSplit) -> bool:
-    """Whether the pipeline itself keeps a character apart from letters on both sides."""
+    """Whether the pipeline separates a character from letters on both sides."""
     if any(unicodedata.combining(part) for part in unicodedata.normalize("NFKD", character)):
         return False
     if _normalize(pipeline, f"a{character}a") == _normalize(pipeline, "aa"):
-        return False  # it is removed before anything is cut, so it holds nothing apart
+        return False  # the normalizer removes it, so it separates nothing
     letter, around = _pretokenize(pipeline, "a"), _pretokenize(pipeline, f"a{character}a")
     if split is SafeSplit.AROUND_DROPPED:
         return around == letter * 2 and not _pretokenize(pipeline, character)
@@ -82,12 +80,12 @@ def isolates_char(pipeline: Pipeline, character: str, split: SafeSplit) -> bool:
 
 
 def code_points(text: str) -> CodePoints:
-    """The characters of a text as numbers. Half a surrogate pair is no character and raises UnicodeEncodeError."""
+    """The code points of a text. A lone surrogate raises UnicodeEncodeError."""
     return np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
 
 
 def splits_before_spaces(points: CodePoints) -> Ints:
-    """Where a text begins, and every single plain space between two visible characters."""
+    """The start of a text, and every single plain space between two visible characters."""
     if not len(points):
         return np.zeros(0, dtype=np.int64)
     visible = ~is_whitespace(points)

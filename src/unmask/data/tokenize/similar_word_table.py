@@ -1,8 +1,7 @@
-"""Which words may stand in for which: the table that similar-word replacement reads (MacBERT).
+"""The table of similar words for similar-word replacement (MacBERT).
 
-What arrives: words as token ids, with their nearest neighbours of the same number of tokens, best first.
-What leaves: for many words at once, the ids of a drawn neighbour, or of a random word of the same length.
-What never happens here: training vectors. `unmask vectors` makes the table; this file looks words up in it.
+Words are token ids; their neighbors have the same number of tokens and are sorted, best first. `unmask vectors` creates
+the table, and this module looks words up in it, many at a time.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from unmask.core.rng import UInts, randint
 from unmask.data.tokenize.word_table import UNKNOWN, WordTable, word_lengths
 
 ARRAYS = ("tokens", "offsets", "neighbours", "rows")
-"""The arrays of a saved table, each in a `.npy` file of this name; `table.json` says which tokenizer they fit."""
+"""The arrays of a saved table, one `.npy` file each; `table.json` holds the digest of the tokenizer."""
 _REMEDY = "Remove that folder; unmask vectors makes it anew."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SimilarWords:
-    """Words and their neighbours: those of word i are `neighbours[rows[i]:rows[i + 1]]`, best first."""
+    """Words and their neighbors: those of word i are `neighbours[rows[i]:rows[i + 1]]`, best first."""
 
     words: WordTable
     neighbours: npt.NDArray[np.int32]
@@ -36,9 +35,9 @@ class SimilarWords:
 
     @staticmethod
     def from_pairs(words: WordTable, word: Ints, other: Ints) -> SimilarWords:
-        """A table from pairs of word numbers, the best neighbour of each word first.
+        """A table from pairs of word numbers, the best neighbor of each word first.
 
-        A pair of different lengths, or of a word with itself, is left out: it cannot stand in.
+        Pairs of words of different lengths, or of a word with itself, are left out.
         """
         lengths = words.lengths
         fits = np.flatnonzero((lengths[word] == lengths[other]) & (word != other))
@@ -48,7 +47,7 @@ class SimilarWords:
 
     @staticmethod
     def of(words: Sequence[tuple[int, ...]], neighbours: Sequence[Sequence[int]]) -> SimilarWords:
-        """A table from written-out words and, for each, the list numbers of its neighbours; for small tables."""
+        """A table from words and, for each, the list positions of its neighbors; for small tables."""
         tokens = np.array([token for word in words for token in word], dtype=np.int32)
         offsets = offsets_of(np.array([len(word) for word in words], dtype=np.int64))
         lexicon = WordTable.of(tokens, offsets)
@@ -59,7 +58,7 @@ class SimilarWords:
 
     @staticmethod
     def load(folder: Path, tokenizer: str) -> SimilarWords:
-        """Read the table in a folder; `tokenizer` is the digest of the tokenizer that it must have been made for."""
+        """Read the table in a folder, which must be made for the tokenizer with this digest."""
         try:
             made_for = str(read_versioned_json(folder / "table.json", _REMEDY)["tokenizer"])
         except KeyError as error:
@@ -75,7 +74,7 @@ class SimilarWords:
             raise _damaged_error(folder, error) from error
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Everything that `load` reads back."""
+        """The arrays that `load` reads."""
         values = (self.words.tokens, self.words.offsets, self.neighbours, self.rows)
         return dict(zip(ARRAYS, values, strict=True))
 
@@ -83,9 +82,9 @@ class SimilarWords:
         return len(self.words)
 
     def random_similar(self, ids: Ids, starts: Ints, bits: UInts, fallback: Ids) -> Ids:
-        """A drawn neighbour for each word (words begin at `starts`); a word without one gets a random word.
+        """A random neighbor for each word (words begin at `starts`); a random word for one without neighbors.
 
-        The draw of a word is the one at its first token.
+        The random bits of a word are those of its first token.
         """
         number = self.words.find(ids, starts)
         near = self._random_neighbour(number, bits[starts])
@@ -95,24 +94,24 @@ class SimilarWords:
         return result
 
     def random_of_length(self, ids: Ids, starts: Ints, bits: UInts, fallback: Ids) -> Ids:
-        """Another random word with as many tokens for each word; random tokens (`spare`) where the table has none."""
+        """Another random word of the same length for each word; the tokens of `fallback` where the table has none."""
         number = self.words.find(ids, starts)
         result = fallback.copy()
         self.words.write(self.words.random_other(number, word_lengths(ids, starts), bits[starts]), starts, result)
         return result
 
     def has_similar(self, ids: Ids, starts: Ints) -> Bools:
-        """Whether each word has at least one neighbour; what an audit reports."""
+        """Whether each word has at least one neighbor."""
         some: Bools = self._counts(self.words.find(ids, starts)) > 0
         return some
 
     def _counts(self, number: Ints) -> Ints:
-        """How many neighbours each word has."""
-        # One empty row more, so that UNKNOWN, the last entry, counts none.
+        """The number of neighbors of each word."""
+        # An empty row at the end for UNKNOWN.
         return np.append(np.diff(self.rows), 0)[number]
 
     def _random_neighbour(self, number: Ints, bits: UInts) -> Ints:
-        """One neighbour of each word, every one of them equally likely; `UNKNOWN` where there is none."""
+        """A uniformly drawn neighbor of each word; `UNKNOWN` where there is none."""
         result = np.full(len(number), UNKNOWN, dtype=np.int64)
         count = self._counts(number)
         some = np.flatnonzero(count)
@@ -121,7 +120,7 @@ class SimilarWords:
 
 
 def _from_arrays(tokens: Ids, offsets: Ints, neighbours: Ints, rows: Ints) -> SimilarWords:
-    """A table from its arrays. Words are numbered anew, so a file does not depend on how words are hashed."""
+    """A table from its arrays. Words are renumbered, so that a file does not depend on the hash function."""
     sound = len(rows) == len(offsets) and offsets[-1] == len(tokens) and rows[-1] == len(neighbours)
     if not sound or (neighbours < 0).any():
         raise ValueError("its arrays do not fit each other")

@@ -1,8 +1,6 @@
-"""The special tokens of a vocabulary, by what they are for.
+"""Special tokens by role: [CLS], [SEP], [MASK], padding, unknown, BOS, EOS and sentinels.
 
-What arrives: the content of a `tokenizer.json`, or nothing when a new vocabulary is planned.
-What leaves: the written form of each special token, and the entries that make it special in a `tokenizer.json`.
-What never happens here: guessing. A role that no usual name fills is an error with a sentence.
+The roles of a loaded tokenizer come from its own settings, then from the usual names. A missing role is an error.
 """
 
 from __future__ import annotations
@@ -15,14 +13,14 @@ from typing import Any
 from unmask.core.errors import InputError
 
 SENTINEL = re.compile(r"<extra_id_(\d+)>")
-"""A marker that stands for a removed span (T5)."""
+"""A sentinel of a removed span (T5)."""
 UNUSED = re.compile(r"\[unused\d+\]|<unused\d+>")
-"""An entry that BERT's vocabularies keep free for later."""
+"""A reserved entry of BERT's vocabularies."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpecialTokens:
-    """How each special token is written."""
+    """The spelling of each special token."""
 
     cls: str
     sep: str
@@ -30,9 +28,9 @@ class SpecialTokens:
     pad: str
     unk: str
     bos: str = ""
-    """Begins a text; empty where the vocabulary has no token for this."""
+    """The BOS token; empty where the vocabulary has none."""
     eos: str = ""
-    """Ends a text; empty where the vocabulary has no token for this."""
+    """The EOS token; empty where the vocabulary has none."""
 
     def __iter__(self) -> Iterator[str]:
         """Every special token once."""
@@ -41,7 +39,7 @@ class SpecialTokens:
 
 BERT = SpecialTokens("[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]")
 BERT_SPECIALS = (BERT.pad, BERT.unk, BERT.cls, BERT.sep, BERT.mask)
-"""In the order of BERT's own vocabularies: padding is 0."""
+"""In the order of BERT's vocabularies: padding is 0."""
 ROBERTA = SpecialTokens("<s>", "</s>", "<mask>", "<pad>", "<unk>", bos="<s>", eos="</s>")
 ALBERT = SpecialTokens("[CLS]", "[SEP]", "[MASK]", "<pad>", "<unk>")
 
@@ -58,19 +56,19 @@ _OPTIONAL = ("bos", "eos")
 
 
 def sentinel_names(count: int) -> tuple[str, ...]:
-    """T5's markers in the order of their ids: ids count down, so that marker 0 has the highest."""
+    """T5's sentinels in the order of use: their ids decrease, so that sentinel 0 has the highest id."""
     return tuple(f"<extra_id_{number}>" for number in reversed(range(count)))
 
 
 def added_token_entry(number: int, name: str, special_tokens: SpecialTokens) -> dict[str, Any]:
-    """The line of `added_tokens` that makes an id special. A mask in spaced text takes the space before it along."""
+    """The `added_tokens` entry of a special token. A mask in spaced text includes the space before it."""
     takes_space = name == special_tokens.mask and special_tokens is not BERT
     flags = {"single_word": False, "lstrip": takes_space, "rstrip": False, "normalized": False, "special": True}
     return {"id": number, "content": name, **flags}
 
 
 def find_special_tokens(content: dict[str, Any], names: Container[str]) -> SpecialTokens:
-    """The roles of a loaded tokenizer: what its own settings say first, then the usual names."""
+    """The roles of a loaded tokenizer: from its settings, then from the usual names."""
     known = _configured_names(content)
     return SpecialTokens(*(_find_one(field.name, known.get(field.name, ()), names) for field in fields(SpecialTokens)))
 
@@ -89,7 +87,7 @@ def _find_one(role: str, stated: Sequence[str], names: Container[str]) -> str:
 
 
 def _configured_names(content: dict[str, Any]) -> dict[str, list[str]]:
-    """What post-processor, padding and model say about roles."""
+    """The roles that post-processor, padding and model define."""
     found: dict[str, list[str]] = {"cls": [], "sep": [], "pad": [], "unk": []}
     for part in pipeline_steps(content.get("post_processor"), "processors"):
         if part["type"] in ("BertProcessing", "RobertaProcessing"):
@@ -108,7 +106,7 @@ def _configured_names(content: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def _read_template(single: list[dict[str, Any]], found: dict[str, list[str]]) -> None:
-    """In `[CLS] A [SEP]` what stands before A is cls and what stands after it is sep."""
+    """The roles in a template `[CLS] A [SEP]`: the token before A is cls, the one after it sep."""
     role = "cls"
     for piece in single:
         if "SpecialToken" in piece:

@@ -1,7 +1,6 @@
-"""A trained or loaded tokenizer: a `tokenizer.json` with its roles known.
+"""A tokenizer: the pipeline of a `tokenizer.json` with the roles of its special tokens.
 
-What arrives: any `tokenizer.json`. What leaves: its ids by role, its digest, and readable text for ids.
-What never happens here: encoding documents (`encode.py`) or changing the vocabulary (`extend.py`).
+`encoder.py` encodes documents; `extend.py` adds words.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from unmask.data.tokenize.vocab import Vocab
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tokenizer:
-    """A `tokenizers` pipeline, and the names of its special tokens. Treat the pipeline as read-only."""
+    """A `tokenizers` pipeline and its special tokens. Treat the pipeline as read-only."""
 
     pipeline: Pipeline = field(repr=False)
     special_tokens: SpecialTokens
@@ -43,7 +42,7 @@ class Tokenizer:
 
     @staticmethod
     def parse(text: str, where: str = "the given text") -> Tokenizer:
-        """Read the content of a `tokenizer.json`; `where` is what an error message calls it."""
+        """Parse the content of a `tokenizer.json`; `where` names it in errors."""
         try:
             pipeline = Pipeline.from_str(text)
         except Exception as error:  # the library raises bare Exception
@@ -57,17 +56,17 @@ class Tokenizer:
         return Tokenizer(pipeline, roles)
 
     def save(self, path: Path) -> None:
-        """Write a `tokenizer.json`. The same tokenizer always gives the same bytes."""
+        """Write a `tokenizer.json`; equal tokenizers give equal bytes."""
         Path(path).write_text(self.pipeline.to_str(pretty=True), encoding="utf-8")
 
     def content(self) -> dict[str, Any]:
-        """The `tokenizer.json` as a value of its own, free to be changed."""
+        """The content of the `tokenizer.json` as a new object."""
         content: dict[str, Any] = json.loads(self.pipeline.to_str())
         return content
 
     @property
     def digest(self) -> str:
-        """A fingerprint of everything that decides ids and text."""
+        """A digest of everything that decides ids and text."""
         canonical = json.dumps(self.content(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.blake2b(canonical.encode(), digest_size=16).hexdigest()
 
@@ -95,12 +94,12 @@ class Tokenizer:
         )
 
     def decode(self, ids: Sequence[int] | Ids) -> str:
-        """Text for ids, special tokens written out."""
+        """The text of ids, with special tokens."""
         text: str = self.pipeline.decode([int(number) for number in ids], skip_special_tokens=False)
         return text
 
     def ids_to_tokens(self, ids: Sequence[int] | Ids) -> list[str]:
-        """One readable piece for each id. Bytes are shown as text; a part of a character is shown as \ufffd."""
+        """The readable piece of each id. Bytes are decoded; an incomplete character is \ufffd."""
         pieces = [self._piece(int(number)) for number in ids]
         decoder = self.pipeline.decoder
         return [decoder.decode([piece]) for piece in pieces] if isinstance(decoder, decoders.ByteLevel) else pieces

@@ -1,10 +1,7 @@
-"""A list of words, each a sequence of token ids, that a whole batch is looked up in at once.
+"""A hash table of words (sequences of token ids) with batched lookup.
 
-What arrives: words as token ids, laid flat. What leaves: the numbers of words, and the tokens of words by number.
-What never happens here: text, or a guess. A word is found by its hash and then compared token by token.
-
-The high bits of a hash are the word's length, so words of one length have consecutive numbers, and a random word of a
-given length is one draw from a range.
+A hit is verified token by token. The high bits of a hash are the length of the word, so that words of one length have
+consecutive numbers, and a random word of a given length is one draw from a range.
 """
 
 from __future__ import annotations
@@ -19,25 +16,25 @@ from unmask.core.records import Bools, Ids, Ints
 from unmask.core.rng import UInts, randint
 
 MAX_TOKENS = (1 << 16) - 2
-"""The most tokens a word of the list may have; longer words are simply not found."""
+"""The most tokens of a word; longer words are not found."""
 UNKNOWN = -1
-"""The number of a word that is not in the list."""
+"""The number of a word that is not in the table."""
 _PRIME = np.uint64(0x100000001B3)
 _LENGTH_AT = np.uint64(48)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WordTable:
-    """Distinct words in the order of their hashes: by length, then by no order that means anything."""
+    """Distinct words sorted by hash: by length, then in arbitrary order."""
 
     hashes: UInts
     tokens: Ids
     offsets: Ints
-    """Where each word's tokens begin and end in `tokens`."""
+    """The offsets of the words in `tokens`."""
 
     @staticmethod
     def of(tokens: Ids, offsets: Ints) -> WordTable:
-        """A lexicon of words in any order; `find` tells which number each of them was given."""
+        """A table of words in any order; `find` returns their numbers."""
         lengths = np.diff(offsets)
         if len(lengths) and not 1 <= lengths.min() <= lengths.max() <= MAX_TOKENS:
             raise ValueError(f"a word has 1 to {MAX_TOKENS} tokens, found {lengths.min()} to {lengths.max()}")
@@ -62,14 +59,14 @@ class WordTable:
         return self.tokens[self.offsets[number] : self.offsets[number + 1]]
 
     def select(self, keep: Bools) -> tuple[WordTable, Ints]:
-        """A lexicon of some of the words, and the number there of each word here; `UNKNOWN` for those left out."""
+        """A table of some of the words, and the number there of each word here; `UNKNOWN` for those left out."""
         lengths = self.lengths[keep]
         flat = self.tokens[concat_ranges(self.offsets[:-1][keep], lengths)]
         number = np.where(keep, np.cumsum(keep) - 1, UNKNOWN)
         return WordTable(self.hashes[keep], flat, offsets_of(lengths)), number
 
     def find(self, ids: Ids, starts: Ints) -> Ints:
-        """The number of each word (words begin at `starts` and fill `ids`); `UNKNOWN` where it is not in the list."""
+        """The number of each word (words begin at `starts` and fill `ids`); `UNKNOWN` where it is not in the table."""
         hashes = word_hashes(ids, starts)
         lengths = word_lengths(ids, starts)
         place = np.searchsorted(self.hashes, hashes)
@@ -78,41 +75,41 @@ class WordTable:
         while len(left):
             same = self._equal(place[left], ids, starts[left], lengths[left])
             number[left[same]] = place[left[same]]
-            # Different words with one hash stand side by side: go on to the next. Almost always none is left.
+            # Words with equal hashes are adjacent: try the next slot.
             left = left[~same]
             place[left] += 1
             left = self._with_hash(left, place, hashes)
         return number
 
     def random_other(self, number: Ints, lengths: Ints, bits: UInts) -> Ints:
-        """A random word with as many tokens, never the word `number` itself; `UNKNOWN` where there is no other."""
+        """A random word of the same length, never the word `number` itself; `UNKNOWN` where there is no other."""
         low, others = self._others(number, lengths)
         pick = low + randint(bits, np.maximum(others, 1))
-        # Close the gap that the word itself leaves in its range.
+        # Skip the word itself.
         pick += (number != UNKNOWN) & (pick >= number)
         return np.where(others > 0, pick, UNKNOWN)
 
     def write(self, number: Ints, starts: Ints, into: Ids) -> None:
-        """Copy words over words of the same length, which begin at `starts`; `UNKNOWN` leaves one as it is."""
+        """Overwrite words that begin at `starts` with words of the same length; `UNKNOWN` keeps one."""
         given = np.flatnonzero(number != UNKNOWN)
         size = word_lengths(into, starts)[given]
         into[concat_ranges(starts[given], size)] = self.tokens[concat_ranges(self.offsets[number[given]], size)]
 
     def _others(self, number: Ints, lengths: Ints) -> tuple[Ints, Ints]:
-        """Where the words of these lengths begin, and how many they are without the word `number` itself."""
+        """The first word of each length, and the number of such words without the word `number` itself."""
         length = np.minimum(lengths, MAX_TOKENS + 1).astype(np.uint64)
         low = np.searchsorted(self.hashes, length << _LENGTH_AT)
         high = np.searchsorted(self.hashes, (length + np.uint64(1)) << _LENGTH_AT)
         return low, high - low - (number != UNKNOWN)
 
     def _with_hash(self, which: Ints, place: Ints, hashes: UInts) -> Ints:
-        """Those of `which` whose place in the list holds their hash."""
+        """Those of `which` whose slot has their hash."""
         inside = which[place[which] < len(self)]
         found: Ints = inside[self.hashes[place[inside]] == hashes[inside]]
         return found
 
     def _equal(self, place: Ints, ids: Ids, starts: Ints, lengths: Ints) -> Bools:
-        """Whether the words at these places are, token by token, the words that begin at `starts`."""
+        """Whether the words in these slots equal the words that begin at `starts`, token by token."""
         same: Bools = self.offsets[place + 1] - self.offsets[place] == lengths
         some = np.flatnonzero(same)
         size = lengths[some]
@@ -127,7 +124,7 @@ def word_lengths(ids: Ids, starts: Ints) -> Ints:
 
 
 def word_hashes(ids: Ids, starts: Ints) -> UInts:
-    """A 64-bit hash of each word: 16 bits of length, then 48 of a polynomial in the word's token ids."""
+    """A 64-bit hash of each word: 16 bits of length, then 48 bits of a polynomial of its token ids."""
     size = word_lengths(ids, starts)
     result = size.astype(np.uint64)
     inside = np.arange(len(size))

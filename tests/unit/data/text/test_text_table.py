@@ -102,7 +102,7 @@ def test_what_cannot_be_read_is_refused_with_its_place(write, name, content, sai
 
 def test_a_packed_file_that_was_cut_off_and_one_that_is_not_there_are_told(write, tmp_path):
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b'{"text": "a", "label": 1}\n' * 99)[:-20])
-    with pytest.raises(InputError, match=r"a\.jsonl\.gz cannot be read: .*cut off"):
+    with pytest.raises(InputError, match=r"a\.jsonl\.gz cannot be read: .*truncated"):
         read(tmp_path / "a.jsonl.gz")
     with pytest.raises(
         InputError, match=r"none\.jsonl: there is no such file\. Check the name, and the folder"

@@ -67,8 +67,8 @@ def find_file(path: Path, formats: Sequence[Ending]) -> tuple[InputFile, Ending]
         if name.endswith(form):
             return InputFile(path, str(path), FileFormat.TEXT, packing), form
     raise InputError(
-        f"{path} is not of a kind that is read here: {any_of_text(formats)}, each also with .gz or .zst. Rename the file to "
-        "say what it holds."
+        f"{path} is not of a kind that is read here: {any_of_text(formats)}, each also with .gz or .zst. Rename the "
+        "file to say what it holds."
     )
 
 

@@ -26,7 +26,7 @@ CLAUSE_ENDS: Tiers = ((", ", "，", "; ", "；", "、", ": ", "："), (" ", "\t"
 
 
 def split_long(text: str, start: int, end: int, max_chars: int, tiers: Tiers) -> Iterator[tuple[int, int]]:
-    """Pieces of `text[start:end]` of at most `max_chars` characters, split after a mark if possible, best tier first."""
+    """Pieces of `text[start:end]` of at most `max_chars` characters, split after a mark of the best tier."""
     while end - start > max_chars:
         stop = _last_mark(text, start, start + max_chars, tiers)
         yield start, stop

@@ -1,7 +1,6 @@
 """Byte-level BPE: the vocabulary of GPT-2 and RoBERTa (Radford et al., 2019; Liu et al., 2019).
 
-What arrives: texts in any script. What leaves: 256 bytes and their merges, so that no text is ever unknown.
-What never happens here: normalisation. Text comes back byte for byte.
+The 256 bytes are entries, so that no text is unknown, and there is no normalization.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from unmask.data.tokenize.trainers.train import check_vocab_size
 
 @dataclass(frozen=True, slots=True)
 class ByteBPE:
-    """Bytes and merges of at least `min_pair` occurrences, up to `size`."""
+    """Bytes and merges of at least `min_pair` occurrences, up to `size` entries."""
 
     size: int = 50265
     min_pair: int = 2
@@ -31,16 +30,16 @@ class ByteBPE:
 
     @property
     def special_tokens(self) -> SpecialTokens:
-        """RoBERTa's names."""
+        """RoBERTa's special tokens."""
         return ROBERTA
 
     @property
     def ordered_specials(self) -> tuple[str, ...]:
-        """RoBERTa's order, except that the mask stands beside the others and not at the very end."""
+        """RoBERTa's order, except that the mask follows the others instead of being last."""
         return (ROBERTA.cls, ROBERTA.pad, ROBERTA.sep, ROBERTA.unk, ROBERTA.mask)
 
     def untrained_pipeline(self) -> Pipeline:
-        """Cut with GPT-2's pattern, then spell in bytes; `<s> A </s></s> B </s>` around it."""
+        """GPT-2's pre-tokenization and byte alphabet, with the template `<s> A </s></s> B </s>`."""
         pipeline = Pipeline(models.BPE())
         pipeline.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
         sep, cls = ((name, self.ordered_specials.index(name)) for name in (ROBERTA.sep, ROBERTA.cls))
@@ -49,7 +48,7 @@ class ByteBPE:
         return pipeline
 
     def train(self, texts: Iterable[str], progress: bool) -> dict[str, Any]:
-        """Merge with the library's trainer: without a prefix for inner pieces its result is the same in every run."""
+        """Train with the library: without a prefix for inner pieces its result is deterministic."""
         pipeline = self.untrained_pipeline()
         trainer = trainers.BpeTrainer(
             vocab_size=self.size - self.num_sentinels,

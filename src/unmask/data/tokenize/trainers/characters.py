@@ -1,8 +1,4 @@
-"""Characters: a vocabulary of single characters and nothing else.
-
-What arrives: texts. What leaves: the characters seen often enough, most frequent first.
-What never happens here: merging. The number of tokens is the number of visible characters.
-"""
+"""A character vocabulary: one token per visible character."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ from unmask.data.tokenize.trainers.train import by_frequency, check_vocab_size, 
 
 @dataclass(frozen=True, slots=True)
 class Characters:
-    """Every character seen at least `min_count` times, the `size` most frequent where there are more."""
+    """Characters with at least `min_count` occurrences, the `size` most frequent ones."""
 
     size: int = 21128
     min_count: int = 2
@@ -34,7 +30,7 @@ class Characters:
         check_vocab_size(self, len(self.ordered_specials))
 
     def untrained_pipeline(self) -> Pipeline:
-        """Clean, drop whitespace, and let every character stand alone."""
+        """Clean the text, drop whitespace, and split it into characters."""
         pipeline = Pipeline(models.WordLevel({BERT.unk: 0}, unk_token=BERT.unk))
         pipeline.normalizer = normalizers.BertNormalizer(
             clean_text=True, handle_chinese_chars=False, strip_accents=self.strip_accents, lowercase=self.lowercase
@@ -46,7 +42,7 @@ class Characters:
         return pipeline
 
     def train(self, texts: Iterable[str], progress: bool) -> dict[str, Any]:
-        """Count and keep."""
+        """Count characters and keep the frequent ones."""
         pipeline = self.untrained_pipeline()
         counts = count_words(texts, pipeline.normalizer.normalize_str)
         frequent = Counter({c: n for c, n in counts.items() if n >= self.min_count and not c.isspace()})

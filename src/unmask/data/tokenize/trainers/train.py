@@ -1,8 +1,7 @@
-"""Texts in, trained tokenizer out.
+"""Tokenizer training: the protocol of trainable vocabularies, word counts, and `train_tokenizer`.
 
-What arrives: a spec and a stream of texts, read once.
-What leaves: a tokenizer whose file is the same, byte for byte, whenever the same texts come in the same order.
-What never happens here: padding or truncation. A trained file leaves both to whoever builds rows.
+Equal texts in equal order give a byte-equal `tokenizer.json`: nothing depends on hash order, time or threads. Padding
+and truncation are not set.
 """
 
 from __future__ import annotations
@@ -24,33 +23,33 @@ ModelJson = dict[str, Any]
 
 
 class TokenizerTrainer(Protocol):
-    """A vocabulary to be trained: a frozen dataclass that is its own configuration."""
+    """A trainable vocabulary. A frozen dataclass that is its own configuration."""
 
     @property
     def size(self) -> int:
-        """The number of entries when training is done, special tokens and sentinels counted."""
+        """The number of entries after training, special tokens and sentinels included."""
 
     @property
     def num_sentinels(self) -> int:
-        """How many markers for removed spans (T5) stand at the top of the vocabulary."""
+        """The number of sentinels of removed spans (T5), at the end of the vocabulary."""
 
     @property
     def special_tokens(self) -> SpecialTokens:
-        """How the special tokens are written."""
+        """The spelling of the special tokens."""
 
     @property
     def ordered_specials(self) -> tuple[str, ...]:
         """The special tokens in the order of their ids, from 0."""
 
     def untrained_pipeline(self) -> Pipeline:
-        """Normaliser, pre-tokeniser, template and decoder around an empty model."""
+        """Normalizer, pre-tokenizer, template and decoder around an empty model."""
 
     def train(self, texts: Iterable[str], progress: bool) -> ModelJson:
-        """The model of a trained vocabulary: `specials` first, at most `size - sentinels` entries."""
+        """The trained model: special tokens first, at most `size - num_sentinels` entries."""
 
 
 def pair_template(special_tokens: SpecialTokens, specials: tuple[str, ...]) -> processors.TemplateProcessing:
-    """`[CLS] A [SEP] B [SEP]`, with B in the second segment."""
+    """The template `[CLS] A [SEP] B [SEP]`, with B in segment 1."""
     ends = [(name, specials.index(name)) for name in (special_tokens.cls, special_tokens.sep)]
     return processors.TemplateProcessing(
         single=f"{special_tokens.cls} $A {special_tokens.sep}",
@@ -60,17 +59,17 @@ def pair_template(special_tokens: SpecialTokens, specials: tuple[str, ...]) -> p
 
 
 def check_vocab_size(trainer: TokenizerTrainer, min_size: int) -> None:
-    """Refuse a vocabulary that cannot hold what it must."""
+    """Refuse a size below the entries that are required."""
     needed = min_size + trainer.num_sentinels
     if trainer.num_sentinels < 0 or trainer.size < needed:
         raise RecipeError(
-            f"{type(trainer).__name__} needs room for at least {needed} entries ({min_size} fixed ones and {trainer.num_sentinels} "
-            f"sentinels), but size is {trainer.size}; choose a larger size"
+            f"{type(trainer).__name__} needs room for at least {needed} entries ({min_size} fixed ones and "
+            f"{trainer.num_sentinels} sentinels), but size is {trainer.size}; choose a larger size"
         )
 
 
 def add_entries(model: ModelJson, entries: Iterable[str], score: float = 0.0) -> int:
-    """Put entries at the end of a model's vocabulary; the id of the first of them comes back."""
+    """Append entries to a model's vocabulary; returns the id of the first one."""
     vocab = model["vocab"]
     first = len(vocab)
     for number, entry in enumerate(entries, start=first):
@@ -87,7 +86,7 @@ MAX_WORDS = 1 << 20
 def count_words(
     texts: Iterable[str], split: Callable[[str], Iterable[str]], max_words: int = MAX_WORDS
 ) -> Counter[str]:
-    """How often `cut` finds each word in the texts."""
+    """The count of each word in the texts. Singletons are discarded beyond `max_words` words."""
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(split(text))
@@ -97,12 +96,12 @@ def count_words(
 
 
 def by_frequency(counts: Counter[str]) -> list[str]:
-    """The words, most frequent first; ties in the order of their characters, so that no hash order shows."""
+    """The words, most frequent first; ties in the order of their characters."""
     return sorted(counts, key=lambda word: (-counts[word], word))
 
 
 def as_trainer_text(counts: Counter[str], block: int = 4096) -> Iterator[str]:
-    """Each word as often as it was counted, joined by spaces in pieces: how counts are handed to a trainer."""
+    """Each word repeated by its count, in blocks of text: the input of the library's trainers."""
     for word in sorted(counts):
         full, rest = divmod(counts[word], block)
         for times in (*(block for _ in range(full)), rest):
@@ -111,7 +110,7 @@ def as_trainer_text(counts: Counter[str], block: int = 4096) -> Iterator[str]:
 
 
 def train_tokenizer(trainer: TokenizerTrainer, texts: Iterable[str], progress: bool = False) -> Tokenizer:
-    """Learn a vocabulary. `progress` shows the library's own bars where it has some."""
+    """Train a tokenizer. `progress` shows the progress bars of the library."""
     content = json.loads(trainer.untrained_pipeline().to_str())
     content["model"] = trainer.train(texts, progress)
     sentinels = sentinel_names(trainer.num_sentinels)

@@ -1,7 +1,7 @@
-"""Unigram: the vocabulary of ALBERT, XLNet and T5 (Kudo, 2018), with the pieces' probabilities.
+"""Unigram: the vocabulary of ALBERT, XLNet and T5 (Kudo, 2018), with log-probabilities of pieces.
 
-What arrives: texts. What leaves: pieces with log-probabilities; a text is cut where their product is highest.
-What never happens here: whitespace with a meaning. Any stretch of it only says that a word begins, shown as `▁`.
+A text is split into the pieces with the highest probability. Any whitespace only marks the start of a word, shown as
+`▁`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from unmask.data.tokenize.trainers.unigram_trainer import fit_unigram
 _SPACE = "▁"
 _WORDS = 1 << 19
 _CHARACTERS = 1_000_000
-"""Characters of different words that pieces are fitted to; more cost memory and change little."""
-# Pieces do not reach from letters into punctuation, and long Chinese clauses are learned from in parts.
+"""The total length of the different words that pieces are fitted to; more cost memory and change little."""
+# Pieces do not cross from letters into punctuation, and long Chinese clauses are split.
 _LEARNABLE = re.compile(rf"{_SPACE}?(?:\w{{1,24}}|[^\w\s{_SPACE}]{{1,24}})")
 
 
 @dataclass(frozen=True, slots=True)
 class Unigram:
-    """Pieces that explain the texts best, up to `size`; `coverage` of all character occurrences get a piece."""
+    """The most probable pieces, up to `size`; `coverage` of all character occurrences get a piece."""
 
     size: int = 32000
     coverage: float = 0.9995
@@ -42,7 +42,7 @@ class Unigram:
 
     @property
     def special_tokens(self) -> SpecialTokens:
-        """ALBERT's names."""
+        """ALBERT's special tokens."""
         return ALBERT
 
     @property
@@ -51,7 +51,7 @@ class Unigram:
         return (ALBERT.pad, ALBERT.unk, ALBERT.cls, ALBERT.sep, ALBERT.mask)
 
     def untrained_pipeline(self) -> Pipeline:
-        """NFKC, cut at whitespace, a `▁` in front of every word."""
+        """NFKC, a split at whitespace, and a `▁` before every word."""
         pipeline = Pipeline(models.Unigram([(ALBERT.unk, 0.0)], 0))
         pipeline.normalizer = normalizers.NFKC()
         words = pre_tokenizers.Metaspace(replacement=_SPACE, prepend_scheme="always", split=True)
@@ -61,7 +61,7 @@ class Unigram:
         return pipeline
 
     def train(self, texts: Iterable[str], progress: bool) -> dict[str, Any]:
-        """Count words, keep the characters that make up almost all text, fit the pieces."""
+        """Count words, keep the characters that cover almost all text, and fit the pieces."""
         room = self.size - self.num_sentinels - len(self.ordered_specials)
         pieces = fit_unigram(self._count_training_words(texts, room), room)
         fixed = [[name, 0.0] for name in self.ordered_specials]
@@ -100,14 +100,14 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _most_used(words: Counter[str]) -> Counter[str]:
-    """The most frequent words, as many as the fit has memory for; among equals chance decides, always alike."""
+    """The most frequent words up to the length limit; ties are broken by a fixed random order."""
     order = sorted(words, key=lambda word: (-words[word], zlib.crc32(word.encode()), word))
     ends = accumulate(map(len, order))
     return Counter({word: words[word] for word, end in zip(order, ends, strict=True) if end <= _CHARACTERS})
 
 
 def _split_at_unknown(words: Counter[str], alphabet: set[str]) -> Counter[str]:
-    """The same words, cut wherever a character is not in the alphabet."""
+    """The same words, split at characters outside the alphabet."""
     kept: Counter[str] = Counter()
     for word, count in words.items():
         for part in "".join(c if c in alphabet else " " for c in word).split():

@@ -1,8 +1,7 @@
-"""Fits a unigram language model over pieces (Kudo, 2018): seed with frequent substrings, then estimate and prune.
+"""EM training of a unigram language model over pieces (Kudo, 2018), with its lattice.
 
-What arrives: words with their counts. What leaves: pieces with log-probabilities, best first.
-What never happens here: hash order or threads. The library's own trainer sums in the order of a hash table, so no two
-of its runs agree; this one gives the same pieces and scores in every run.
+Frequent substrings are the seed, then expectation-maximization and pruning alternate. Sums have a fixed order, unlike
+those of the library's trainer, so that every run gives the same pieces and scores.
 """
 
 from __future__ import annotations
@@ -20,29 +19,29 @@ from unmask.core.records import Bools, Ids, Ints
 from unmask.data.tokenize.safe_splits import code_points
 
 _BLOCK = 1 << 20
-"""Edges that are weighed at a time, to bound memory."""
+"""The number of edges in one block, which bounds memory."""
 
 Scores: TypeAlias = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """A word of n characters has n + 1 nodes; an edge is a piece that leads from one node to a later one."""
+    """A lattice: a word of n characters has n + 1 nodes; an edge is a piece from one node to a later one."""
 
     first: Ids
-    """The node before each word."""
+    """The first node of each word."""
     last: Ids
-    """The node after each word."""
+    """The last node of each word."""
     word: Ids
-    """Of each edge: its word."""
+    """The word of each edge."""
     begin: Ids
-    """Of each edge: the node it starts from."""
+    """The start node of each edge."""
     end: Ids
-    """Of each edge: the node it leads to."""
+    """The end node of each edge."""
     piece: Ids
-    """Of each edge: its piece."""
+    """The piece of each edge."""
     groups: Ints
-    """Offsets of the groups of edges that can be walked in one step, shallow ones first."""
+    """Offsets of the groups of edges that are processed in one step, by depth."""
 
     @staticmethod
     def of(lengths: Ids, word: Ids, depth: Ids, length: Ids, piece: Ids) -> Lattice:
@@ -56,7 +55,7 @@ class Lattice:
         return Lattice(first, last, word, begin, begin + length, piece, _groups(key[order]))
 
     def select_pieces(self, kept: Bools, renumber: Ids) -> Lattice:
-        """The lattice without the edges of pieces that are not kept; the others get new numbers."""
+        """The lattice without the edges of removed pieces; the others are renumbered."""
         stays = kept[self.piece]
         place = np.concatenate(([0], np.cumsum(stays)))
         groups = np.unique(place[self.groups])
@@ -64,11 +63,11 @@ class Lattice:
         return Lattice(self.first, self.last, *ends, groups)
 
     def best_scores(self, logp: Scores) -> Scores:
-        """The score of the best cut of each word."""
+        """The Viterbi score of each word."""
         return self._forward(logp, np.maximum)[self.last]
 
     def expected_counts(self, logp: Scores, counts: Scores) -> Scores:
-        """How often each piece is used, averaged over all cuts of all words (forward and backward)."""
+        """The expected count of each piece over all segmentations (forward-backward)."""
         before, after = self._forward(logp, np.logaddexp), self._backward(logp)
         total = before[self.last]
         used = np.zeros(len(logp))
@@ -103,7 +102,7 @@ class Lattice:
 
 
 def weighted_bincount(numbers: Ids | Ints, weights: Scores, size: int) -> Scores:
-    """The sum of the weights of each number from 0 to `size` - 1, always added up in the same order."""
+    """The sum of the weights of each number below `size`, added in a fixed order."""
     return np.bincount(numbers, weights=weights, minlength=size).astype(np.float64, copy=False)
 
 
@@ -118,7 +117,7 @@ _SEEDS = 5
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """All words end to end: the number of each character, and of each character its word and its depth in it."""
+    """All words concatenated: character numbers, and the word and depth of each character."""
 
     alphabet: Ints
     character: Ints
@@ -141,7 +140,7 @@ class _Text:
 
 @dataclass(frozen=True, slots=True)
 class _Seeds:
-    """Candidate pieces: where each is first seen, how long it is, how often it is seen; and every place it stands."""
+    """Candidate pieces: first occurrence, length, count, and all positions."""
 
     first: Ids
     length: Ids
@@ -151,7 +150,7 @@ class _Seeds:
 
 
 def fit_unigram(words: Counter[str], size: int) -> list[tuple[str, float]]:
-    """The `size` pieces that explain the words best. Every character of the words is one of them, so size must do."""
+    """The `size` most probable pieces, all single characters included."""
     if not words:
         return []
     text = _Text.of(words)
@@ -165,7 +164,7 @@ def fit_unigram(words: Counter[str], size: int) -> list[tuple[str, float]]:
         if len(alive) <= size:
             return _spell_pieces(text, seeds, alive, logp)
         long = seeds.length[alive] > 1
-        loss = np.full(len(alive), np.inf)  # a single character is always kept, so that every word can still be cut
+        loss = np.full(len(alive), np.inf)  # single characters are kept, so that every word can be segmented
         loss[long] = used[long] * (logp[long] - inner.best_scores(logp)[alive[long]])
         kept = _largest(loss, max(size, int(len(alive) * _SHRINK)))
         corpus, inner = corpus.select_pieces(kept, _renumber(kept)), inner.select_pieces(kept, _renumber(kept))
@@ -173,7 +172,7 @@ def fit_unigram(words: Counter[str], size: int) -> list[tuple[str, float]]:
 
 
 def _run_em(corpus: Lattice, logp: Scores, counts: Scores) -> tuple[Scores, Scores]:
-    """Two rounds of expectation and maximisation, with the sparse prior of variational Bayes."""
+    """Two EM iterations with the sparse prior of variational Bayes."""
     for _ in range(2):
         used = corpus.expected_counts(logp, counts)
         logp = _digamma(used + 1e-3) - _digamma(np.array(used.sum()))
@@ -181,7 +180,7 @@ def _run_em(corpus: Lattice, logp: Scores, counts: Scores) -> tuple[Scores, Scor
 
 
 def _seeds(text: _Text) -> _Seeds:
-    """Every substring seen twice or more, found length by length: a longer one only grows out of a frequent one."""
+    """All substrings that occur twice or more, by length: each extends a frequent one."""
     at = np.arange(len(text.character), dtype=np.int32)
     gram = text.character
     room = text.lengths[text.word] - text.depth
@@ -218,7 +217,7 @@ def _prune_seeds(text: _Text, seeds: _Seeds, size: int) -> _Seeds:
 
 
 def _largest(values: Scores, count: int) -> Bools:
-    """Marks the `count` largest values; of equal ones the first."""
+    """A mask of the `count` largest values; ties go to the first."""
     marked = np.zeros(len(values), dtype=np.bool_)
     marked[np.argsort(-values, kind="stable")[:count]] = True
     return marked
@@ -230,7 +229,7 @@ def _renumber(kept: Bools) -> Ids:
 
 
 def _pieces_of_pieces(seeds: _Seeds) -> Lattice:
-    """How each piece could be cut if it were not a piece itself: the lattice of its own inside."""
+    """The alternative segmentations of each piece: a lattice of its substrings."""
     key = seeds.at.astype(np.int64) * (MAX_PIECE_CHARS + 1) + seeds.length[seeds.piece]
     order = np.argsort(key, kind="stable")
     key, piece = key[order], seeds.piece[order]
@@ -250,13 +249,13 @@ def _spell_pieces(text: _Text, seeds: _Seeds, alive: Ints, logp: Scores) -> list
     points = text.alphabet[text.character]
     spelled = zip(seeds.first[alive].tolist(), seeds.length[alive].tolist(), strict=True)
     names = ["".join(map(chr, points[a : a + length].tolist())) for a, length in spelled]
-    # Six decimals: what lies beyond them may differ between two kinds of processor.
+    # Six decimals: further ones may differ between processors.
     scored = zip(names, np.round(logp, 6).tolist(), strict=True)
     return sorted(scored, key=lambda pair: (-pair[1], pair[0]))
 
 
 def _digamma(x: Scores) -> Scores:
-    """The derivative of log Gamma: the recurrence up to 6, then the asymptotic series."""
+    """The digamma function: the recurrence up to 6, then the asymptotic series."""
     shift = np.zeros_like(x)
     for _ in range(6):
         shift = shift + 1.0 / x

@@ -1,8 +1,7 @@
-"""WordPiece: BERT's vocabulary (Devlin et al., 2019), Chinese and English.
+"""WordPiece: BERT's vocabulary (Devlin et al., 2019), for Chinese and English.
 
-What arrives: texts. What leaves: whole characters, then pieces merged in the order of how often they are seen.
-What never happens here: a piece that joins two Chinese characters. As in BERT-base-Chinese every CJK character is a
-word of its own before the vocabulary is asked, so it needs no `##` form and gets none.
+As in BERT-base-Chinese, every CJK character is a word of its own before the model, so that it has no `##` form and is
+never merged.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _INNER = "##"
 
 @dataclass(frozen=True, slots=True)
 class WordPiece:
-    """Characters seen at least `min_count` times, then merges of at least `min_pair` occurrences, up to `size`.
+    """Characters with at least `min_count` occurrences, then merges of at least `min_pair`, up to `size` entries.
 
     For English cased text: `WordPiece(28996, lowercase=False, strip_accents=False)`.
     """
@@ -47,7 +46,7 @@ class WordPiece:
         check_vocab_size(self, len(self.ordered_specials))
 
     def untrained_pipeline(self) -> Pipeline:
-        """BERT's pipeline: clean, put spaces around CJK characters, fold, cut at spaces and punctuation."""
+        """BERT's pipeline: clean, put spaces around CJK characters, normalize, split at spaces and punctuation."""
         pipeline = Pipeline(models.WordPiece({BERT.unk: 0}, unk_token=BERT.unk))
         pipeline.normalizer = normalizers.BertNormalizer(
             clean_text=True, handle_chinese_chars=True, strip_accents=self.strip_accents, lowercase=self.lowercase
@@ -60,8 +59,8 @@ class WordPiece:
     def train(self, texts: Iterable[str], progress: bool) -> dict[str, Any]:
         """Count words, keep the frequent characters, merge the rest.
 
-        The library numbers `##` characters in hash order, and ties between merges follow those numbers, so its result
-        differs from run to run. Here all characters are numbered beforehand, which leaves no tie open.
+        The library numbers `##` characters in hash order and breaks ties between merges by these numbers, so that its
+        result differs from run to run. Here all characters are numbered in advance.
         """
         words = self._words(texts)
         entries = self._entries(words)
@@ -85,7 +84,7 @@ class WordPiece:
 
     def _words(self, texts: Iterable[str]) -> Counter[str]:
         pipeline = self.untrained_pipeline()
-        # Cleaning has turned every whitespace into a plain space, so the first cut is Python's own, and fast.
+        # After cleaning, every whitespace is a plain space, so Python's fast split applies.
         stretches = count_words(texts, lambda text: pipeline.normalizer.normalize_str(text).split(" "))
         words: Counter[str] = Counter()
         for stretch, count in stretches.items():
@@ -94,7 +93,7 @@ class WordPiece:
         return words
 
     def _entries(self, words: Counter[str]) -> list[str]:
-        """Single characters, and their `##` forms where they are seen inside words, as many as there is room for."""
+        """Single characters and their `##` forms where they occur inside words, as many as fit."""
         counts: Counter[str] = Counter()
         for form, count in _characters(words):
             counts[form] += count
