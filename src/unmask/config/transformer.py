@@ -57,6 +57,8 @@ class Positions(StrEnum):
     """A learned bias of attention scores for each head and bucket of distances, shared by all layers (T5)."""
     ROTARY = "rotary"
     """Queries and keys are rotated by their position (RoFormer)."""
+    RELATIVE_SINUSOIDAL = "relative_sinusoidal"
+    """Sines and cosines of the distance in the attention scores, with two learned offsets (Transformer-XL)."""
     NONE = "none"
 
 
@@ -109,6 +111,8 @@ class TransformerConfig:
     """The number of buckets of relative positions."""
     relative_max_distance: int = 128
     """From this distance on, all relative positions are in the last bucket."""
+    memory_length: int = 0
+    """How many states of earlier tokens each layer keeps for every row (segment recurrence, Transformer-XL)."""
     sharing: Sharing = Sharing.NONE
     share_groups: int = 1
     """How many sets of shared layers there are; the layers are divided evenly among them, in order (ALBERT)."""
@@ -134,10 +138,11 @@ class TransformerConfig:
                 f"A Transformer needs positive sizes and a width that its heads divide; found depth {self.depth}, "
                 f"width {self.width}, {self.heads} heads, ffn_width {self.ffn_width}. Change one, or set head_width."
             )
-        if min(self.embedding_width, self.num_segments, self.num_tasks, self.head_width) < 0:
+        if min(self.embedding_width, self.num_segments, self.num_tasks, self.head_width, self.memory_length) < 0:
             raise RecipeError(
-                f"A Transformer needs 0 or more segments, task embeddings and widths; found {self.num_segments}, "
-                f"{self.num_tasks}, {self.embedding_width} and {self.head_width}."
+                f"A Transformer needs 0 or more segments, task embeddings, widths and states in memory; found "
+                f"{self.num_segments}, {self.num_tasks}, {self.embedding_width}, {self.head_width} and "
+                f"{self.memory_length}."
             )
         if min(self.norm_eps, self.init_std) <= 0:
             raise RecipeError(

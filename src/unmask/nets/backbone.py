@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from unmask.config.network import NetworkConfig
     from unmask.nets.decoder import Decoder
-    from unmask.nets.encoder import HiddenStates, TokenInputs, TransformerEncoder
+    from unmask.nets.encoder import EncoderMemory, HiddenStates, TokenInputs, TransformerEncoder
 
 
 class Backbone(nn.Module):
@@ -28,11 +28,16 @@ class Backbone(nn.Module):
     config: NetworkConfig
     embed: nn.Module
     """The embeddings: what is below the first block."""
+    memory_length: int = 0
+    """How many states of earlier tokens it keeps for each row (Transformer-XL); 0: it has no memory."""
     sparse_last_block = False
     """Whether the last block computes only the positions that heads read; a kind that cannot ignores it."""
 
     def forward(self, tokens: TokenInputs, requested: Sequence[Tensor] = ()) -> HiddenStates:
-        """The hidden states of all tokens; or, after the last block, of the requested positions alone."""
+        """The hidden states of all tokens; or, after the last block, of the requested positions alone.
+
+        A network with a `memory_length` also takes a `memory`.
+        """
         raise NotImplementedError
 
     def blocks(self) -> Sequence[nn.Module]:
@@ -57,6 +62,10 @@ class Backbone(nn.Module):
     def own_decoder(self) -> Decoder | None:
         """The decoder of an encoder-decoder network; None for any other kind, on which a head builds one."""
         return None
+
+    def empty_memory(self, num_rows: int, device: torch.device | str = "cpu") -> EncoderMemory:
+        """The memory of rows that continue nothing; for a network with a `memory_length`."""
+        raise AssertionError(f"{type(self).__name__} has no memory")
 
     def require_encoder(self, purpose: str) -> TransformerEncoder:
         """This network as a Transformer encoder, for what is defined on one alone; any other kind is refused."""

@@ -125,7 +125,7 @@ class TransformerEncoder(Backbone):
     def __init__(self, config: TransformerConfig, vocab_size: int, max_positions: int) -> None:
         super().__init__()
         self.config = config
-        self.sparse_last_block = True
+        self.sparse_last_block, self.memory_length = True, config.memory_length
         self.embed = Embeddings(config, vocab_size, max_positions)
         self.layers = nn.ModuleList(build_blocks(config))
         self.norm = build_norm(config, config.width) if config.norm is Norm.PRE else nn.Identity()
@@ -188,6 +188,10 @@ class TransformerEncoder(Backbone):
     def max_positions(self) -> int:
         """The longest row that a learned position table serves; 0 where rows may have any length."""
         return self.embed.max_positions
+
+    def empty_memory(self, num_rows: int, device: torch.device | str = "cpu") -> EncoderMemory:
+        """Room for `memory_length` states of each row and layer, none of which exists yet."""
+        return EncoderMemory.empty(self.config, num_rows, self.memory_length, device)
 
     def require_encoder(self, purpose: str) -> TransformerEncoder:
         """This network itself."""

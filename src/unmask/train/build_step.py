@@ -12,6 +12,7 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from unmask.config.optim import OptimConfig
+from unmask.core.errors import UserError
 from unmask.nets.kernels.dispatch import use_kernels
 from unmask.train.distributed import DistContext
 from unmask.train.gpu.cuda_graphs import CudaGraphCache
@@ -21,6 +22,7 @@ from unmask.train.optim.build import build_optimizer, lr_on_device, set_found_in
 from unmask.train.optim.param_groups import group_parameters
 from unmask.train.optim.param_lr import ParamLRFn, delayed_parameters, freeze_parameters, full_lr
 from unmask.train.run_config import RunConfig
+from unmask.train.segment_memory import SegmentMemory
 from unmask.train.step import StepRunner
 
 
@@ -47,6 +49,11 @@ def build_step_runner(
     if run.compile:
         model.compile_blocks()
     module: MultiHeadModel | DistributedDataParallel = model
+    if dist.world_size > 1 and model.network.memory_length:
+        raise UserError(
+            f"A network with memory trains in one process, because a checkpoint holds the memory of one; found "
+            f"{dist.world_size} processes. Start one."
+        )
     if dist.world_size > 1:
         devices = [run.device] if run.device.type == "cuda" else None
         module = DistributedDataParallel(model, device_ids=devices, find_unused_parameters=heads_vary or bool(waiting))
@@ -54,7 +61,19 @@ def build_step_runner(
     if queue:
         set_found_inf(optimizer, broken)
     run = replace(run, cuda_graphs=run.cuda_graphs and bool(queue) and not waiting and dist.world_size == 1)
-    worker = StepRunner(model, module, optimizer, run, dist, optim.max_grad_norm, seed, queue, broken, waiting)
+    worker = StepRunner(
+        model,
+        module,
+        optimizer,
+        run,
+        dist,
+        optim.max_grad_norm,
+        seed,
+        queue,
+        broken,
+        waiting,
+        memory=SegmentMemory(model.network),
+    )
     # In bfloat16 with kernels of our own: that is what tests hold to a run without it.
     beside = run.generator_stream and run.cuda_graphs and run.casts_weights_once and run.device.type == "cuda"
     model.generator_stream = SideStream.on(run.device) if beside and len(list(model.networks())) > 1 else SideStream()

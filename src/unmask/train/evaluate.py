@@ -16,6 +16,7 @@ from unmask.train.batches.protocol import StepBatch
 from unmask.train.distributed import DistContext
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.run_config import RunConfig
+from unmask.train.segment_memory import SegmentMemory
 from unmask.train.step import DeviceBatch, Metrics, compute_metrics
 
 
@@ -24,13 +25,17 @@ def evaluate(model: MultiHeadModel, batches: Sequence[StepBatch], run: RunConfig
     names = list(dict.fromkeys(one.name for lesson in batches for one in lesson.objectives))
     sums = {name: [0.0, 0.0, 0.0] for name in names}
     with eval_mode(model):
+        memory = SegmentMemory(model.network)
         for lesson in batches[dist.rank :: dist.world_size]:
-            for batch in DeviceBatch.of(lesson, run.device).batches:
+            found_batches = DeviceBatch.of(lesson, run.device).batches
+            slots = memory.slots(found_batches, lesson.max_length)
+            for batch, slot in zip(found_batches, slots, strict=True):
                 with run.autocast():
-                    terms = model(batch, lesson.objectives)
+                    terms = model(batch, lesson.objectives, slot)
                 for one, term in zip(lesson.objectives, terms, strict=True):
                     found = (float(term.total), float(term.correct), float(term.count))
                     sums[one.name] = [old + new for old, new in zip(sums[one.name], found, strict=True)]
+            memory.keep(slots)
     flat = dist.all_reduce_sum([number for name in names for number in sums[name]])
     return compute_metrics(names, flat[0::3], flat[1::3], flat[2::3])
 

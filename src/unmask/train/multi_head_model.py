@@ -22,6 +22,7 @@ from unmask.objectives.heads.common import LossSum, ReadsPositions
 from unmask.objectives.protocol import Objective
 from unmask.train.gpu.side_stream import SideStream
 from unmask.train.optim.loss_weighting import build_loss_weighting
+from unmask.train.segment_memory import MemorySlot
 
 
 class MultiHeadModel(nn.Module):
@@ -47,26 +48,31 @@ class MultiHeadModel(nn.Module):
         """The objectives whose networks rewrite the inputs."""
         self.balance = build_loss_weighting(loss_weighting, objectives)
 
-    def forward(self, batch: Batch, objectives: Sequence[Objective]) -> tuple[LossSum, ...]:
+    def forward(
+        self, batch: Batch, objectives: Sequence[Objective], memory: MemorySlot | None = None
+    ) -> tuple[LossSum, ...]:
         """The networks that rewrite inputs, one pass of the backbone, then the heads of all other objectives."""
         losses: dict[str, LossSum] = {}
         for name in (one.name for one in objectives if one.name in self.generator_names):
             losses[name], batch = self.generator_stream.run(self.heads[name], batch, self.network.parameters())
         heads = {one.name: self.heads[one.name] for one in objectives if one.name not in losses}
-        states = self.states(batch, _requested_positions(heads.values(), batch))
+        states = self.states(batch, _requested_positions(heads.values(), batch), memory)
         losses |= {name: head(states, batch) for name, head in heads.items()}
         terms: tuple[LossSum, ...] = self.balance(tuple(losses[one.name] for one in objectives), objectives)
         return terms
 
-    def states(self, batch: Batch, positions: Sequence[Tensor] = ()) -> HiddenStates:
+    def states(self, batch: Batch, positions: Sequence[Tensor] = (), memory: MemorySlot | None = None) -> HiddenStates:
         """The hidden states that heads read: cached ones of the batch, or those of the backbone.
 
         `positions`: the only ones that are read after the last block; a mix of layers reads all.
         """
         if batch.cached_states:
             states = HiddenStates(batch.cached_states)
-        else:
+        elif memory is None:
             states = self.network(batch.tokens, positions if isinstance(self.layer_mix, nn.Identity) else ())
+        else:
+            states = self.network(batch.tokens, memory=memory.memory)
+            memory.update(states, batch)
         mixed: HiddenStates = self.layer_mix(states)
         return mixed
 

@@ -31,6 +31,7 @@ from unmask.train.gpu.async_scalars import AsyncScalars, copy_async
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.optim.build import clip_gradients
 from unmask.train.run_config import RunConfig
+from unmask.train.segment_memory import MemorySlot, SegmentMemory
 
 
 class NotFinite(Exception):
@@ -69,6 +70,8 @@ class StepInputs:
     objectives: tuple[Objective, ...]
     has_targets: tuple[bool, ...]
     """Which objectives are asked anything in this step."""
+    max_length: int
+    """The longest row that was possible."""
     loss_scale_O: Tensor
     """On the device: what one answer counts in the mean of each objective."""
 
@@ -111,6 +114,8 @@ class StepRunner:
     """On the device: 1 as soon as a queued step was not finite. From then on none moves anything."""
     frozen_until: Mapping[float, Sequence[nn.Parameter]] = field(default_factory=dict)
     """Parameters that begin to move later, by the share of the budget from which on they do."""
+    memory: SegmentMemory = field(kw_only=True)
+    """The memory of a network with segment recurrence."""
     graph_cache: Callable[[StepInputs], Tensor] | None = None
     """A whole step by way of recordings, where steps are recorded."""
 
@@ -150,20 +155,28 @@ class StepRunner:
         # Processes average their gradients, so each counts for as many as there are.
         shares_O = torch.tensor([self.dist.world_size / max(count, 1) for count in counts])
         asked = tuple(map(bool, counts))
-        return StepInputs(loaded.batches, loaded.step_batch.objectives, asked, to_device(shares_O, self.config.device))
+        return StepInputs(
+            loaded.batches,
+            loaded.step_batch.objectives,
+            asked,
+            loaded.step_batch.max_length,
+            to_device(shares_O, self.config.device),
+        )
 
     def _gradients(self, work: StepInputs) -> Tensor:
         """Gradients of all micro-batches, and the sums over them."""
         sums = torch.zeros(2, len(work.objectives), device=self.config.device)
-        for number in range(len(work.batches)):
-            sums += self._backward_micro_batch(work, number)
+        slots = self.memory.slots(work.batches, work.max_length)
+        for number, slot in enumerate(slots):
+            sums += self._backward_micro_batch(work, number, slot)
+        self.memory.keep(slots)
         return sums
 
-    def _backward_micro_batch(self, work: StepInputs, number: int) -> Tensor:
+    def _backward_micro_batch(self, work: StepInputs, number: int, slot: MemorySlot | None) -> Tensor:
         """Gradients of a micro-batch are added to those that are there; the sums of its losses and right answers."""
         last = number == len(work.batches) - 1
         with self._no_sync(not last), self.config.autocast():
-            terms = self._loss_sums(work.batches[number], work.objectives)
+            terms = self._loss_sums(work.batches[number], work.objectives, slot)
             loss = self._loss(terms, work)
             if last:
                 loss = loss + self._regularizer(work)
@@ -171,13 +184,13 @@ class StepRunner:
             self.model.generator_stream.wait()
         return torch.stack([torch.stack([term.total.detach(), term.correct.float()]) for term in terms], dim=1)
 
-    def _loss_sums(self, batch: Batch, objectives: Sequence[Objective]) -> tuple[LossSum, ...]:
+    def _loss_sums(self, batch: Batch, objectives: Sequence[Objective], slot: MemorySlot | None) -> tuple[LossSum, ...]:
         """What the module says to a batch; where kernels of our own are taken, weights are cast all at once."""
         terms: tuple[LossSum, ...]
         if self.config.casts_weights_once and self.module is self.model:
-            terms = call_with_cast_weights(self.module, torch.bfloat16, batch, objectives)
+            terms = call_with_cast_weights(self.module, torch.bfloat16, batch, objectives, slot)
         else:
-            terms = self.module(batch, objectives)
+            terms = self.module(batch, objectives, slot)
         return terms
 
     def _apply_gradients(self, sums: Tensor) -> Tensor:

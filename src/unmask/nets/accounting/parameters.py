@@ -42,6 +42,8 @@ def _blocks(config: TransformerConfig, source_width: int = 0) -> int:
     last = _norm(config, config.width) if config.norm is Norm.PRE else 0
     relative = config.positions is Positions.RELATIVE_BUCKETS
     buckets = config.relative_buckets * config.heads if relative else 0
+    if config.positions is Positions.RELATIVE_SINUSOIDAL:
+        buckets = (attention * config.width + 2) * config.qkv_width  # a projection in each layer, and two offsets
     cross = attention * _attention(config, source_width) if source_width else 0
     return attention * _attention(config, config.width) + cross + ffn * _feed_forward(config) + last + buckets
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unmask.config.network import Activation, Norm, Sharing, TransformerConfig
+from unmask.config.network import Activation, Norm, Positions, Sharing, TransformerConfig
 from unmask.nets.attention.kv_cache import KVCache
 from unmask.nets.batch.packed_sequences import PackedSequences
 from unmask.nets.kernels.dispatch import (
@@ -27,6 +27,7 @@ from unmask.nets.layers.attention import KeyContext, QuerySubset, SelfAttention
 from unmask.nets.layers.cross_attention import CrossAttention, EncoderOutput
 from unmask.nets.layers.dropout import apply_dropout
 from unmask.nets.layers.norm import build_norm
+from unmask.nets.layers.relative_attention import add_relative_scores
 
 
 class FeedForward(FusableModule):
@@ -189,6 +190,8 @@ class Block(nn.Module):
 def build_blocks(config: TransformerConfig, source_width: int = 0) -> list[Block]:
     """The blocks of a network with the branches that they share; with cross-attention to a source of some width."""
     attention = _branches(config, SelfAttention, config.is_shared(Sharing.ATTENTION))
+    if config.positions is Positions.RELATIVE_SINUSOIDAL:
+        add_relative_scores(config, (one.sublayer for one in attention))
     ffn = _branches(config, FeedForward, config.is_shared(Sharing.FEED_FORWARD))
     if not source_width:
         return [Block(*both) for both in zip(attention, ffn, strict=True)]

@@ -127,7 +127,7 @@ def _trained_tensors(worker: StepRunner) -> tuple[dict[str, torch.Tensor], dict[
     """Everything that moves. What rests is where it came from, and is not written again and again."""
     names = dict(worker.model.named_parameters())
     moving = {name: parameter.detach() for name, parameter in names.items() if parameter in worker.optimizer.state}
-    return moving, state_tensors(worker.optimizer, names)
+    return moving, {**state_tensors(worker.optimizer, names), **worker.memory.state_tensors()}
 
 
 def _load_checkpoint(checkpoint: Path, worker: StepRunner) -> RunState:
@@ -135,7 +135,7 @@ def _load_checkpoint(checkpoint: Path, worker: StepRunner) -> RunState:
     names = dict(worker.model.named_parameters())
     resting = {name: parameter for name, parameter in names.items() if parameter not in worker.optimizer.state}
     worker.model.load_weights({**resting, **read_tensors(checkpoint, MODEL)})
-    load_state_tensors(worker.optimizer, names, read_tensors(checkpoint, OPTIMIZER))
+    load_state_tensors(worker.optimizer, names, worker.memory.load_state_tensors(read_tensors(checkpoint, OPTIMIZER)))
     return state
 
 
