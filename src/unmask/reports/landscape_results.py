@@ -1,8 +1,4 @@
-"""What was found about two fine-tunes and the ground they crossed: plain numbers, for a page and for JSON.
-
-What arrives: numbers that were measured. What leaves: the same, with names.
-What never happens here: a measurement, or a number that is made to look finite.
-"""
+"""Results of a loss landscape, as plain numbers for the page and for JSON."""
 
 from __future__ import annotations
 
@@ -14,50 +10,50 @@ Row: TypeAlias = tuple[float, ...]
 
 
 class Directions(StrEnum):
-    """What the two axes of a map are."""
+    """The two axes of a map."""
 
     RUNS = "runs"
-    """From the start to where two fine-tunes ended (Hao et al., 2019)."""
+    """From the start to the ends of two fine-tuning runs (Hao et al., 2019)."""
     RANDOM = "random"
-    """Two draws around the end, each row of a matrix as long as that of the network (Li et al., 2018)."""
+    """Two random directions around the end, with row norms of the weights (Li et al., 2018)."""
 
 
 class DevMetric(StrEnum):
-    """By what rows are judged that were never learned from."""
+    """The metric on dev rows."""
 
     ERROR = "error"
-    """The share of answers that are wrong."""
+    """The error rate."""
     LOSS = "loss"
-    """The loss, where no answer is right or wrong."""
+    """The loss, for tasks without right and wrong answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class LossPoint:
-    """How high the ground is in one place: on rows that were learned from, and on rows to judge by."""
+    """The losses at one point: on training rows and on dev rows."""
 
     loss: float
     dev_loss: float
     dev_error: float
 
     def dev_value(self, by: DevMetric) -> float:
-        """The number that the rows to judge by are told with."""
+        """The dev metric."""
         return self.dev_error if by is DevMetric.ERROR else self.dev_loss
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingCurves:
-    """The curves of a run: the loss of each step, and how the trials went."""
+    """The curves of a run: the loss of each step, and its evaluations."""
 
     step: Row
     loss: Row
     eval_step: Row
     evals: tuple[LossPoint, ...]
-    """On the fixed rows, with dropout off. The first is the start."""
+    """On the fixed rows, without dropout. The first is the start."""
 
 
 @dataclass(frozen=True, slots=True)
 class LossLine:
-    """The line through the start (0) and the end (1) of a run."""
+    """The losses on the line through the start (0) and the end (1) of a run."""
 
     alpha: Row
     height: tuple[LossPoint, ...]
@@ -65,62 +61,62 @@ class LossLine:
 
 @dataclass(frozen=True, slots=True)
 class LossMap:
-    """A plane with heights, and the way of a run across it."""
+    """The losses over a plane, and the trajectory of a run in it."""
 
     directions: Directions
     alpha: Row
     beta: Row
     height: tuple[tuple[LossPoint, ...], ...]
-    """One row for each beta."""
+    """One row per beta."""
     trajectory: tuple[tuple[float, float], ...]
-    """Where the weights were along the run, by least squares; empty where the plane has no share in the way."""
+    """The weights along the run, projected by least squares; empty for random directions."""
     off_plane: Row
-    """How far each of them is from the plane, as a part of how far it is from the start."""
+    """The distance of each to the plane, relative to its distance from the start."""
     second: tuple[float, float]
-    """Where the second run ended."""
+    """The end of the second run."""
     cosine: float
-    """Of the angle between the two axes."""
+    """The cosine of the angle between the axes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Basin:
-    """The stretch of a line around its lowest place where the loss stays below a bound."""
+    """The interval of a line around its minimum where the loss is below a bound."""
 
     bound: float
     low: float
     high: float
     closed: bool
-    """Whether both ends were found; else it reaches beyond what was measured."""
+    """Whether both ends were found; otherwise it extends beyond the measured range."""
 
     @property
     def width(self) -> float:
-        """How long it is, in units of the way from start to end."""
+        """The width in units of the distance from start to end."""
         return self.high - self.low
 
 
 @dataclass(frozen=True, slots=True)
 class LossRise:
-    """How much the loss rises at a distance from the end: the mean over random directions, and their spread."""
+    """The rise of the loss at a distance from the end: mean and standard deviation over random directions."""
 
     radius: float
-    """As a part of the norm of the weights."""
+    """Relative to the norm of the weights."""
     mean: float
     spread: float
 
 
 @dataclass(frozen=True, slots=True)
 class LayerDistance:
-    """How far a part of the network moved."""
+    """The distance that a part of the network moved."""
 
     name: str
     moved: float
     norm: float
-    """Of its weights at the start."""
+    """The norm of its weights at the start."""
 
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """The tuned network with some blocks as they were at the start."""
+    """The losses with some blocks reset to the start."""
 
     name: str
     height: LossPoint
@@ -128,21 +124,21 @@ class RolledBack:
 
 @dataclass(frozen=True, slots=True)
 class LandscapeSide:
-    """Everything about one of the two runs."""
+    """All results of one of the two runs."""
 
     name: str
     training: TrainingCurves
     line: LossLine
     map: LossMap
     basins: tuple[Basin, ...]
-    """Below a fixed rise, and below a tenth of the way up to the start."""
+    """With a fixed bound, and with a tenth of the difference to the start as bound."""
     rises: tuple[LossRise, ...]
     layers: tuple[LayerDistance, ...]
     rolled_back: tuple[RolledBack, ...]
     moved: float
     """The distance from the start to the end."""
     norm: float
-    """Of the weights at the end."""
+    """The norm of the weights at the end."""
 
     @property
     def start(self) -> LossPoint:
@@ -157,11 +153,11 @@ class LandscapeSide:
 
 @dataclass(frozen=True, slots=True)
 class Landscape:
-    """Two runs on the same rows in the same order: from what a network knew, and from nothing."""
+    """Two runs on the same rows in the same order: from the pre-trained network and from random weights."""
 
     title: str
     facts: tuple[tuple[str, str], ...]
-    """What was done, in words."""
+    """The settings, as names and values."""
     judged_by: DevMetric
     pretrained: LandscapeSide
     scratch: LandscapeSide

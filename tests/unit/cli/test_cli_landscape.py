@@ -80,13 +80,13 @@ def test_heights_at_both_ends_are_the_losses_of_an_ordinary_tuning():
             dev = evaluate(learner, course.eval_batches(), RUN, DistContext(0, 1, RUN.device))
             assert height[place]["loss"] == pytest.approx(aim, rel=1e-6)
             assert height[place]["dev_error"] == pytest.approx(1 - dev.accuracy[name])
-            ridge = said[side]["ridge"]
+            ridge = said[side]["line"]
             assert ridge["height"][ridge["alpha"].index(place[0])] == height[place]
-        assert said[side]["trained"]["trial"][0] == height[0, 0]
-        assert said[side]["trained"]["trial"][-1] == height[1, 0]
-        assert said[side]["map"]["way"][0] == [0, 0]
-        assert said[side]["map"]["way"][-1] == pytest.approx([1, 0], abs=1e-5)
-    assert said["pretrained"]["ridge"] != said["scratch"]["ridge"]
+        assert said[side]["training"]["evals"][0] == height[0, 0]
+        assert said[side]["training"]["evals"][-1] == height[1, 0]
+        assert said[side]["map"]["trajectory"][0] == [0, 0]
+        assert said[side]["map"]["trajectory"][-1] == pytest.approx([1, 0], abs=1e-5)
+    assert said["pretrained"]["line"] != said["scratch"]["line"]
 
 
 def test_the_table_fits_a_terminal_and_the_page_is_there():
@@ -97,7 +97,7 @@ def test_the_table_fits_a_terminal_and_the_page_is_there():
     assert len(table) >= 6
     assert all(len(line) <= 80 for line in table)
     assert "landscape.html" in result.output
-    assert told()["pretrained"]["ridge"]["alpha"][0] == -0.5
+    assert told()["pretrained"]["line"]["alpha"][0] == -0.5
     assert Path("out/landscape.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
@@ -106,19 +106,19 @@ def test_a_closer_look_uses_the_same_runs_and_what_was_measured():
     weights, first = written("runs/*/weights/*"), told()
     assert len(weights) == 2 * (4 + 2)  # a start and three points; of the second run its start and its end
     heights = Path("out/heights/pretrained/99.jsonl")
-    marked = heights.read_text(encoding="utf-8").replace('"place": "2 0", "loss": ', '"place": "2 0", "loss": 1234')
+    marked = heights.read_text(encoding="utf-8").replace('"point": "2 0", "loss": ', '"point": "2 0", "loss": 1234')
     heights.write_text(marked[:-9], encoding="utf-8")  # as a kill leaves it; and one height to be known again
     again = run("--epochs", "2", "--grid", "7")
     assert again.exit_code == 0, again.output
     assert written("runs/*/weights/*") == weights
     found = [json.loads(line) for line in heights.read_text(encoding="utf-8").splitlines()]
-    assert len({line["place"] for line in found}) == len(found)
-    assert told()["pretrained"]["trained"] == first["pretrained"]["trained"]
+    assert len({line["point"] for line in found}) == len(found)
+    assert told()["pretrained"]["training"] == first["pretrained"]["training"]
     assert len(told()["pretrained"]["map"]["alpha"]) == 7
-    assert told()["pretrained"]["ridge"]["height"][-1]["loss"] > 1000
+    assert told()["pretrained"]["line"]["height"][-1]["loss"] > 1000
     random = run("--epochs", "2", "--directions", "random")
     assert random.exit_code == 0, random.output
-    assert told()["pretrained"]["map"]["way"] == []
+    assert told()["pretrained"]["map"]["trajectory"] == []
     assert told()["pretrained"]["map"]["directions"] == "random"
     assert told()["pretrained"]["map"]["height"] != first["pretrained"]["map"]["height"]
     other = run("--epochs", "3")

@@ -1,9 +1,4 @@
-"""How high the ground is: the loss of any weights, on rows that never change.
-
-What arrives: a learner as a shape to put weights into, and exercises. What leaves: a `Height` for each set of weights.
-What never happens here: dropout, a gradient, another order of rows, or numbers of less than 32 bits. The same weights
-have the same height every time.
-"""
+"""The loss at given weights, on a fixed sample of rows, with a cache of measured points."""
 
 from __future__ import annotations
 
@@ -29,14 +24,11 @@ from unmask.train.evaluate import eval_mode
 from unmask.train.multi_head_model import MultiHeadModel
 
 Ticker: TypeAlias = Callable[[], None]
-"""Hears of every place that is done."""
+"""Called after every measured point."""
 
 
 def fixed_rows(dataset: EncodedDataset, count: int, seed: int, device: torch.device) -> tuple[Batch, ...]:
-    """Some items of an exercise, always the same ones, on the device, those of like length together.
-
-    Fewer items are the first ones of more.
-    """
+    """A fixed sample of a dataset on the device, batched by length. A smaller sample is part of a larger one."""
     size = len(dataset)
     chosen = permuted_index(np.arange(min(count, size)), size, Key.of(seed, "landscape rows"))
     longest = np.maximum.reduceat(dataset.rows.lengths, dataset.group_offsets[:-1])[chosen]
@@ -48,50 +40,52 @@ def fixed_rows(dataset: EncodedDataset, count: int, seed: int, device: torch.dev
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LossMeter:
-    """Measures weights."""
+    """Measures the loss of weights, without dropout, in float32; equal weights give equal losses."""
 
-    learner: MultiHeadModel
-    """Lent: its own weights are overwritten."""
+    model: MultiHeadModel
+    """Its weights are overwritten."""
     objective: Objective
     train_batches: tuple[Batch, ...]
     dev_batches: tuple[Batch, ...]
 
     @staticmethod
-    def of(learner: MultiHeadModel, course: EpochBatches, rows: int, device: torch.device) -> LossMeter:
-        """A gauge with so many rows to learn from, and so many to judge by."""
-        learned, judged = (fixed_rows(one, rows, course.seed, device) for one in (course.train, course.dev))
-        return LossMeter(learner.to(device), course.objective, learned, judged)
+    def of(model: MultiHeadModel, batches: EpochBatches, rows: int, device: torch.device) -> LossMeter:
+        """A meter with this number of training rows, and of dev rows."""
+        train, dev = (fixed_rows(one, rows, batches.seed, device) for one in (batches.train, batches.dev))
+        return LossMeter(model.to(device), batches.objective, train, dev)
 
     def __call__(self, weights: Weights) -> LossPoint:
-        """The height of a point."""
-        self.learner.load_weights(weights)
-        with eval_mode(self.learner):
+        """The losses of weights."""
+        self.model.load_weights(weights)
+        with eval_mode(self.model):
             loss, _ = self._mean(self.train_batches)
             dev_loss, dev_right = self._mean(self.dev_batches)
         return LossPoint(loss, dev_loss, 1 - dev_right)
 
     def _mean(self, batches: Sequence[Batch]) -> tuple[float, float]:
-        """The mean loss, and the share of right answers."""
-        terms = [self.learner(batch, (self.objective,))[0] for batch in batches]
+        """The mean loss and the accuracy."""
+        terms = [self.model(batch, (self.objective,))[0] for batch in batches]
         count = sum(term.count for term in terms)
-        # One look at the device for all batches; sums in double precision, so their number makes no difference.
-        sums = torch.stack([torch.stack([term.total.float(), term.right.float()]) for term in terms]).cpu().double()
+        # One transfer for all batches; double precision makes the sum independent of their number.
+        sums = torch.stack([torch.stack([term.total.float(), term.correct.float()]) for term in terms]).cpu().double()
         loss, right = (sums.sum(0) / count).tolist()
         return loss, right
 
 
 class CachedLosses:
-    """Heights in a file, each by the name of its place: what was measured once is not measured again."""
+    """A file of losses by the name of their point; measured points are not measured again."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.losses = _read(path)
         with disk_errors(path.parent):
             path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, "".join(_line(name, height) for name, height in self.losses.items()))  # without a torn line
+        write_text(
+            path, "".join(_line(name, loss) for name, loss in self.losses.items())
+        )  # drops an incomplete last line
 
     def get_or_measure(self, name: str, measure: Callable[[], LossPoint]) -> LossPoint:
-        """The height of a place: what was kept, or a new measurement, which is kept."""
+        """The losses of a point: from the file, or measured and written to the file."""
         if name not in self.losses:
             self.losses[name] = measure()
             with disk_errors(self.path.parent), self.path.open("a", encoding="utf-8") as file:
@@ -102,7 +96,7 @@ class CachedLosses:
 def measure_all(
     points: Mapping[str, Callable[[], Weights]], meter: LossMeter, cache: CachedLosses, tick: Ticker
 ) -> tuple[LossPoint, ...]:
-    """The heights of all points, in their order. Points are made when they are needed, one after the other."""
+    """The losses of all points in order. The weights of a point are built when needed."""
     found = []
     for name, make in points.items():
         found.append(cache.get_or_measure(name, lambda make=make: meter(make())))  # type: ignore[misc]
@@ -110,8 +104,8 @@ def measure_all(
     return tuple(found)
 
 
-def _line(name: str, height: LossPoint) -> str:
-    return json.dumps({"place": name, **asdict(height)}) + "\n"
+def _line(name: str, loss: LossPoint) -> str:
+    return json.dumps({"point": name, **asdict(loss)}) + "\n"
 
 
 def _read(path: Path) -> dict[str, LossPoint]:
@@ -119,8 +113,8 @@ def _read(path: Path) -> dict[str, LossPoint]:
     for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         try:
             line = json.loads(text)
-            name = str(line.pop("place"))
+            name = str(line.pop("point"))
             found[name] = LossPoint(**line)
         except (ValueError, KeyError, TypeError):
-            continue  # torn by a kill; it is measured again
+            continue  # incomplete after a kill; it is measured again
     return found

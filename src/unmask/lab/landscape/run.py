@@ -1,9 +1,4 @@
-"""The flow of `landscape`: tune four times, measure, write, tell.
-
-What arrives: a tuning, what the second run is, how closely to look. What leaves: a folder with the runs, the heights,
-`landscape.json`, `landscape.html`, and a table.
-What never happens here: learning or measuring; see `unmask.lab.landscape.survey` and its parts.
-"""
+"""The flow of `unmask landscape`: four fine-tuning runs, their measurement, `landscape.json` and the page."""
 
 from __future__ import annotations
 
@@ -41,34 +36,38 @@ NUMBERS, PAGE, HEIGHTS = "landscape.json", "landscape.html", "heights"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SecondAxis:
-    """The run that the second axis leads to: other rows, or the same in another order."""
+    """The run that defines the second axis: other rows, or the same rows in another order."""
 
-    job: TaskData
+    data: TaskData
     seed: int
     description: str
 
     def is_same_task(self, job: TaskData) -> bool:
-        """Whether it asks the same, so that its head can be compared."""
-        return bool(self.job.task == job.task)
+        """Whether both runs have the same task, so that their heads can be compared."""
+        return bool(self.data.task == job.task)
 
 
 def read_second_axis(written: str, job: TaskData, options: TaskOptions, seed: int) -> SecondAxis:
-    """A seed, or a task file."""
+    """Parse --second: a seed or a task file."""
     try:
         other = int(written)
     except ValueError:
         path = Path(written)
         if not path.exists():
-            raise InputError(f"--second needs another seed or another task file; there is no file {path}.") from None
+            raise InputError(
+                f"--second needs another seed or another task file; there is no file {path}. Give one of them."
+            ) from None
         return SecondAxis(load_task_data(path, None, options, seed), seed, path.name)
     if other == seed:
-        raise InputError(f"--second needs another seed than --seed {seed}: two runs that are the same span no plane.")
+        raise InputError(
+            f"--second needs another seed than --seed {seed}: two equal runs span no plane. Take another seed."
+        )
     return SecondAxis(job, other, f"seed {other}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LandscapeStudy:
-    """Everything that is to be done."""
+    """A landscape to be made: four runs, their measurement and the page."""
 
     finetune: FineTune
     second: SecondAxis
@@ -77,17 +76,17 @@ class LandscapeStudy:
     out: Path
 
     def execute(self) -> None:
-        """Train what is missing, measure what is missing, then tell."""
+        """Train and measure what is missing, then write and print the results."""
         with lock_run(self.out), explain_interrupt(self.out):
             description = self._describe()
             check_same_run(self.out, description)
             for sentence in self.finetune.data.notes:
                 print_line(sentence, stderr=True)
-            courses = self._encode()
-            start_or_resume(self.out, description)  # only now: a row that cannot be encoded leaves no folder behind
-            grounds = [self._surface(origin, *courses) for origin in StartFrom]
-            pretrained, scratch = map(_measure, grounds)
-            found = self._to_landscape(pretrained, scratch, courses[0])
+            first, second = self._encode()
+            start_or_resume(self.out, description)  # after encoding, so that an error leaves no folder
+            surfaces = [self._surface(origin, first, second) for origin in StartFrom]
+            pretrained, scratch = map(_measure, surfaces)
+            found = self._to_landscape(pretrained, scratch, first)
             write_json(self.out / NUMBERS, _nan_to_null(asdict(found)))
             write_text(
                 self.out / PAGE, landscape_page(found, tuple(comparison_rows(found)), tuple(describe_verdict(found)))
@@ -96,68 +95,69 @@ class LandscapeStudy:
             print_line(f"The page is {self.out / PAGE}, all numbers are in {self.out / NUMBERS}.")
 
     def _describe(self) -> dict[str, Any]:
-        """What decides the runs. How closely one looks may change."""
-        other = {"seed": self.second.seed, "files": [list(file) for file in self.second.job.files]}
+        """What identifies the runs; the resolution of the landscape may change."""
+        other = {"seed": self.second.seed, "files": [list(file) for file in self.second.data.files]}
         return {**self.finetune.describe(), "kind": "landscape", "second": other, "points": self.run.num_evals}
 
     def _encode(self) -> tuple[EpochBatches, EpochBatches]:
-        """The rows of both runs."""
-        job, other = self.finetune.data, self.second.job
-        with progress("encoding", len(job.train) + len(job.dev)) as tick:
-            course = self.finetune.encode(tick)
-        if other is job:
-            return course, replace(course, seed=self.second.seed)
-        return course, replace(self.finetune, data=other).encode()
+        """The encoded rows of both runs."""
+        data, other = self.finetune.data, self.second.data
+        with progress("encoding", len(data.train) + len(data.dev)) as tick:
+            batches = self.finetune.encode(tick)
+        if other is data:
+            return batches, replace(batches, seed=self.second.seed)
+        return batches, replace(self.finetune, data=other).encode()
 
-    def _surface(self, origin: StartFrom, course: EpochBatches, other: EpochBatches) -> LossSurface:
-        """Two runs from one start."""
-        side, alike = self._folder(origin), self.second.is_same_task(self.finetune.data)
-        walks = [
+    def _surface(self, origin: StartFrom, batches: EpochBatches, other: EpochBatches) -> LossSurface:
+        """The two runs from one start."""
+        side, same_task = self._folder(origin), self.second.is_same_task(self.finetune.data)
+        tracked = [
             TrackedFineTune(self.finetune, one, origin, self.out / "runs" / f"{side}-{name}")
-            for one, name in ((course, "first"), (other, "second"))
+            for one, name in ((batches, "first"), (other, "second"))
         ]
-        start = walks[0].build_model()
-        first = self._finetune(walks[0], walks[0].build_model(), self.run)
+        start = tracked[0].build_model()
+        first = self._finetune(tracked[0], tracked[0].build_model(), self.run)
         second = self._finetune(
-            walks[1], copy_start(walks[1].build_model(), start, alike), replace(self.run, num_evals=1)
+            tracked[1], copy_start(tracked[1].build_model(), start, same_task), replace(self.run, num_evals=1)
         )
-        shared = shared_parameters(start, alike)
+        shared = shared_parameters(start, same_task)
         where = self.out / HEIGHTS / side
-        return LossSurface(origin.value, first, second, shared, start, course, self.config, self.run.device, where)
+        return LossSurface(origin.value, first, second, shared, start, batches, self.config, self.run.device, where)
 
-    def _finetune(self, walk: TrackedFineTune, learner: MultiHeadModel, run: RunConfig) -> FinishedRun:
-        if walk.is_finished:
-            return walk.train(learner, run)
-        with progress(f"tuning {walk.folder.name.replace('-', ' ')}", walk.num_steps) as tick:
-            return walk.train(learner, run, [step_counter(tick, _loss)])
+    def _finetune(self, tracked: TrackedFineTune, model: MultiHeadModel, run: RunConfig) -> FinishedRun:
+        if tracked.is_finished:
+            return tracked.train(model, run)
+        with progress(f"fine-tuning {tracked.folder.name.replace('-', ' ')}", tracked.num_steps) as tick:
+            return tracked.train(model, run, [step_counter(tick, _loss)])
 
-    def _to_landscape(self, pretrained: LandscapeSide, scratch: LandscapeSide, course: EpochBatches) -> Landscape:
-        tuning, how = self.finetune, self.finetune.settings
-        judged_by = DevMetric.LOSS if tuning.data.task.task_type is TaskType.REGRESS else DevMetric.ERROR
+    def _to_landscape(self, pretrained: LandscapeSide, scratch: LandscapeSide, batches: EpochBatches) -> Landscape:
+        finetune, settings = self.finetune, self.finetune.settings
+        judged_by = DevMetric.LOSS if finetune.data.task.task_type is TaskType.REGRESS else DevMetric.ERROR
+        rows, lr = f"{settings.batch_size}, rows of {settings.max_length}", f"learning rate {settings.lr:g}"
         facts = (
-            ("network", tuning.source),
-            ("task", f"{tuning.data.train.name}: {len(course.train):,} to learn from, {len(course.dev):,} dev"),
-            ("tuning", f"{how.epochs:g} epochs, rate {how.lr:g}, batch {how.batch_size}, rows of {how.max_length}"),
-            ("seeds", f"first run {how.seed}, second run: {self.second.description}"),
-            ("lines and numbers", f"{_count_rows(self.config.rows, course)}, dropout off, float32"),
-            ("maps", f"{self.config.grid} × {self.config.grid} places, {_count_rows(self.config.map_rows, course)}"),
+            ("network", finetune.source),
+            ("task", f"{finetune.data.train.name}: {len(batches.train):,} to learn from, {len(batches.dev):,} dev"),
+            ("fine-tuning", f"{settings.epochs:g} epochs, {lr}, batch {rows}"),
+            ("seeds", f"first run {settings.seed}, second run: {self.second.description}"),
+            ("lines and numbers", f"{_count_rows(self.config.rows, batches)}, dropout off, float32"),
+            ("maps", f"{self.config.grid} × {self.config.grid} points, {_count_rows(self.config.map_rows, batches)}"),
         )
-        return Landscape(f"{tuning.source} on {tuning.data.train.name}", facts, judged_by, pretrained, scratch)
+        return Landscape(f"{finetune.source} on {finetune.data.train.name}", facts, judged_by, pretrained, scratch)
 
     @staticmethod
     def _folder(origin: StartFrom) -> str:
         return "scratch" if origin is StartFrom.SCRATCH else "pretrained"
 
 
-def _measure(ground: LossSurface) -> LandscapeSide:
-    """Measure one side."""
+def _measure(surface: LossSurface) -> LandscapeSide:
+    """Measure one side with a progress bar."""
     done = itertools.count(1)
-    with progress(f"measuring {ground.name}", ground.num_points) as tick:
-        return ground.measure(lambda: tick(next(done)))
+    with progress(f"measuring {surface.name}", surface.num_points) as tick:
+        return surface.measure(lambda: tick(next(done)))
 
 
 def print_landscape(found: Landscape) -> None:
-    """The table, and what it says."""
+    """Print the table and the verdict."""
     shown = Table(box=None, pad_edge=False, header_style="dim")
     shown.add_column("")
     for side in found.sides:
@@ -169,13 +169,13 @@ def print_landscape(found: Landscape) -> None:
         print_line(sentence)
 
 
-def _count_rows(rows: int, course: EpochBatches) -> str:
-    """How many rows there really are."""
-    return f"{min(rows, len(course.train)):,} training rows, {min(rows, len(course.dev)):,} dev rows"
+def _count_rows(rows: int, batches: EpochBatches) -> str:
+    """The numbers of rows that were used."""
+    return f"{min(rows, len(batches.train)):,} training rows, {min(rows, len(batches.dev)):,} dev rows"
 
 
 def _nan_to_null(value: object) -> object:
-    """A value for JSON, which has no word for what is not a finite number."""
+    """Replace NaN and infinity by null."""
     if isinstance(value, dict):
         return {name: _nan_to_null(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -184,5 +184,5 @@ def _nan_to_null(value: object) -> object:
 
 
 def _loss(line: LogLine) -> str:
-    """What is said of a step."""
+    """The loss of a step for the progress bar."""
     return "".join(f"loss {loss:.3f}" for loss in line["loss"].values()) if line["kind"] == "step" else ""

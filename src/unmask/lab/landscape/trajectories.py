@@ -1,8 +1,6 @@
-"""The fine-tunes that a landscape is drawn around, and their weights along the way.
+"""The fine-tuning runs of a landscape, with their weights along the way.
 
-What arrives: a tuning, its course, and a seed. What leaves: runs whose weights are kept at every trial.
-What never happens here: another start. All runs of one side begin with the same weights, to the last bit; what may
-differ is the order of the rows and the dropout, or the rows themselves.
+All runs of one side start from the same weights; they differ in the order of rows and the dropout, or in the rows.
 """
 
 from __future__ import annotations
@@ -34,27 +32,27 @@ from unmask.train.rundir.metrics_log import Listener, LogLine
 from unmask.train.training_spec import TrainingSpec
 
 WEIGHTS_FOLDER = "weights"
-"""The folder of a run where its weights are kept."""
+"""The folder of a run with the weights of each evaluation."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FinishedRun:
-    """A finished run."""
+    """A finished run with the weights along its way."""
 
     folder: Path
 
     @property
     def weight_files(self) -> list[Path]:
-        """The kept weights, the start first."""
+        """The saved weights, the start first."""
         return sorted((self.folder / WEIGHTS_FOLDER).glob("step-*.safetensors"))
 
     @property
     def steps(self) -> list[int]:
-        """After how many steps each of them was kept."""
+        """The step of each of them."""
         return [int(path.stem.removeprefix("step-")) for path in self.weight_files]
 
     def weights(self, number: int) -> dict[str, Tensor]:
-        """One of them; -1 for the end."""
+        """The weights by index; -1 for the end."""
         path = self.weight_files[number]
         try:
             return dict(load_file(path))
@@ -64,53 +62,53 @@ class FinishedRun:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrackedFineTune:
-    """A fine-tune to be made, from a given start."""
+    """A fine-tuning run that saves its weights at every evaluation."""
 
     finetune: FineTune
     batches: EpochBatches
-    """The rows, and the seed of their order."""
+    """The rows and the seed of their order."""
     start_from: StartFrom
     folder: Path
 
     @property
     def num_steps(self) -> int:
-        """How long it is."""
+        """The number of steps."""
         return self.batches.num_steps(self.finetune.settings.epochs)
 
     @property
     def is_finished(self) -> bool:
-        """Whether it came to its end."""
+        """Whether the run is finished."""
         return is_finished(self.folder)
 
     def build_model(self) -> MultiHeadModel:
-        """The learner before the first step: as `unmask tune` would make it for the seed of the tuning."""
-        tuning = self.finetune
-        return build_model(tuning.model, (self.batches.objective,), tuning.settings.seed, self.start_from)
+        """The model before the first step, as in `unmask finetune` with the same seed."""
+        finetune = self.finetune
+        return build_model(finetune.model, (self.batches.objective,), finetune.settings.seed, self.start_from)
 
-    def train(self, learner: MultiHeadModel, run: RunConfig, listeners: Sequence[Listener] = ()) -> FinishedRun:
-        """Train, going on from the last checkpoint; what is finished is only opened."""
+    def train(self, model: MultiHeadModel, run: RunConfig, listeners: Sequence[Listener] = ()) -> FinishedRun:
+        """Train, or resume from the last checkpoint; a finished run is only opened."""
         if not self.is_finished:
-            keeper, alone = WeightTracker(self.folder / WEIGHTS_FOLDER), DistContext(0, 1, run.device)
-            train(self._training(learner), run, alone, self.folder, [keeper.hear, *listeners], [keeper])
+            tracker, context = WeightTracker(self.folder / WEIGHTS_FOLDER), DistContext(0, 1, run.device)
+            train(self._training(model), run, context, self.folder, [tracker.on_log_line, *listeners], [tracker])
             mark_finished(self.folder, {"step": self.num_steps})
         if (self.folder / CHECKPOINTS).is_dir():
             remove_atomically(self.folder / CHECKPOINTS)
         return FinishedRun(self.folder)
 
-    def _training(self, learner: MultiHeadModel) -> TrainingSpec:
-        how, policy = self.finetune.settings, self.finetune.method
+    def _training(self, model: MultiHeadModel) -> TrainingSpec:
+        settings, method = self.finetune.settings, self.finetune.method
         return TrainingSpec(
-            model=learner,
+            model=model,
             source=self.batches,
-            optim=how.optim_config(policy),
+            optim=settings.optim_config(method),
             budget=StepBudget(self.num_steps),
             seed=self.batches.seed,
-            param_lr=param_lrs(policy, learner),
+            param_lr=param_lrs(method, model),
         )
 
 
 class WeightTracker:
-    """Keeps the weights at every trial: it hears of a trial first, and is shown the learner then."""
+    """Saves the weights at every evaluation: the log line gives the step, the call gives the model."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.step = folder, 0
@@ -118,30 +116,32 @@ class WeightTracker:
             folder.mkdir(parents=True, exist_ok=True)
         remove_temp(folder)
 
-    def hear(self, line: LogLine) -> None:
-        """A line of the record."""
+    def on_log_line(self, line: LogLine) -> None:
+        """Remember the step of an evaluation."""
         if line["kind"] == "eval":
             self.step = line["step"]
 
-    def __call__(self, learner: MultiHeadModel, lessons: Sequence[StepBatch]) -> LogLine:
-        """Keep the weights; the record says where."""
+    def __call__(self, model: MultiHeadModel, batches: Sequence[StepBatch]) -> LogLine:
+        """Save the weights; the returned log line names the file."""
         path = self.folder / f"{checkpoint_name(self.step)}.safetensors"
         with atomic_file(path) as file:
-            file.write(save({name: tensor.cpu().contiguous() for name, tensor in learner.named_weights().items()}))
+            file.write(save({name: tensor.cpu().contiguous() for name, tensor in model.named_weights().items()}))
         return {"kind": "weights", "file": f"{WEIGHTS_FOLDER}/{path.name}"}
 
 
-def copy_start(learner: MultiHeadModel, other: MultiHeadModel, alike: bool) -> MultiHeadModel:
-    """The learner with the trunk of another, and with its head too where both ask the same.
+def copy_start(model: MultiHeadModel, other: MultiHeadModel, same_task: bool) -> MultiHeadModel:
+    """Copy the encoder of another model, and its heads if both have the same task.
 
-    A trunk that is drawn depends on the shape of the head that is drawn along with it; here they begin as one.
+    Random initialization of an encoder depends on the head that is initialized with it; the copy removes this.
     """
-    learner.network.load_state_dict(other.network.state_dict())
-    if alike:
-        learner.heads.load_state_dict(other.heads.state_dict())
-    return learner
+    model.network.load_state_dict(other.network.state_dict())
+    if same_task:
+        model.heads.load_state_dict(other.heads.state_dict())
+    return model
 
 
-def shared_parameters(learner: MultiHeadModel, alike: bool) -> frozenset[str]:
-    """What two runs have in common: everything if they ask the same (`alike`), else what is not in a head."""
-    return frozenset(name for name, place in locate_parameters(learner).items() if alike or not place.is_above_encoder)
+def shared_parameters(model: MultiHeadModel, same_task: bool) -> frozenset[str]:
+    """The parameters that two runs share: all for the same task, else those outside the heads."""
+    return frozenset(
+        name for name, place in locate_parameters(model).items() if same_task or not place.is_above_encoder
+    )

@@ -1,15 +1,12 @@
-"""Weights as points of one space: differences, lengths, directions, and planes through them.
+"""Weights as vectors: differences, norms, random directions, planes, and distances by layer.
 
-What arrives: the parameters of networks of one shape, by name. What leaves: points of a line or of a plane, and the
-places of other points in it.
-What never happens here: a parameter that is left out. Heads, biases and norms are weights like the others; only the
-random directions of Li et al. do not move along vectors, and say so.
+All parameters are included; only random directions leave biases and norms unchanged.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,13 +15,19 @@ import torch
 from torch import Tensor
 
 from unmask.core.rng import Key
+from unmask.finetuning.parameter_roles import locate_parameters, top_level
+from unmask.reports.landscape_results import LayerDistance
+from unmask.train.multi_head_model import MultiHeadModel
 
 Weights: TypeAlias = Mapping[str, Tensor]
 """Every parameter of a network, by name."""
+_PART_NAMES = {1: (), 2: ("bottom", "top")}
+"""The names of the parts of one or two blocks; more blocks have three parts."""
+_THIRDS = ("bottom", "middle", "top")
 
 
 def difference(end: Weights, start: Weights) -> dict[str, Tensor]:
-    """The way from one point to another."""
+    """The vector from `start` to `end`."""
     return {name: end[name] - start[name] for name in start}
 
 
@@ -34,19 +37,19 @@ def dot(one: Weights, other: Weights) -> float:
 
 
 def l2_norm(weights: Weights) -> float:
-    """The length of a vector of all parameters."""
+    """The Euclidean norm over all parameters."""
     return math.sqrt(dot(weights, weights))
 
 
 def scaled(weights: Weights, factor: float) -> dict[str, Tensor]:
-    """A longer or shorter vector of the same direction."""
+    """The vector times a factor."""
     return {name: tensor * factor for name, tensor in weights.items()}
 
 
 def filter_normalized_direction(weights: Weights, key: Key) -> dict[str, Tensor]:
-    """A random direction whose every row is as long as that row of the weights; vectors (biases, norms) do not move.
+    """A random direction with the norms of the weights, row by row (Li et al., 2018); zero for biases and norms.
 
-    Networks whose weights have another scale but say the same are thus disturbed alike (Li et al., 2018).
+    The normalization makes networks with rescaled weights comparable.
     """
     found = {}
     for name in sorted(weights):
@@ -66,15 +69,15 @@ def _generator(key: Key) -> torch.Generator:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plane:
-    """A plane of weights: (0, 0) is the origin and (1, 0) the end, both to the last bit."""
+    """A plane of weights: (0, 0) is exactly the origin and (1, 0) exactly the end."""
 
     origin: Weights
     end: Weights
     second: Weights
-    """What one unit of the second axis adds."""
+    """The vector of one unit along the second axis."""
 
     def at(self, alpha: float, beta: float = 0.0) -> dict[str, Tensor]:
-        """The weights of a place. `lerp` gives back both of its ends exactly; a sum with a difference does not."""
+        """The weights of a point. `lerp` reproduces both of its ends exactly; adding a difference does not."""
         found = {name: torch.lerp(start, self.end[name], alpha) for name, start in self.origin.items()}
         if beta:
             for name, tensor in found.items():
@@ -82,32 +85,79 @@ class Plane:
         return found
 
     def to(self, device: torch.device) -> Plane:
-        """The same plane where networks are computed."""
+        """The same plane on a device."""
         return Plane(*({n: t.to(device) for n, t in part.items()} for part in (self.origin, self.end, self.second)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlaneAxes:
-    """The axes of a plane, to find the places of points by least squares."""
+    """The axes of a plane, for projections by least squares."""
 
     first: Weights
     second: Weights
 
     @property
     def cosine(self) -> float:
-        """Of the angle between the axes."""
+        """The cosine of the angle between the axes."""
         lengths = l2_norm(self.first) * l2_norm(self.second)
         return dot(self.first, self.second) / lengths if lengths else 0.0
 
     def project(self, vector: Weights) -> tuple[float, float, float]:
-        """The place in the plane that is nearest to a point, and how far off the point is, by its distance.
+        """The coordinates of the nearest point in the plane, and the relative distance to it.
 
-        `way` leads from the origin to the point. Axes that are parallel share its place between them.
+        `vector` goes from the origin to the projected point.
         """
         axes = (self.first, self.second)
         products = np.array([[dot(one, other) for other in axes] for one in axes])
-        aims = np.array([dot(one, vector) for one in axes])
-        (alpha, beta), *_ = np.linalg.lstsq(products, aims, rcond=1e-10)
+        projections = np.array([dot(one, vector) for one in axes])
+        (alpha, beta), *_ = np.linalg.lstsq(products, projections, rcond=1e-10)
         length = dot(vector, vector)
-        missed = max(length - float(np.array([alpha, beta]) @ aims), 0.0)
-        return float(alpha), float(beta), math.sqrt(missed / length) if length else 0.0
+        residual = max(length - float(np.array([alpha, beta]) @ projections), 0.0)
+        return float(alpha), float(beta), math.sqrt(residual / length) if length else 0.0
+
+
+def layer_distances(model: MultiHeadModel, start: Weights, end: Weights) -> tuple[LayerDistance, ...]:
+    """The distances that the embeddings, each block and the head moved."""
+    update, levels, top = difference(end, start), _levels(model), top_level(model)
+    found = []
+    for level in range(top + 1):
+        names = [name for name in update if levels[name] == level]
+        if names:
+            moved, size = (l2_norm({name: one[name] for name in names}) for one in (update, start))
+            found.append(LayerDistance(_name(level, top), moved, size))
+    return tuple(found)
+
+
+def thirds(model: MultiHeadModel) -> Iterator[tuple[str, frozenset[str]]]:
+    """The parameters of the lowest, middle and highest third of the blocks, then of all blocks.
+
+    Two blocks are two halves. A part without parameters (shared blocks) is skipped.
+    """
+    levels, top = _levels(model), top_level(model)
+    words = _PART_NAMES.get(top - 1, _THIRDS)
+    for word, some in zip(words, np.array_split(np.arange(1, top), len(words)) if words else (), strict=True):
+        names = _names_at(levels, some.tolist())
+        if names:
+            yield f"{word}: {_blocks(some.tolist())}", names
+    yield "all blocks", _names_at(levels, range(1, top))
+
+
+def roll_back(start: Weights, end: Weights, names: Collection[str]) -> dict[str, Tensor]:
+    """The weights at the end, with some parameters reset to the start."""
+    return {name: start[name] if name in names else tensor for name, tensor in end.items()}
+
+
+def _levels(model: MultiHeadModel) -> dict[str, int]:
+    return {name: place.level for name, place in locate_parameters(model).items()}
+
+
+def _names_at(levels: dict[str, int], wanted: Collection[int]) -> frozenset[str]:
+    return frozenset(name for name, level in levels.items() if level in wanted)
+
+
+def _name(level: int, top: int) -> str:
+    return "embeddings" if level == 0 else "head" if level == top else f"block {level}"
+
+
+def _blocks(some: list[int]) -> str:
+    return f"block {some[0]}" if len(some) == 1 else f"blocks {some[0]} to {some[-1]}"

@@ -13,11 +13,19 @@ from unmask.config.network import TransformerConfig
 from unmask.core.errors import InputError
 from unmask.core.rng import Key
 from unmask.lab.landscape.config import LandscapeConfig
-from unmask.lab.landscape.layers import layer_distances, roll_back, thirds
 from unmask.lab.landscape.loss_at import CachedLosses
-from unmask.lab.landscape.statistics import find_basin, sharpness, steps_to
-from unmask.lab.landscape.verdict import comparison_rows, describe_verdict
-from unmask.lab.landscape.weight_space import Plane, PlaneAxes, difference, filter_normalized_direction, l2_norm, scaled
+from unmask.lab.landscape.verdict import comparison_rows, describe_verdict, find_basin, sharpness, steps_to
+from unmask.lab.landscape.weight_space import (
+    Plane,
+    PlaneAxes,
+    difference,
+    filter_normalized_direction,
+    l2_norm,
+    layer_distances,
+    roll_back,
+    scaled,
+    thirds,
+)
 from unmask.objectives.mlm import MLM
 from unmask.reports.landscape_results import (
     Basin,
