@@ -1,1 +1,1 @@
-"""What a rule does to a corpus, measured and held against the rule."""
+"""Audits: what a task does to a corpus, measured and compared with its rule."""

@@ -1,7 +1,6 @@
 """The audit of a member, or of a single task, on a prepared corpus.
 
-What arrives: a recipe or a task, a corpus, a key and a number of rows. What leaves: findings, section by section.
-What never happens here: a change of anything. The corpus is read as training would read it, and nothing is written.
+Rows are read as in training; nothing is written.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from unmask.data.input_formats.sampler import DynamicMasking, MaskingMode
 from unmask.tasks.recipe import Recipe, Task
 
 ROWS = 2000
-"""Rows audited unless told otherwise: a second of work, and shares within half a point."""
+"""The default number of rows: a second of work, and fractions within half a point."""
 LENGTH = 512
-"""The row length of a task that no stage gives one."""
+"""The row length of a task without a stage."""
 
 
 def audit(
@@ -44,8 +43,8 @@ def audit(
 ) -> Findings:
     """Measure what a recipe or a task does to this corpus.
 
-    Every task is audited at the row lengths of the stages that use it, or at `lengths` if some are given. `extra`
-    measures are asked of every task as well.
+    Every task is audited at the row lengths of its stages, or at `lengths` if given. `extra` measures are added to
+    every task.
     """
     if isinstance(subject, Recipe):
         subject.check_corpus(corpus.layers, str(corpus.folder))
@@ -75,7 +74,7 @@ def _source(task: Task, corpus: Corpus, length: int, renew: MaskingMode, key: Ke
 
 
 def _sections(task: Task, source: AuditSource, length: int, rows: int, extra: Sequence[Measure]) -> Iterator[Section]:
-    """The task as a whole, and each step of it, if it takes several."""
+    """The task as a whole, and each step of a sequence."""
     corrupt = task.corruption
     again = () if isinstance(corrupt, NoCorruption) else (_distinct_draws(source, corrupt),)
     yield _section(task.name, source, length, rows, (corrupt, (*task_measures(task, length), *extra)), again)
@@ -93,7 +92,7 @@ def _section(
     asked: tuple[Corruption, Sequence[Measure]],
     again: tuple[Finding, ...],
 ) -> Section:
-    """Count on every batch, add up, judge."""
+    """Count on every batch, sum, and derive findings."""
     corrupt, questions = asked
     totals: list[Numbers] = []
     tokens = 0
@@ -126,7 +125,7 @@ def _check_units(task: Task, corpus: Corpus) -> None:
 
 
 def vocabulary_mismatch(recipe: Recipe, folder: Path) -> str:
-    """What to say of a corpus whose vocabulary is of another kind than the recipe's; empty if it is of that kind."""
+    """A sentence if the corpus has another kind of vocabulary than the recipe; empty if not."""
     found = vocabulary_kind(read_json(folder / "tokenizer.json"))
     if found == vocabulary_kind(json.loads(recipe.tokenizer.untrained_pipeline().to_str())):
         return ""
@@ -137,7 +136,7 @@ def vocabulary_mismatch(recipe: Recipe, folder: Path) -> str:
 
 
 def vocabulary_kind(content: dict[str, Any]) -> str:
-    """The kind of a `tokenizer.json`: its model, and whether that spells text in bytes."""
+    """The kind of a `tokenizer.json`: its model, and whether it is byte-level."""
     model = str(content["model"]["type"])
     steps = content["pre_tokenizer"] or {}
     spells_bytes = any(step["type"] == "ByteLevel" for step in steps.get("pretokenizers", [steps] if steps else []))

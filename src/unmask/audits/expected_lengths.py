@@ -1,8 +1,4 @@
-"""The laws that span lengths follow where they are not simply declared: T5's cuts and BART's trimmed Poisson draws.
-
-What arrives: how much each row hides, and in how many spans. What leaves: the expected number of spans of each length.
-What never happens here: a draw. The expectations are exact, so that a measured histogram can be held against them.
-"""
+"""Exact expected span lengths of T5's random segmentation and BART's trimmed Poisson draws."""
 
 from __future__ import annotations
 
@@ -15,10 +11,10 @@ from unmask.core.records import Ints
 
 
 def expected_cut_lengths(totals: Ints, parts: Ints, max_length: int) -> Numbers:
-    """Each total cut into its number of parts, every cut equally likely: the expected number of parts of each length.
+    """The expected number of parts of each length when totals are cut uniformly into parts.
 
     Of the C(n - 1, k - 1) ways to cut n tokens into k parts, C(n - l - 1, k - 2) give the first part l tokens, and all
-    parts are alike. The last number counts everything from `longest` up.
+    parts are alike. The last number counts all lengths from `max_length` up.
     """
     expected = np.zeros(max_length + 1)
     pairs, times = np.unique(np.stack([totals, parts], axis=1), axis=0, return_counts=True)
@@ -36,16 +32,17 @@ def expected_cut_lengths(totals: Ints, parts: Ints, max_length: int) -> Numbers:
 
 
 def poisson_probabilities(mean: float, max_length: int) -> Numbers:
-    """The probability of each length from 0 to `longest` - 1, and of `longest` or more."""
+    """The probability of each length from 0 to `max_length` - 1, and of `max_length` or more."""
     law = np.array([exp(-mean) * mean**n / factorial(n) for n in range(max_length)])
     return np.append(law, 1.0 - law.sum())
 
 
 def expected_covering_lengths(budgets: Ints, mean: float, max_length: int) -> Numbers:
-    """Poisson lengths drawn until they cover a budget, the last one trimmed: the expected number of each length.
+    """The expected number of spans of each length when Poisson lengths are drawn up to a budget.
 
-    With `E(b)` the expected counts for a budget b and `p` the law, the first draw either covers b (and is trimmed to
-    it) or leaves b - l: E(b) = first(b) + sum over l of p(l) E(b - l), where the term l = 0 is E(b) itself.
+    The last length is trimmed. With `E(b)` the expected counts for a budget b and `p` the distribution, the first draw
+    either covers b (and is trimmed to it) or leaves b - l: E(b) = first(b) + sum over l of p(l) E(b - l), where the
+    term l = 0 is E(b) itself.
     """
     most = int(budgets.max(initial=0))
     law = poisson_probabilities(mean, most + 1)[: most + 1]

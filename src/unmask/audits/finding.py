@@ -1,8 +1,4 @@
-"""What an audit says: one measured number, what the rule says about it, and whether the two agree.
-
-What arrives: numbers that were counted. What leaves: findings and histograms that know their own verdict.
-What never happens here: counting. And no verdict is written down; it follows from the number and the rule.
-"""
+"""Findings: a measured number, the rule about it, and the verdict that follows."""
 
 from __future__ import annotations
 
@@ -18,25 +14,25 @@ import numpy.typing as npt
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
 SIGMAS = 4.0
-"""How many standard errors of the sample a share may be off. Chance alone exceeds it once in 16,000 findings."""
+"""The tolerance of a fraction in standard errors. Chance exceeds it once in 16,000 findings."""
 MAX_SHARE_TOLERANCE = 0.1
-"""A tolerance above ten points, or above a quarter of a mean, lets nearly anything pass: the sample proves nothing."""
+"""The largest tolerance of a verdict, in points or as a fraction of a mean; a wider one proves nothing."""
 MAX_MEAN_TOLERANCE = 0.25
 
 
 class Verdict(StrEnum):
-    """Whether a rule was kept."""
+    """The verdict about one number."""
 
     HOLDS = "holds"
     BROKEN = "broken"
     REPORTED = "reported"
-    """The rule leaves this number open."""
+    """No expectation."""
     TOO_FEW = "too few rows"
-    """The number is inside its tolerance, but so would almost any other be."""
+    """The number is inside its tolerance, but the tolerance is too wide."""
 
 
 class FindingUnit(StrEnum):
-    """How a number is read."""
+    """The unit of a number."""
 
     SHARE = "share"
     COUNT = "count"
@@ -45,7 +41,7 @@ class FindingUnit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The rule gives a value, and a measured one may be off by the tolerance."""
+    """An expected value with a tolerance."""
 
     value: float
     tolerance: float = 0.0
@@ -53,7 +49,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:
-    """The rule gives a limit that a measured value must exceed, less a tolerance."""
+    """A lower limit, less a tolerance."""
 
     value: float
     tolerance: float = 0.0
@@ -66,18 +62,18 @@ class Unspecified:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One number that was measured, and what the rule says about it."""
+    """One measured number and its expectation."""
 
     name: str
     measured: float
     rule: Expected | AtLeast | Unspecified
     unit: FindingUnit
     advice: str = ""
-    """What to do if the rule is broken, where that is known."""
+    """The remedy if the rule is broken, where known."""
 
     @property
     def verdict(self) -> Verdict:
-        """Follows from the number and the rule; a rounding error of the sums does not break a rule."""
+        """The verdict from number and rule; rounding errors of the sums do not break a rule."""
         match self.rule:
             case Unspecified():
                 return Verdict.REPORTED
@@ -91,7 +87,7 @@ class Finding:
 
     @property
     def is_vague(self) -> bool:
-        """Whether the tolerance is too wide for a number inside it to say anything."""
+        """Whether the tolerance is too wide for a verdict."""
         if isinstance(self.rule, Unspecified) or self.unit is FindingUnit.COUNT:
             return False
         widest = MAX_SHARE_TOLERANCE if self.unit is FindingUnit.SHARE else MAX_MEAN_TOLERANCE * self.rule.value
@@ -100,15 +96,15 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How often each length came, in shares, beside the law that it should follow."""
+    """The fraction of each length, next to its expected distribution."""
 
     name: str
     first: int
-    """The length that the first share belongs to."""
+    """The length of the first fraction."""
     shares: tuple[float, ...]
     expected_shares: tuple[float, ...]
     count: int
-    """How many lengths were counted."""
+    """The number of counted lengths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +131,12 @@ class Findings:
 
     @property
     def broken(self) -> tuple[Finding, ...]:
-        """The findings that contradict their rule."""
+        """The findings with a broken rule."""
         return tuple(finding for finding in self if finding.verdict is Verdict.BROKEN)
 
     @property
     def undecided(self) -> tuple[Finding, ...]:
-        """The findings that came of too few rows to be held against their rule."""
+        """The findings with too few rows for a verdict."""
         return tuple(finding for finding in self if finding.verdict is Verdict.TOO_FEW)
 
     @property
@@ -150,36 +146,36 @@ class Findings:
 
 
 def labelled_by_target(name: str, share: float) -> str:
-    """A name that also says which share the rule asks for, where the text decides how much of it is possible."""
+    """A name with the fraction of the rule, where the text limits what is possible."""
     return f"{name} ({100 * share:.4g} % wanted)"
 
 
 def plural(word: str) -> str:
-    """Several of them: `words`, `entities`."""
+    """The plural of a unit kind: `words`, `entities`."""
     return f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
 
 
 def violation(name: str, count: float) -> Finding:
-    """Something that must not happen, and how often it did."""
+    """The number of occurrences of an error; the rule allows none."""
     return Finding(name, float(count), Expected(0.0), FindingUnit.COUNT)
 
 
 def informational(name: str, value: float, unit: FindingUnit) -> Finding:
-    """A number that the rule leaves open."""
+    """A number without an expectation."""
     return Finding(name, float(value), Unspecified(), unit)
 
 
 def share_finding(name: str, hits: float, total: float, expected: float, draws: float) -> Finding:
-    """A share that came about by so many independent draws, against its probability."""
+    """A fraction of independent draws, compared with its probability."""
     return Finding(name, ratio(hits, total), Expected(expected, sampling_tolerance(expected, draws)), FindingUnit.SHARE)
 
 
 def sampling_tolerance(p: float, draws: float) -> float:
-    """How far a share may be off by chance; the second term covers small samples (Bernstein's inequality)."""
+    """The tolerance of a fraction; the second term covers small samples (Bernstein's inequality)."""
     draws = max(draws, 1.0)
     return SIGMAS * sqrt(max(p * (1 - p), 0.0) / draws) + SIGMAS**2 / (3 * draws)
 
 
 def ratio(part: float, whole: float) -> float:
-    """A share or a mean; 0 of nothing is 0."""
+    """A fraction or a mean; 0 for nothing."""
     return float(part) / float(whole) if whole else 0.0

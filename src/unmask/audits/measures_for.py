@@ -1,8 +1,4 @@
-"""Which questions a task is asked: chosen by its parts.
-
-What arrives: a task. What leaves: the measures that can be taken of it.
-What never happens here: names. A part that is not known here is asked what every rule is asked, and nothing else.
-"""
+"""The measures of a task, chosen by its parts. Unknown parts get the measures of every rule."""
 
 from __future__ import annotations
 
@@ -32,7 +28,7 @@ from unmask.tasks.recipe import Task
 
 
 def task_measures(task: Task, length: int) -> tuple[Measure, ...]:
-    """What a task can be asked, given its parts."""
+    """All measures of a task."""
     return (
         RowFill(length),
         *_row_measures(task.examples),
@@ -42,7 +38,7 @@ def task_measures(task: Task, length: int) -> tuple[Measure, ...]:
 
 
 def _row_measures(examples: InputFormat) -> tuple[Measure, ...]:
-    """What the rows of a builder state, and whether it is so."""
+    """The measures of an input format."""
     match examples:
         case SegmentPairs():
             return (PairFactsCheck(examples),)
@@ -53,7 +49,7 @@ def _row_measures(examples: InputFormat) -> tuple[Measure, ...]:
 
 
 def rule_measures(corrupt: Corruption) -> tuple[Measure, ...]:
-    """What a corruption can be asked. One that is not known here is asked only what every rule is asked."""
+    """The measures of a corruption; none for an unknown one."""
     match corrupt:
         case MaskTokens(select, replace):
             return (*_selection_measures(select), *_replacement_measures(replace), SpecialTokensCheck())
@@ -94,7 +90,7 @@ def _selection_measures(select: Selector) -> tuple[Measure, ...]:
 
 
 def _whole_unit_kinds(select: Selector) -> frozenset[UnitKind]:
-    """The layers whose units a selection takes whole."""
+    """The unit kinds that a selector takes whole."""
     if isinstance(select, OneOfSelectors):
         return frozenset().union(*(_whole_unit_kinds(one) for one in select.selectors))
     return frozenset({select.layer if isinstance(select, WholeUnits) else UnitKind.TOKEN})

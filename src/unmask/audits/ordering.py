@@ -1,7 +1,6 @@
-"""Measures of a fragment (MASS) and of a drawn order (XLNet): one piece or many, and who comes after whom.
+"""Measures of a fragment (MASS) and of a prediction order (XLNet).
 
-What arrives: batches that ask for tokens where they stood. What leaves: findings.
-What never happens here: the shares of what is shown; those are measured in `replacement.py`.
+Fractions of replacements are in `replacement.py`.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from unmask.data.corrupt.mass_fragment import MassFragment
 
 @dataclass(frozen=True, slots=True)
 class FragmentCheck:
-    """One fragment in each row, and where it lies."""
+    """One fragment in each row, and its position."""
 
     rule: MassFragment
 
     def count(self, batch: AuditBatch) -> Numbers:
-        """Rows, free tokens, asked, expected, rows in several pieces, then places as found and as expected."""
+        """Rows, free tokens, predicted, expected, rows in several pieces, then positions as found and as expected."""
         free, hidden, first, runs = _layout(batch)
         wanted = np.minimum(np.maximum(np.rint(free * self.rule.fraction), 1), free)
         room = free - hidden
@@ -48,7 +47,7 @@ class FragmentCheck:
         return np.array([*sums, *expected], dtype=np.float64)
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
-        """The share, one piece a row, and how often it lies at an edge."""
+        """The fraction, one piece a row, and how often it is at an edge."""
         rows, free, hidden, wanted, broken, front, back, at_front, at_back = total
         yield Finding(
             "text in the fragment",
@@ -63,12 +62,12 @@ class FragmentCheck:
 
 @dataclass(frozen=True, slots=True)
 class OrderCheck:
-    """The tokens that are asked for, and the order in which they are."""
+    """The predicted tokens and their order."""
 
     rule: PermutationOrder
 
     def count(self, batch: AuditBatch) -> Numbers:
-        """Free tokens, asked, expected, runs, rows whose ranks are no order, first ranks left of the middle."""
+        """Free tokens, predicted, expected, runs, rows with invalid ranks, first ranks in the left half."""
         target = batch.instance.targets[0]
         assert isinstance(target, PermutedTarget)
         free, hidden, _, runs = _layout(batch)
@@ -84,7 +83,7 @@ class OrderCheck:
         return np.array(sums, dtype=np.float64)
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
-        """The share of targets, ranks that are an order, and one that is random: neighbours rise half of the time."""
+        """The fraction of targets, valid ranks, and a random order: adjacent ranks increase half of the time."""
         free, hidden, wanted, runs, bad, rises, pairs = total
         yield Finding(
             "text asked for", ratio(hidden, free), Expected(ratio(wanted, free), RATE_TOLERANCE), FindingUnit.SHARE
@@ -95,7 +94,7 @@ class OrderCheck:
 
 
 def _layout(batch: AuditBatch) -> tuple[Ints, Ints, Ints, Ints]:
-    """For each row, counted in free tokens: how many there are, are asked for, the first of these, and the runs."""
+    """For each row, in free tokens: the number, the predicted, the first predicted, and the runs."""
     example = batch.example
     free = ~example.protected
     rows = np.append(0, np.cumsum(row_sums(free, example.rows)))

@@ -1,8 +1,4 @@
-"""An audit in words: numbers with their units, bars beside their law, one line of verdict, or JSON.
-
-What arrives: findings. What leaves: short plain text, made for 80 columns, and JSON-able data.
-What never happens here: colour, or a number that was not measured.
-"""
+"""Audits as plain text for 80 columns, and as JSON data."""
 
 from __future__ import annotations
 
@@ -21,13 +17,13 @@ from unmask.audits.finding import (
 )
 
 BAR_WIDTH = 48
-"""The columns of the longest bar."""
+"""The width of the longest bar."""
 
 
 class FindingData(TypedDict):
-    """A finding as JSON. `rule` says how to read `expected`: within, above, or open (then it is null).
+    """A finding as JSON data. `rule` is the kind of `expected`, which is null for an unspecified one.
 
-    The tolerance widens either: a measured value may lie so far outside.
+    The tolerance widens either: a measured value may deviate by it.
     """
 
     name: str
@@ -40,7 +36,7 @@ class FindingData(TypedDict):
 
 
 class HistogramData(TypedDict):
-    """A histogram as JSON: `shares[i]` and `law[i]` belong to the length `first + i`."""
+    """A histogram as JSON data: `shares[i]` and `law[i]` belong to the length `first + i`."""
 
     name: str
     first: int
@@ -50,7 +46,7 @@ class HistogramData(TypedDict):
 
 
 class SectionData(TypedDict):
-    """A section as JSON."""
+    """A section as JSON data."""
 
     task: str
     length: int
@@ -61,7 +57,7 @@ class SectionData(TypedDict):
 
 
 class AuditData(TypedDict):
-    """A whole audit as JSON."""
+    """An audit as JSON data."""
 
     name: str
     holds: bool
@@ -69,7 +65,7 @@ class AuditData(TypedDict):
 
 
 def format_number(value: float, unit: FindingUnit) -> str:
-    """A number as a person reads it: `15.03 %`, `3.80`, `2,000`."""
+    """A number in its unit: `15.03 %`, `3.80`, `2,000`."""
     match unit:
         case FindingUnit.SHARE:
             return f"{100 * value:.2f} %"
@@ -80,7 +76,7 @@ def format_number(value: float, unit: FindingUnit) -> str:
 
 
 def format_expected(finding: Finding) -> str:
-    """What the rule says: a value, with the tolerance if there is one; a dash where it leaves the number open."""
+    """The expectation: a value, with its tolerance if any; a dash where there is none."""
     rule = finding.rule
     if isinstance(rule, Unspecified):
         return "-"
@@ -92,7 +88,7 @@ def format_expected(finding: Finding) -> str:
 
 
 def histogram_lines(histogram: Histogram) -> list[str]:
-    """One line for each length: the length, its share, the share of the law, and a bar with the law marked on it."""
+    """One line for each length: the length, its fraction, the expected one, and a bar with both."""
     top = max(*histogram.shares, *histogram.expected_shares, 1e-9)
     last = max(
         (
@@ -110,13 +106,13 @@ def histogram_lines(histogram: Histogram) -> list[str]:
 
 
 def heading(section: Section) -> str:
-    """What was audited, in one line."""
+    """The audited task in one line."""
     rows, tokens = _count_text(section.rows, "row"), _count_text(section.tokens, "token")
     return f"{section.task}, rows of {section.length}: {rows}, {tokens}"
 
 
 def verdict_line(findings: Findings) -> str:
-    """The audit in one line."""
+    """The verdict in one line."""
     judged = sum(finding.verdict in (Verdict.HOLDS, Verdict.BROKEN) for finding in findings)
     broken, unjudged = findings.broken, len(findings.undecided)
     rest = f"; {unjudged} could not be judged, too few rows." if unjudged else "."
@@ -128,7 +124,7 @@ def verdict_line(findings: Findings) -> str:
 
 
 def to_json_data(findings: Findings) -> AuditData:
-    """The audit as JSON-able data."""
+    """The audit as JSON data."""
     return {"name": findings.name, "holds": findings.holds, "sections": [_section(s) for s in findings.sections]}
 
 
@@ -167,7 +163,7 @@ def _histogram(histogram: Histogram) -> HistogramData:
 
 
 def _tolerance(size: float, finding: Finding) -> str:
-    """In points for a share. One that is too wide to judge by needs no decimals, and no more than all there is."""
+    """A tolerance in points for a fraction, without decimals if it is too wide."""
     if finding.unit is not FindingUnit.SHARE:
         return format_number(size, finding.unit)
     return f"{100 * min(size, 1.0):.0f}" if finding.is_vague else f"{100 * size:.2f}"
@@ -178,7 +174,7 @@ def _count_text(count: int, what: str) -> str:
 
 
 def _bar(share: float, law: float) -> str:
-    """Measured as `#`, the law as `|`. Plain characters, because wide ones are two columns in a Chinese terminal."""
+    """The measured fraction as `#`, the expected one as `|`: wide characters have two columns in a Chinese terminal."""
     cells = ["#"] * round(share * BAR_WIDTH)
     place = max(round(law * BAR_WIDTH) - 1, 0)
     cells += [" "] * (place + 1 - len(cells))

@@ -1,8 +1,7 @@
-"""Measures of a replacement: what stands at the chosen positions, against the declared shares.
+"""Measures of replacements at selected positions, compared with their declared fractions.
 
-What arrives: batches that ask for tokens where they stood. What leaves: findings about what is shown there.
-What never happens here: asking the replacement what it drew. It is read from the inputs and the answers, so a random
-draw that hits the truth looks like a kept token; the expected shares allow for that.
+They are read from inputs and targets: a random draw that equals the original looks like a kept token, and the expected
+fractions include that.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ from unmask.data.tokenize.vocab import Vocab
 from unmask.data.tokenize.word_table import UNKNOWN
 
 MIN_COVERAGE = 0.5
-"""The least share of the chosen words that should have a similar one: below it the rule is mostly a random one."""
+"""The least fraction of selected words that should have a similar word."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenShares:
-    """Masked, random and kept tokens of a rule that exchanges tokens. One draw decides for a token, word or span."""
+    """Masked, random and kept tokens of token replacement. One draw decides for a token, word or span."""
 
     mask: float
     random: float
@@ -53,7 +52,7 @@ class TokenShares:
     per: ReplaceBy = ReplaceBy.TOKEN
 
     def count(self, batch: AuditBatch) -> Numbers:
-        """Tokens, masks, kept, the chance hits of random draws, and the squared sizes of what shared a draw."""
+        """Tokens, masks, kept, chance hits of random draws, and the squared sizes of units with one draw."""
         found = audited_tokens(batch)
         size = np.diff(_draw_groups(batch, self.per), append=len(found.targets)).astype(np.float64)
         masked = found.inputs == batch.vocab.mask
@@ -62,7 +61,7 @@ class TokenShares:
         return np.array([len(masked), masked.sum(), kept.sum(), hits, (size**2).sum()], dtype=np.float64)
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
-        """Within what chance allows for the number of draws."""
+        """Fractions within the tolerance for the number of draws."""
         tokens, masked, kept, hits, squares = total
         draws = ratio(tokens**2, squares)
         lucky = self.random * ratio(hits, tokens)
@@ -76,7 +75,7 @@ class TokenShares:
 
 @dataclass(frozen=True, slots=True)
 class WordShares:
-    """Similar, random, masked and kept words of a rule that exchanges whole words."""
+    """Similar, random, masked and kept words of word replacement."""
 
     replace: Replace
 
@@ -104,7 +103,7 @@ class WordShares:
         return np.array([*measured, *possible, covered.sum(), (size**2).sum(), len(words)], dtype=np.float64)
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
-        """Within what chance allows, given how many of the chosen words have a similar one."""
+        """Fractions within the tolerance, given the coverage of the table."""
         measured, possible, (covered, squares, words) = total[:3], total[3:6], total[6:]
         draws = ratio(words**2, squares)
         names = (
@@ -122,45 +121,45 @@ class WordShares:
 
 @dataclass(frozen=True, slots=True)
 class ConsistentReplacement:
-    """Words or spans that are shown as a mask in part, although one draw decides for the whole."""
+    """Words or spans that are masked in part, although one draw decides for the whole."""
 
     per: ReplaceBy
 
     def count(self, batch: AuditBatch) -> Numbers:
-        """How many."""
+        """The number of such units."""
         groups, masked = _draw_groups(batch, self.per), audited_tokens(batch).inputs == batch.vocab.mask
         number = np.add.reduceat(masked, groups, dtype=np.int64)
         size = np.diff(groups, append=len(masked))
         return np.array([((number > 0) & (number < size)).sum()], dtype=np.float64)
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
-        """None may be."""
+        """None is allowed."""
         yield violation(f"{plural(self.per)} shown as a mask in part", total[0])
 
 
 @dataclass(frozen=True, slots=True)
 class OrdinaryReplacement:
-    """Random or similar tokens that are not plain text: a special token would give the question away."""
+    """Random or similar tokens that are special tokens, which would reveal the target."""
 
     def count(self, batch: AuditBatch) -> Numbers:
-        """How many."""
+        """The number of such tokens."""
         found, plain = audited_tokens(batch), to_mask(batch.vocab.size, batch.vocab.ordinary)
         changed = (found.inputs != batch.vocab.mask) & (found.inputs != found.targets)
         return np.array([(changed & ~plain[found.inputs]).sum()], dtype=np.float64)
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
-        """None may be."""
+        """None is allowed."""
         yield violation("random tokens that are special", total[0])
 
 
 def _share_finding(name: str, number: float, total: float, expected: float, draws: float) -> Finding:
-    """A share of zero has no slack: what is never drawn must never be seen."""
+    """The tolerance is 0 for a fraction of 0."""
     slack = sampling_tolerance(expected, draws) if expected > 0 else 0.0
     return Finding(name, ratio(number, total), Expected(expected, slack), FindingUnit.SHARE)
 
 
 def _coverage(covered: float, words: float) -> Finding:
-    """How far the table of similar words reaches into this text."""
+    """The coverage of the table of similar words in this text."""
     advice = (
         "Fewer than half of the chosen words have a similar one; the others are shown as random words. Run unmask "
         "vectors on more text, or give it --synonyms FILE."
@@ -172,7 +171,7 @@ def _coverage(covered: float, words: float) -> Finding:
 
 
 def _draw_groups(batch: AuditBatch, per: ReplaceBy) -> Ints:
-    """The number of the first asked token of every token, word or span that draws once."""
+    """The index of the first selected token of every unit with one draw."""
     found = audited_tokens(batch)
     if per is ReplaceBy.TOKEN:
         return np.arange(len(found.targets))
@@ -188,7 +187,7 @@ def _all_in_group(flags: Bools, groups: Ints) -> Bools:
 
 
 def _is_similar(found: AuditedTokens, words: Ints, table: SimilarWords) -> Bools:
-    """Which words are shown as one of the stand-ins that the table lists for them."""
+    """The words that became one of their neighbors in the table."""
     truth, shown = table.words.find(found.targets, words), table.words.find(found.inputs, words)
     count = _num_similar(truth, table)
     known = np.flatnonzero(count)
@@ -201,9 +200,9 @@ def _is_similar(found: AuditedTokens, words: Ints, table: SimilarWords) -> Bools
 
 
 def _random_probabilities(found: AuditedTokens, words: Ints, vocab: Vocab) -> tuple[Numbers, Numbers]:
-    """For each word, the chance that a random word is the word itself, or one of its stand-ins.
+    """For each word, the chance that a random word is the word itself, or one of its neighbors.
 
-    A random word is another one of the table, with as many tokens; random tokens, where the table has none.
+    A random word is another one of the table of the same length; random tokens where the table has none.
     """
     table, size = vocab.similar_words, np.diff(words, append=len(found.targets))
     truth = table.words.find(found.targets, words)
@@ -213,7 +212,7 @@ def _random_probabilities(found: AuditedTokens, words: Ints, vocab: Vocab) -> tu
 
 
 def _num_similar(number: Ints, table: SimilarWords) -> Ints:
-    """How many stand-ins the table lists for each word."""
+    """The number of neighbors of each word in the table."""
     count = np.zeros(len(number), dtype=np.int64)
     known = number != UNKNOWN
     count[known] = np.diff(table.rows)[number[known]]

@@ -1,8 +1,6 @@
-"""Measures of rules that rewrite a text or order it: how much goes, in how many pieces, and what moves.
+"""Measures of corruptions that delete, infill or move text.
 
-What arrives: batches, and the rule that made them. What leaves: findings.
-What never happens here: guessing where a shown token came from. No such rule looks at ids, so the same draw is made
-once more on rows in which every free token bears its own number, and the numbers tell.
+No such rule reads ids, so the same draw is repeated on rows in which every free token has its own number.
 """
 
 from __future__ import annotations
@@ -33,12 +31,12 @@ from unmask.data.corrupt.text_infilling import TextInfilling
 from unmask.data.corrupt.token_deletion import TokenDeletion
 
 MAX_SPAN_LENGTH = 12
-"""Longer spans share the last line of a histogram."""
+"""Longer spans share the last bin of a histogram."""
 _ADDED = -1
 
 
 def source_positions(batch: AuditBatch, corrupt: Corruption) -> Ints:
-    """For every shown token, the position where it stood; -1 for one that was added or is special."""
+    """The original position of every input token; -1 for a new or special one."""
     example = batch.example
     number = np.arange(len(example.ids), dtype=np.int32) + batch.vocab.size
     twin = replace(example, ids=np.where(example.protected, example.ids, number))
@@ -48,10 +46,10 @@ def source_positions(batch: AuditBatch, corrupt: Corruption) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class InputLength:
-    """How long the inputs are against the text, and whether the special tokens are all still there."""
+    """The length of inputs relative to the text, and whether all special tokens are kept."""
 
     def count(self, batch: AuditBatch) -> Numbers:
-        """Tokens shown, tokens of the text, special tokens missing or too many."""
+        """Input tokens, tokens of the text, special tokens missing or added."""
         inputs, example, vocab = batch.instance.inputs, batch.example, batch.vocab
         framing = [
             row_sums(np.isin(ids, (vocab.cls, vocab.sep)), rows)
@@ -60,7 +58,7 @@ class InputLength:
         return np.array([len(inputs.ids), len(example.ids), np.abs(framing[0] - framing[1]).sum()], dtype=np.float64)
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
-        """The length is told; a special token may neither go nor come."""
+        """The length without an expectation; special tokens are neither lost nor added."""
         yield informational("inputs against text, in tokens", ratio(total[0], total[1]), FindingUnit.SHARE)
         yield violation("special tokens touched", total[2])
 
@@ -91,7 +89,7 @@ class RemovedSpans:
         return np.concatenate([sums, counted, expected_cut_lengths(noise, parts, MAX_SPAN_LENGTH)]).astype(np.float64)
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
-        """The share that goes, the mean length of a span, and all lengths."""
+        """The removed fraction, the mean span length, and all lengths."""
         rows, free, gone, noise, parts, found = total[:6]
         counted, expected = total[6 : 7 + MAX_SPAN_LENGTH], total[7 + MAX_SPAN_LENGTH :]
         yield Finding(
@@ -108,12 +106,12 @@ class RemovedSpans:
 
 @dataclass(frozen=True, slots=True)
 class InfillMasks:
-    """BART: spans of units, each of which became one mask."""
+    """BART: spans of units, each replaced by one mask."""
 
     rule: TextInfilling
 
     def count(self, batch: AuditBatch) -> Numbers:
-        """Rows, units, hidden, expected hidden, masks, masks cut at a special token, lengths found and expected."""
+        """Rows, units, hidden, expected hidden, masks, masks split at a special token, lengths found and expected."""
         example = batch.example
         starts = (
             unit_starts(example, self.rule.layer) if self.rule.layer is not UnitKind.TOKEN else True
@@ -130,7 +128,7 @@ class InfillMasks:
         ).astype(np.float64)
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
-        """The share of units hidden, the mean number of units behind a mask, and all lengths."""
+        """The fraction of hidden units, the mean number of units per mask, and all lengths."""
         rows, units, hidden, budget, masks, cut = total[:6]
         counted, expected = total[6 : 7 + MAX_SPAN_LENGTH], total[7 + MAX_SPAN_LENGTH :]
         name, spans = plural(self.rule.layer), expected.sum()
@@ -149,12 +147,12 @@ class InfillMasks:
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """BART: tokens that vanish."""
+    """BART: deleted tokens."""
 
     rule: TokenDeletion
 
     def count(self, batch: AuditBatch) -> Numbers:
-        """Free tokens, gone, expected gone."""
+        """Free tokens, deleted, expected deleted."""
         size = row_sums(~batch.example.protected, batch.example.rows)
         wanted = np.clip(np.maximum(np.rint(size * self.rule.rate), 1), 0, np.maximum(size - 1, 0))
         return np.array(
@@ -162,7 +160,7 @@ class Deletions:
         )
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
-        """The share that goes."""
+        """The deleted fraction."""
         yield Finding(
             "text deleted",
             ratio(total[1], total[0]),
@@ -173,13 +171,13 @@ class Deletions:
 
 @dataclass(frozen=True, slots=True)
 class Reordered:
-    """Text that changes its place without a loss. `apart` says what may be torn apart: sentences, or anything."""
+    """Text that is moved. `apart` is the unit that stays together."""
 
     rule: Corruption
     may_split: UnitKind
 
     def count(self, batch: AuditBatch) -> Numbers:
-        """Rows, rows that changed, free tokens, tokens lost or doubled, places torn inside a unit."""
+        """Rows, changed rows, free tokens, tokens lost or doubled, splits inside a unit."""
         example, source = batch.example, source_positions(batch, self.rule)
         free = int((~example.protected).sum())
         lost = free - len(np.unique(source[source >= 0]))
@@ -189,7 +187,7 @@ class Reordered:
         return np.array([len(example), changed.sum(), free, lost, (torn & inner).sum()], dtype=np.float64)
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
-        """Nothing is lost; how many rows look different depends on the text."""
+        """No token is lost; the number of changed rows depends on the text."""
         rows, changed, _, lost, torn = total
         yield informational("rows that changed", ratio(changed, rows), FindingUnit.SHARE)
         yield violation("tokens lost or doubled", lost)
@@ -198,7 +196,7 @@ class Reordered:
 
 
 def _shown_positions(batch: AuditBatch, corrupt: Corruption) -> Ints:
-    """The positions of the text that are still shown."""
+    """The positions of the text that are kept."""
     source = source_positions(batch, corrupt)
     return source[source >= 0]
 
@@ -214,7 +212,7 @@ def _run_lengths(flags: Bools, rows: Ints) -> Ints:
 
 
 def _num_free_segments(example: RowBatch) -> Ints:
-    """How many stretches of free text each row has."""
+    """The number of runs of free text in each row."""
     free = ~example.protected
     opens = free.copy()
     opens[1:] &= ~(free[:-1] & (example.document[1:] == example.document[:-1]))
@@ -225,10 +223,9 @@ def _num_free_segments(example: RowBatch) -> Ints:
 
 
 def _isolated_masks(batch: AuditBatch, source: Ints, hidden: Bools) -> tuple[Ints, int, int]:
-    """The units behind each mask that stands between two tokens of text; all masks; masks cut at a special token.
+    """The hidden units of each mask between two tokens of text; all masks; masks split at a special token.
 
-    Two masks side by side cannot be told apart, but lengths do not decide who stands where, so the lone ones are a
-    fair sample of all.
+    Adjacent masks cannot be told apart, but lengths do not depend on position, so single ones are a fair sample.
     """
     ids = batch.instance.inputs.ids
     masked = (ids == batch.vocab.mask) & (source < 0)

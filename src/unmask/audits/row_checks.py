@@ -1,7 +1,4 @@
-"""Measures that any task can be asked: how full its rows are, what they state, and whether they can be restored.
-
-What arrives: batches. What leaves: findings about rows. What never happens here: looking at what is hidden.
-"""
+"""Measures of every task: the fill of rows, facts about rows, restoration, and dialogues."""
 
 from __future__ import annotations
 
@@ -31,12 +28,12 @@ from unmask.data.input_formats.sampler import MaskingMode, StaticMasking
 
 _VISITS = 40
 _WATCHED, _AMONG = 8, 64
-"""Renewal is watched on the longest rows of so many, taken together: they do not draw the same twice by chance."""
+"""The number of the longest rows, taken together, whose draws are compared over visits."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowFill:
-    """How much of a row is text, if rows are padded to the length of the stage."""
+    """The fraction of text in rows that are padded to the length of the stage."""
 
     length: int
 
@@ -47,7 +44,7 @@ class RowFill:
         return np.array([len(lengths), lengths.sum(), batch.num_documents.sum(), long], dtype=np.float64)
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
-        """Padding and documents are only told; a row that is too long would be cut."""
+        """Padding and documents without an expectation; no row is too long."""
         rows, tokens, documents, long = total
         yield informational("padding, if rows are padded", 1 - ratio(tokens, rows * self.length), FindingUnit.SHARE)
         yield informational("documents in a row", ratio(documents, rows), FindingUnit.MEAN)
@@ -56,12 +53,12 @@ class RowFill:
 
 @dataclass(frozen=True, slots=True)
 class Restorable:
-    """Law 1: from the inputs and the targets, the original comes back."""
+    """Restoration: the original follows from the inputs and the targets."""
 
     corrupt: Corruption
 
     def count(self, batch: AuditBatch) -> Numbers:
-        """Rows that come back otherwise than they were."""
+        """Rows that are not restored."""
         ids, rows = self.corrupt.restore(batch.instance, batch.vocab)
         if len(rows) != len(batch.example.rows) or (rows != batch.example.rows).any():
             return np.array([len(batch.example)], dtype=np.float64)
@@ -69,24 +66,24 @@ class Restorable:
         return np.array([wrong.sum()], dtype=np.float64)
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
-        """None may differ."""
+        """None is allowed."""
         yield violation("rows not restored exactly", total[0])
 
 
 @dataclass(frozen=True, slots=True)
 class PairFactsCheck:
-    """What is said of the two segments of a pair, and whether the segments bear it out."""
+    """The facts about the two segments of a pair, compared with their documents."""
 
     pairs: SegmentPairs
 
     def count(self, batch: AuditBatch) -> Numbers:
-        """How often each value is stated, and how often the documents of the row contradict it."""
+        """The count of each value, and of rows that contradict their documents."""
         value = batch.example.facts[next(iter(self.pairs.row_facts))]
         wrong = (batch.num_documents > 1) != self._from_other_document(value)
         return np.append(np.bincount(value, minlength=3), wrong.sum()).astype(np.float64)
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
-        """Half of the true pairs are swapped. Random ones may be more: a lone sentence has no continuation."""
+        """Half of the true pairs are swapped. More may be random: a single sentence has no continuation."""
         *values, wrong = total
         fact, rows = next(iter(self.pairs.row_facts)), sum(values)
         negative, true = self.pairs.negative, values[0] + values[1]
@@ -99,15 +96,15 @@ class PairFactsCheck:
         yield violation(f"{fact}: pairs their documents contradict", wrong)
 
     def _from_other_document(self, value: Ints) -> Bools:
-        """Which rows claim that their second segment comes from another document."""
+        """The rows whose second segment is stated to come from another document."""
         stated = {Negative.RANDOM: 1, Negative.BOTH: 2, Negative.SWAPPED: 3}[self.pairs.negative]
         return np.asarray(value == stated)
 
 
 def distinct_draws(source: AuditSource, corrupt: Corruption, masking: MaskingMode, strict: bool) -> Finding:
-    """How many different draws some rows show over their visits: as many as there are copies, or a new one each time.
+    """The number of different draws of a row over its visits: one per copy, or a new one each time.
 
-    A rule that has few outcomes for a row (three sentences have six orders) repeats itself; it is not strict.
+    A rule with few outcomes for a row (three sentences have six orders) repeats itself; it is not strict.
     """
     visits = 4 * masking.num_copies if isinstance(masking, StaticMasking) else _VISITS
     expected = masking.num_copies if isinstance(masking, StaticMasking) else visits
@@ -127,7 +124,7 @@ def distinct_draws(source: AuditSource, corrupt: Corruption, masking: MaskingMod
 
 
 def _draw_bytes(instance: InputsAndTargets, row: int) -> tuple[bytes, ...]:
-    """Everything that a draw decided for a row, as bytes that can be compared."""
+    """The draw of a row as bytes."""
     inputs, target = instance.inputs, instance.targets[0]
     low, high = inputs.rows[row], inputs.rows[row + 1]
     parts = [inputs.ids[low:high].tobytes()]
@@ -140,12 +137,12 @@ def _draw_bytes(instance: InputsAndTargets, row: int) -> tuple[bytes, ...]:
 
 @dataclass(frozen=True, slots=True)
 class DialogueCheck:
-    """Real and fake rows, and whether the documents of a row bear it out."""
+    """Real and fake turns, compared with the documents of a row."""
 
     dialogues: Dialogues
 
     def count(self, batch: AuditBatch) -> Numbers:
-        """Rows, fake ones, those that their documents contradict, turns, replies, tokens of nobody, odd rows."""
+        """Rows, fake ones, contradictions, turns, replies, tokens without a speaker, wrong turn counts."""
         example = batch.example
         fake = example.facts[REPLY_FACT] != 0
         wrong = (batch.num_documents > 1) != fake
@@ -157,11 +154,11 @@ class DialogueCheck:
         return np.array([*sums, odd.sum()], dtype=np.float64)
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
-        """As many fake rows as the rule says, and none that is called what it is not."""
+        """The declared fraction of fake rows, without contradictions."""
         rows, fake, wrong, turns, replies, nobody, odd = total
         yield informational("turns in a row", ratio(turns, rows), FindingUnit.MEAN)
         yield informational("turns of the one who replies", ratio(replies, turns), FindingUnit.SHARE)
         yield share_finding(f"{REPLY_FACT}: rows with a fake turn", fake, rows, self.dialogues.fake_fraction, rows)
         yield violation(f"{REPLY_FACT}: rows their documents contradict", wrong)
         yield violation("rows with too few or too many turns", odd)
-        yield violation("tokens that nobody speaks", nobody)
+        yield violation("tokens without a speaker", nobody)

@@ -1,8 +1,4 @@
-"""What every measure looks at: rows as they were, the question made of them, and what is hidden where.
-
-What arrives: a task, a corpus and a key. What leaves: batches of rows with their instances.
-What never happens here: a judgement. And rows are drawn exactly as training draws them.
-"""
+"""The rows of an audit: planned and corrupted as in training, with positions of targets and units."""
 
 from __future__ import annotations
 
@@ -35,24 +31,24 @@ from unmask.data.input_formats.sampler import EpochSampler, MaskingMode
 from unmask.data.tokenize.vocab import Vocab
 
 BATCH_ROWS = 256
-"""Rows in a batch: enough for numpy to be fast, few enough to stay in the cache."""
+"""Rows in a batch: fast in numpy, small enough for the cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditBatch:
-    """Some rows, before and after."""
+    """Rows before and after the corruption."""
 
     example: RowBatch
     instance: InputsAndTargets
     vocab: Vocab
     key: Key
     num_documents: Ints
-    """From how many documents of the corpus each row was made."""
+    """The number of documents in each row."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditedTokens:
-    """The tokens that must be said where they stood: their positions, the truth, and what is shown instead."""
+    """Predicted tokens: positions, originals, and inputs."""
 
     positions: Ints
     targets: Ids
@@ -61,7 +57,7 @@ class AuditedTokens:
 
 @dataclass(frozen=True, slots=True)
 class AuditSource:
-    """The planned rows of a task over a corpus: any visit can be read."""
+    """The planned rows of a task over a corpus, for any visit."""
 
     corpus: Corpus
     examples: InputFormat
@@ -75,7 +71,7 @@ class AuditSource:
         return AuditSource(corpus, examples, plan, EpochSampler(max(len(plan), 1), renew, key))
 
     def batches(self, corrupt: Corruption, rows: int) -> Iterator[AuditBatch]:
-        """The first visits of the first pass, `ROWS` at a time; all rows, if there are fewer than asked for."""
+        """The first visits of the first pass, in batches of `ROWS`; all rows, if there are fewer."""
         total = min(rows, len(self.plan))
         for first in range(0, total, BATCH_ROWS):
             row, key = self.visits(np.arange(first, min(first + BATCH_ROWS, total)))
@@ -89,7 +85,7 @@ class AuditSource:
 
 
 def audited_tokens(batch: AuditBatch) -> AuditedTokens:
-    """What the first target asks for. A `Rewrite` must keep the positions, as a fragment does."""
+    """The predicted tokens of the first target. A `Rewrite` must keep the positions, as a fragment does."""
     example, target = batch.example, batch.instance.targets[0]
     if isinstance(target, Cloze | PermutedTarget):
         return AuditedTokens(target.positions, target.answers, batch.instance.inputs.ids[target.positions])
@@ -99,34 +95,34 @@ def audited_tokens(batch: AuditBatch) -> AuditedTokens:
 
 
 def cloze_spans(batch: AuditBatch) -> Spans:
-    """The selections of a cloze as they were drawn."""
+    """The selected spans of a cloze target."""
     cloze = batch.instance.targets[0]
     assert isinstance(cloze, Cloze)
     return cloze.spans
 
 
 def row_of(example: RowBatch, positions: Ints) -> Ints:
-    """The row in which each position lies."""
+    """The row of each position."""
     rows: Ints = np.searchsorted(example.rows, positions, side="right") - 1
     return rows
 
 
 def count_in_rows(example: RowBatch, positions: Ints) -> Ints:
-    """How many of the positions lie in each row."""
+    """The number of positions in each row."""
     return np.bincount(row_of(example, positions), minlength=len(example)).astype(np.int64)
 
 
 def to_mask(size: int, positions: Ints | Ids) -> Bools:
-    """A flag for every number below `size`: whether it is one of these."""
+    """A flag for every number below `size`."""
     marked = np.zeros(size, dtype=np.bool_)
     marked[positions] = True
     return marked
 
 
 def unit_starts(example: RowBatch, unit_kind: UnitKind) -> Bools:
-    """Where a unit of a layer begins, words counting where a phrase or entity layer leaves a gap.
+    """The starts of the units of a layer; words fill the gaps of phrases and entities.
 
-    Read from the unit bytes alone, not by the code that selects: an audit must not share the mistakes it looks for.
+    Read from the unit bytes alone: an audit must not share code with the selection that it checks.
     """
     bits = example.units.bits
     own, inside = _FLAGS[unit_kind]
@@ -143,7 +139,7 @@ _FLAGS = {
 
 
 def _documents_per_row(corpus: Corpus, plan: RowPlan, row: Ints) -> Ints:
-    """How many different documents each row takes its text from; a piece may run over several."""
+    """The number of different documents in each row; a piece may cross several."""
     starts = np.concatenate([shard.base + shard.documents[:-1] for shard in corpus.shards])
     count = plan.rows[row + 1] - plan.rows[row]
     piece = concat_ranges(plan.rows[row], count)
@@ -161,10 +157,10 @@ MeasureOutput: TypeAlias = Iterator[Finding | Histogram]
 
 
 class Measure(Protocol):
-    """One question about a rule. A frozen dataclass that holds the part it is asked about."""
+    """A measure of a rule. A frozen dataclass that holds the audited part."""
 
     def count(self, batch: AuditBatch) -> Numbers:
-        """What this batch adds: always the same number of numbers, in the same order."""
+        """The counts of a batch: a vector of fixed length and order, which is summed."""
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
-        """The findings that the sums of all batches lead to."""
+        """The findings from the sums of all batches."""

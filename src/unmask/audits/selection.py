@@ -1,7 +1,6 @@
-"""Measures of a selection: how much is chosen, within which budget, on which borders, in which lengths.
+"""Measures of a selection: rate, budget, unit borders and run lengths.
 
-What arrives: batches whose first target is a cloze. What leaves: findings, and the histogram of run lengths.
-What never happens here: asking the selection. It is measured from the targets, against the numbers it declares.
+They are computed from the cloze targets and compared with the declared numbers.
 """
 
 from __future__ import annotations
@@ -40,20 +39,20 @@ from unmask.core.records import Ints, RowBatch, UnitKind
 from unmask.data.corrupt.selection import OneOfSelectors, RandomTokens, Selector, WholeUnits, mask_budgets
 
 RATE_TOLERANCE = 0.005
-"""A rate may be half a point off: whole units rarely add up to the budget."""
+"""The tolerance of a rate: whole units rarely sum to the budget."""
 SHARE_TOLERANCE = 0.01
-"""A share of a length law may be one point off, a mean five hundredths: breaks in the text bend the law a little."""
+"""The tolerances of a length distribution and of its mean: breaks in the text shift both a little."""
 MEAN_TOLERANCE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class MaskRate:
-    """The share of all tokens that is chosen."""
+    """The fraction of selected tokens."""
 
     select: Selector
 
     def count(self, batch: AuditBatch) -> Numbers:
-        """Tokens, chosen, what the rule asks for, and the squared gap of each row."""
+        """Tokens, selected, expected, and the squared gap of each row."""
         lengths = batch.example.lengths
         chosen = count_in_rows(batch.example, audited_tokens(batch).positions)
         asks = _expected_tokens(self.select, batch.example)
@@ -61,7 +60,7 @@ class MaskRate:
         return np.array([lengths.sum(), chosen.sum(), asks.sum(), gap], dtype=np.float64)
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
-        """Half a point, or what the rows differ among themselves. Rounded budgets are a little off the rate itself."""
+        """Half a point, or the variation among rows. Rounded budgets deviate a little from the rate."""
         tokens, chosen, asks, gap = total
         rule = Expected(ratio(asks, tokens), max(RATE_TOLERANCE, SIGMAS * sqrt(gap) / max(tokens, 1)))
         yield Finding(
@@ -71,12 +70,12 @@ class MaskRate:
 
 @dataclass(frozen=True, slots=True)
 class BudgetCheck:
-    """Rows that choose more than they may, or nothing at all."""
+    """Rows that exceed their budget or select nothing."""
 
     select: Selector
 
     def count(self, batch: AuditBatch) -> Numbers:
-        """Rows over budget, and rows with free tokens but no question."""
+        """Rows over budget, and rows with free tokens but no selection."""
         example, spans = batch.example, cloze_spans(batch)
         chosen, budget = count_in_rows(example, audited_tokens(batch).positions), _token_budgets(self.select, example)
         if _is_one_by_one(self.select):
@@ -88,7 +87,7 @@ class BudgetCheck:
         return np.array([(chosen > allowed).sum(), empty.sum()], dtype=np.float64)
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
-        """Neither may happen. The last run of a row is kept whole, so runs may exceed a budget by less than one."""
+        """Neither is allowed. The last run of a row is kept whole and may exceed the budget by less than one run."""
         kind = "rows over budget" if _is_one_by_one(self.select) else "rows over budget by a run or more"
         yield violation(kind, total[0])
         yield violation("rows with an empty cloze", total[1])
@@ -96,13 +95,13 @@ class BudgetCheck:
 
 @dataclass(frozen=True, slots=True)
 class WholeUnitsCheck:
-    """Units of a layer that are chosen in part. A selection of tokens may do that, a selection of units may not."""
+    """Units that are selected in part; allowed for a selection of tokens, not of units."""
 
     unit_kind: UnitKind
     is_checked: bool
 
     def count(self, batch: AuditBatch) -> Numbers:
-        """Units touched, and units touched in part."""
+        """Selected units, and those selected in part."""
         example = batch.example
         start = np.flatnonzero(unit_starts(example, self.unit_kind))
         chosen = to_mask(len(example.ids), audited_tokens(batch).positions)
@@ -111,7 +110,7 @@ class WholeUnitsCheck:
         return np.array([(hidden > 0).sum(), ((hidden > 0) & (hidden < size)).sum()], dtype=np.float64)
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
-        """The share of the touched units that is half hidden."""
+        """The fraction of selected units that are split."""
         name = f"{plural(self.unit_kind)} left half-masked"
         part = ratio(total[1], total[0])
         yield (
@@ -123,31 +122,31 @@ class WholeUnitsCheck:
 
 @dataclass(frozen=True, slots=True)
 class SpecialTokensCheck:
-    """Special tokens that were hidden, asked for or changed."""
+    """Special tokens that were masked, predicted or changed."""
 
     def count(self, batch: AuditBatch) -> Numbers:
-        """How many."""
+        """The number of such tokens."""
         example = batch.example
         touched = batch.instance.inputs.ids != example.ids
         touched[audited_tokens(batch).positions] = True
         return np.array([(touched & example.protected).sum()], dtype=np.float64)
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
-        """None may be touched."""
+        """None is allowed."""
         yield violation("special tokens touched", total[0])
 
 
 @dataclass(frozen=True, slots=True)
 class RunLengths:
-    """How many units each selection took, against the law of their number.
+    """The number of units in each selected run, compared with its distribution.
 
-    A row whose budget cannot hold the longest run draws shorter ones; only the others are held to the law.
+    A row whose budget cannot fit the longest run draws shorter ones; only the others are compared.
     """
 
     units: WholeUnits
 
     def count(self, batch: AuditBatch) -> Numbers:
-        """How often each length came; the last number counts longer ones."""
+        """The count of each length; the last number counts longer ones."""
         example, spans, most = batch.example, cloze_spans(batch), len(self.units.run_lengths)
         starts = unit_starts(example, self.units.layer)
         before = np.append(0, np.cumsum(starts))
@@ -159,14 +158,14 @@ class RunLengths:
         return np.bincount(np.minimum(taken, most + 1), minlength=most + 2)[1:].astype(np.float64)
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
-        """The largest gap of a share, the mean, and the histogram."""
+        """The largest gap of a fraction, the mean, and the histogram."""
         yield from compare_lengths(
             f"run length in {plural(self.units.layer)}", 1, total, np.append(self.units.run_lengths, 0.0)
         )
 
 
 def compare_lengths(name: str, first: int, counts: Numbers, expected_shares: Numbers) -> MeasureOutput:
-    """Counted lengths (from `first` up) against a law: the mean, the largest gap of a share, the histogram."""
+    """Counted lengths (from `first` up) and a distribution: mean, largest gap, histogram."""
     drawn = counts.sum()
     if not drawn:
         return
@@ -184,14 +183,14 @@ def compare_lengths(name: str, first: int, counts: Numbers, expected_shares: Num
 
 
 def _is_one_by_one(select: Selector) -> bool:
-    """Whether it takes tokens or units one by one, so that the budget is a hard limit."""
+    """Whether it selects single tokens or units, so that the budget is a hard limit."""
     if isinstance(select, OneOfSelectors):
         return all(_is_one_by_one(inner) for inner in select.selectors)
     return isinstance(select, RandomTokens) or (isinstance(select, WholeUnits) and len(select.run_lengths) == 1)
 
 
 def _expected_tokens(select: Selector, example: RowBatch) -> Numbers:
-    """How many tokens the rule asks for in each row."""
+    """The expected number of selected tokens in each row."""
     if isinstance(select, OneOfSelectors):
         inner = zip(select.selectors, select.probabilities, strict=True)
         return np.asarray(sum(share * _expected_tokens(one, example) for one, share in inner), dtype=np.float64)
@@ -203,7 +202,7 @@ def _expected_tokens(select: Selector, example: RowBatch) -> Numbers:
 
 
 def _token_budgets(select: Selector, example: RowBatch) -> Ints:
-    """The most tokens that each row may choose: for a mixture, that of the selection with the largest budget."""
+    """The largest number of selected tokens in each row: for a mixture, that of the largest budget."""
     if isinstance(select, OneOfSelectors):
         return _elementwise_max([_token_budgets(one, example) for one in select.selectors])
     if isinstance(select, RandomTokens):
@@ -218,7 +217,7 @@ def _elementwise_max(each: list[Ints]) -> Ints:
 
 
 def _shortest_unit(select: Selector, example: RowBatch) -> Ints:
-    """The tokens of the shortest unit of each row: a row in which nothing fits takes that one."""
+    """The length of the shortest unit of each row, which is selected if nothing fits."""
     if isinstance(select, OneOfSelectors):
         return _elementwise_max([_shortest_unit(one, example) for one in select.selectors])
     if not isinstance(select, WholeUnits):
@@ -229,7 +228,7 @@ def _shortest_unit(select: Selector, example: RowBatch) -> Ints:
 
 
 def _longest_run(example: RowBatch, batch: AuditBatch) -> Ints:
-    """The tokens of the longest run chosen in each row."""
+    """The length of the longest selected run of each row."""
     spans, longest = cloze_spans(batch), np.zeros(len(example), dtype=np.int64)
     np.maximum.at(longest, row_of(example, spans.start), spans.lengths)
     return longest

@@ -93,7 +93,7 @@ def diff(
 
         unmask diff roberta bert
 
-        unmask diff bert bert --set stages.0.tasks.0.corrupt.select.rate=0.4
+        unmask diff bert bert --set stages.0.tasks.0.corruption.select.rate=0.4
     """
     from unmask.cli.ui.console import console, print_line, resolve_member
     from unmask.core.codec import difference

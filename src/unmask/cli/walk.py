@@ -53,7 +53,7 @@ def walk(
 
         unmask walk ernie --task phrase-dialogue
 
-        unmask walk --rule token --set corrupt.select.rate=0.3 --visit 7
+        unmask walk --rule token --set corruption.select.rate=0.3 --visit 7
     """
     from unmask.walks.context import WalkContext, annotate, as_dialogue
     from unmask.walks.toy_vocab import DIALOGUE, other_toy_dialogue, other_toy_document
@@ -114,7 +114,7 @@ def _subjects(member: str, rule: str, changes: list[str], task: str) -> list[Wal
     if not rule and changes:
         raise RecipeError("--set changes one member or one rule: name it, for instance with --rule token.")
     found = [find_preset(rule)] if rule else presets()
-    return [WalkTarget.of_rule(one, apply_changes(one.task, changes, "corrupt.select.rate=0.3")) for one in found]
+    return [WalkTarget.of_rule(one, apply_changes(one.task, changes, "corruption.select.rate=0.3")) for one in found]
 
 
 def _print_walks(walks: list[Walk], html: Path | None) -> None:

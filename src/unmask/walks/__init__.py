@@ -1,1 +1,1 @@
-"""One text, stage by stage: what a member or a bare rule does to it, as data that a terminal or a page can show."""
+"""Walks: what a member or a single task does to one text, stage by stage, as data for terminal and page."""

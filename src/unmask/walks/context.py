@@ -1,8 +1,7 @@
-"""What a walk stands on: a vocabulary, and the units of a text.
+"""The vocabulary and the annotated document of a walk.
 
-What arrives: a text, perhaps with phrases and entities that its writer names, and perhaps a prepared corpus.
-What leaves: the tokenizer and the table of similar words to use, and the text as a `Document` with its units marked.
-What never happens here: learning. Phrases are a corpus's own or named by hand; a vocabulary is a corpus's or a toy.
+The vocabulary is that of a prepared corpus or a toy. Phrases and entities come from the corpus or are named by the
+user; nothing is learned here.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from unmask.walks.toy_vocab import CASED, ListedVocabulary, toy_tokenizer, toy_v
 
 @dataclass(frozen=True, slots=True)
 class CorpusUnits:
-    """What a corpus was segmented with: its user's words, its terms and its phrases, and the layers that it has."""
+    """The segmentation resources of a corpus: user words, terms, phrases and unit kinds."""
 
     words: tuple[UserWord, ...] = ()
     terms: tuple[TermEntry, ...] = ()
@@ -41,7 +40,7 @@ class CorpusUnits:
 
     @staticmethod
     def read(folder: Path, layers: frozenset[UnitKind]) -> CorpusUnits:
-        """Those that stand beside the shards of a prepared corpus."""
+        """The resources of a prepared corpus."""
         dictionary, terms, phrases = (folder / name for name in ("dictionary.txt", "terms.tsv", "phrases.txt"))
         return CorpusUnits(
             words=read_words(dictionary) if dictionary.exists() else (),
@@ -51,7 +50,7 @@ class CorpusUnits:
         )
 
     def describe(self) -> str:
-        """What it holds, as a list; empty if there is nothing of its own."""
+        """The resources as a list in words; empty if there are none."""
         held = ((self.words, "user word"), (self.terms, "term"), (self.phrases.phrases, "phrase"))
         return ", ".join(pluralize(len(found), what) for found, what in held if found)
 
@@ -61,20 +60,20 @@ NO_CORPUS_UNITS = CorpusUnits()
 
 @dataclass(frozen=True, slots=True)
 class WalkContext:
-    """A tokenizer and its vocabulary with similar words, and a line that says where each is from."""
+    """A tokenizer and its vocabulary with similar words, each with a line about its source."""
 
     tokenizer: Tokenizer
     vocab: Vocab
     vocab_source: str
     similar_words_source: str
-    """Where the similar words are from."""
+    """The source of the similar words."""
     corpus_units: CorpusUnits = NO_CORPUS_UNITS
     segmentation_note: str = ""
-    """What of a corpus's own was used to find words, phrases and entities; empty if nothing was."""
+    """The corpus resources that find words, phrases and entities; empty if none."""
 
     @staticmethod
     def toy(texts: Sequence[str], spelling: ListedVocabulary = CASED) -> WalkContext:
-        """A toy vocabulary made of the texts themselves."""
+        """A toy vocabulary made from the texts themselves."""
         tokenizer = toy_tokenizer(texts, spelling)
         vocab = toy_vocab(tokenizer, texts)
         kind = "lower-case toy" if spelling.lowercase else "toy"
@@ -83,7 +82,7 @@ class WalkContext:
 
     @staticmethod
     def corpus(folder: Path) -> WalkContext:
-        """The vocabulary of a prepared corpus, its table of similar words, and what it was segmented with."""
+        """The vocabulary of a prepared corpus, with its similar words and its segmentation."""
         corpus = Corpus.open(folder)
         vocab = corpus.vocab
         similar = f"the table of {folder}, {pluralize(len(vocab.similar_words), 'word')}"
@@ -102,9 +101,9 @@ def annotate(
     entities: Sequence[str] = (),
     corpus_units: CorpusUnits = NO_CORPUS_UNITS,
 ) -> Document:
-    """The text with its sentences and words, the names in it if entities are wanted, and what was named by hand.
+    """The text with sentences and words, entities if they are needed, and the units named by the user.
 
-    What a corpus has of its own is found as well; where the two overlap, what was named by hand counts.
+    Resources of the corpus apply too; where the two overlap, the named units take precedence.
     """
     document = Sentences()(Document("the text", text) if isinstance(text, str) else text)
     finders = [TermMatcher(terms) for terms in (_terms(entities, UnitKind.ENTITY), corpus_units.terms) if terms]
@@ -119,7 +118,7 @@ def annotate(
 
 
 def as_dialogue(text: str, named: str) -> Document:
-    """The text as a conversation: every line is a turn, and the two sides alternate. It is not segmented yet."""
+    """The text as a dialogue: every line is a turn with alternating speakers. It is not segmented yet."""
     turns = [line.strip() for line in text.splitlines() if line.strip()]
     if len(turns) < 2:
         raise InputError(
@@ -130,7 +129,7 @@ def as_dialogue(text: str, named: str) -> Document:
 
 
 def _with_phrases(document: Document, phrases: Sequence[str]) -> Document:
-    """The document with phrases that were named by hand, which must stand in it on word borders."""
+    """The document with phrases named by the user, which must occur in it on word borders."""
     text = document.text
     absent = [phrase for phrase in phrases if phrase not in text]
     if absent:

@@ -1,13 +1,13 @@
-"""Parts in words: what a rule does, said so that someone who knows the papers' ideas but not this code understands it.
+"""Descriptions of corruptions, budgets and attention in words, and readable tokens.
 
-What arrives: a corruption, a selection, a view. What leaves: short sentences with the part's own numbers in them.
-What never happens here: a sentence that could differ from the part. Every number is read from the part itself.
+Every number is read from the part itself, so that a description cannot differ from it.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import isclose
 from typing import TypeAlias
 
@@ -29,13 +29,14 @@ from unmask.data.corrupt.text_infilling import TextInfilling
 from unmask.data.corrupt.token_deletion import TokenDeletion
 from unmask.data.input_formats.sampler import MaskingMode, StaticMasking
 from unmask.data.tokenize.tokenizer import Tokenizer
+from unmask.tasks.recipe import Task
 
 SEGMENT_LETTERS = "ABQR"
-"""The letters of the segments: the two of a pair, and the two who speak in a conversation, who asks and who replies."""
+"""The letters of segments: A and B of a pair, Q (query) and R (reply) of a dialogue."""
 
 
 def describe_selection(part: object) -> str:
-    """Which tokens a rule chooses."""
+    """The tokens that a corruption selects."""
     match part:
         case MaskTokens(select, _):
             return describe_selection(select)
@@ -62,7 +63,7 @@ def describe_selection(part: object) -> str:
         case PermuteSentences():
             return "all sentences, put into a random order"
         case DocumentRotation():
-            return "one token, with which the text is made to begin"
+            return "one token, at which the rotated text begins"
         case NoiseSequence(steps):
             return "; then ".join(describe_selection(step) for step in steps)
         case NoCorruption():
@@ -72,7 +73,7 @@ def describe_selection(part: object) -> str:
 
 
 def describe_replacement(part: object) -> str:
-    """What the network is shown instead."""
+    """The tokens that the network gets in their place."""
     match part:
         case MaskTokens(_, replace):
             return describe_replacement(replace)
@@ -85,21 +86,21 @@ def describe_replacement(part: object) -> str:
         case TextInfilling():
             return "each span, however long, becomes one mask"
         case TokenDeletion():
-            return "nothing is left where a token was deleted"
+            return "deleted tokens leave no trace"
         case NoiseSequence(steps):
             return "; then ".join(describe_replacement(step) for step in steps)
         case PermuteSentences():
-            return "every sentence is shown, most of them elsewhere"
+            return "all sentences, in the new order"
         case DocumentRotation():
-            return "the text is cut there and its two parts change places"
+            return "the text is split there and its two parts are swapped"
         case PermutationOrder() | NoCorruption():
-            return "the text as it is; only who sees whom hides the answers"
+            return "the text unchanged; the attention mask hides the targets"
         case _:
             return _first_line(part)
 
 
 def describe_budget(part: object, example: RowBatch) -> str:
-    """How many tokens of a row may be chosen, with the arithmetic."""
+    """The number of tokens of a row that may be selected, with the arithmetic."""
     length, text = len(example.ids), int((~example.protected).sum())
     match part:
         case MaskTokens(WholeUnits(_, run, rate), _) if len(run) > 1:
@@ -118,42 +119,43 @@ def describe_budget(part: object, example: RowBatch) -> str:
 
 
 def describe_attention(attention: AttentionPattern, has_decoder: bool) -> str:
-    """Who sees whom, in a sentence."""
+    """The attention pattern in a sentence."""
     if has_decoder:
-        return "encoder: everyone sees everyone; decoder: the encoder's states and its own past"
+        return "encoder: bidirectional; decoder: causal, with cross-attention to the encoder's states"
     if attention == FULL:
-        return "everyone sees everyone, to the left and to the right"
+        return "bidirectional: every position attends to all positions"
     if attention == CAUSAL:
-        return "a position sees itself and what stands before it, never what follows"
+        return "causal: a position attends to itself and the positions before it"
     parts = []
     for stream in attention.streams:
         match stream.rule:
             case FactorizationOrder(strict):
-                what = "what was drawn before it, but not itself" if strict else "itself and what was drawn before it"
+                what = "those drawn before it, not to itself" if strict else "itself and those drawn before it"
             case Full():
-                what = "everyone"
+                what = "all positions"
             case Causal():
-                what = "itself and what stands before it"
+                what = "itself and the positions before it"
             case other:
                 what = _first_line(other)
-        parts.append(f"{stream.name}: a position sees {what}")
+        parts.append(f"{stream.name}: a position attends to {what}")
     return "; ".join(parts)
 
 
 def describe_masking(masking: MaskingMode, visit: int) -> str:
-    """What this visit of a row shows, under static or dynamic masking."""
+    """What a visit of a row shows, under static or dynamic masking."""
     if isinstance(masking, StaticMasking):
-        return f"visit {visit}: copy {visit % masking.num_copies} of {masking.num_copies} frozen ones (static masking 静态)"
+        copy = f"copy {visit % masking.num_copies} of {masking.num_copies}"
+        return f"visit {visit}: {copy} frozen ones (static masking 静态)"
     return f"visit {visit}: drawn anew at every visit (dynamic masking 动态)"
 
 
 def percent_text(share: float) -> str:
-    """A share as a percentage, without needless digits."""
+    """A fraction as a percentage, without trailing digits."""
     return f"{100 * share:.3g} %"
 
 
 def pluralize(number: int, what: str) -> str:
-    """A number of things, with an s behind all numbers but one."""
+    """A number with its noun, in the plural for all numbers but one."""
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
@@ -178,22 +180,25 @@ def _unit_runs(layer: UnitKind, run: tuple[float, ...]) -> str:
 
 
 def _first_line(part: object) -> str:
-    """The first sentence of a part's own docstring: parts that users write explain themselves."""
+    """The first line of a part's docstring, for parts of users."""
     return (inspect.getdoc(part) or type(part).__name__).split("\n")[0].rstrip(".")
 
 
 Names: TypeAlias = Callable[[Sequence[int] | Ids], list[str]]
-"""Gives the readable token for each id."""
+"""Returns the readable token of each id."""
 
 _PRINTED = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
 """The bytes that byte-level vocabularies write as the character of that number; all others follow after 255."""
 _LONE = 0xDC00
-"""Where Python's decoder puts a byte that is no text: at the surrogate of that number."""
+"""The first surrogate of Python's decoder for bytes that are not UTF-8."""
 _CONTROLS = (*range(0x20), 0x7F)
 
 
 def token_texts(tokenizer: Tokenizer) -> Names:
-    """How a tokenizer's ids are written in a walk."""
+    """The readable tokens of a tokenizer, one for each id.
+
+    A byte that is only a part of a character is shown as <E4>, and so are blank tokens.
+    """
     if not isinstance(tokenizer.pipeline.decoder, decoders.ByteLevel):
         return tokenizer.ids_to_tokens
     entries = {number: piece for piece, number in tokenizer.pipeline.get_vocab(with_added_tokens=True).items()}
@@ -208,7 +213,7 @@ def token_texts(tokenizer: Tokenizer) -> Names:
 
 
 def _text(piece: str, bytes_of: dict[str, int]) -> str:
-    """An entry as text. Words that were added later are not spelled in bytes, and stay as they are."""
+    """The text of an entry. Added tokens are not spelled in bytes and are returned unchanged."""
     if not all(letter in bytes_of for letter in piece):
         return piece
     return bytes(bytes_of[letter] for letter in piece).decode("utf-8", "surrogateescape")
@@ -219,6 +224,40 @@ def _hex(*numbers: int) -> str:
 
 
 def _letters() -> dict[int, str]:
-    """The letter with which GPT-2's vocabulary writes each byte."""
+    """The character for each byte in GPT-2's vocabulary."""
     others = (byte for byte in range(0x100) if byte not in _PRINTED)
     return {byte: chr(byte) for byte in _PRINTED} | {byte: chr(0x100 + at) for at, byte in enumerate(others)}
+
+
+RAISED_RATE = 0.4
+"""The raised rate."""
+_ENOUGH_BUDGET = 10.0
+"""A budget that fits most runs."""
+
+
+def with_raised_rate(task: Task, example: RowBatch) -> tuple[Task, str]:
+    """The task with a raised rate and a note about it; the same task and no note if the row is long enough."""
+    length = len(example.ids)
+    match task.corruption:
+        case MaskTokens(WholeUnits(_, _, rate) as select, _) if rate * length < min(
+            _needed_budget(select, example), RAISED_RATE * length
+        ):
+            wider = replace(task.corruption, select=replace(select, rate=RAISED_RATE))
+            return replace(task, corruption=wider), _raised_rate_note(rate, length)
+        case SpanCorruption(rate, mean) as part if rate * length < min(2 * mean, RAISED_RATE * length):
+            return replace(task, corruption=replace(part, rate=RAISED_RATE)), _raised_rate_note(rate, length)
+    return task, ""
+
+
+def _needed_budget(select: WholeUnits, example: RowBatch) -> float:
+    """The budget that fits runs, or the longest phrase or entity of the row."""
+    if len(select.run_lengths) > 1:
+        return _ENOUGH_BUDGET
+    return 0.0 if select.layer is UnitKind.WORD else float(example.units.spans(select.layer).lengths.max(initial=0))
+
+
+def _raised_rate_note(rate: float, length: int) -> str:
+    return (
+        f"the rule's own rate is {percent_text(rate)}, only {rate * length:.1f} of these {length} tokens, too few to "
+        f"show it; here {percent_text(RAISED_RATE)} are chosen (--exact keeps {percent_text(rate)})"
+    )

@@ -1,8 +1,7 @@
-"""What must be said, in readable form: the targets of one row with their tokens written out.
+"""The targets of one row in readable form.
 
-What arrives: a task, one corrupted row and its trace. What leaves: answers to be given at places, a text to be written,
-or a sentence about the row.
-What never happens here: a target that is left out. Every target of the instance appears.
+They are tokens at positions, a text that a decoder generates, or a statement about the row. All targets of the row are
+included.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from unmask.walks.trace import TokenFate, TraceStep
 
 @dataclass(frozen=True, slots=True)
 class PredictedToken:
-    """At this place of the input, which shows one token, another one must be said."""
+    """A position of the input whose token is to be predicted."""
 
     position: int
     input_token: str
@@ -54,7 +53,7 @@ class PredictedToken:
 
 @dataclass(frozen=True, slots=True)
 class PredictedTokens:
-    """Tokens that must be said at places of the input; in turn, or all at once."""
+    """Tokens to be predicted at positions of the input, in order or all at once."""
 
     description: str
     tokens: tuple[PredictedToken, ...]
@@ -63,7 +62,7 @@ class PredictedTokens:
 
 @dataclass(frozen=True, slots=True)
 class WrittenToken:
-    """One token of a text that must be written."""
+    """One token of a target text."""
 
     token: str
     fate: TokenFate
@@ -72,7 +71,7 @@ class WrittenToken:
 
 @dataclass(frozen=True, slots=True)
 class DecoderScript:
-    """A text that a decoder must write, token by token."""
+    """A text that a decoder generates, token by token."""
 
     description: str
     tokens: tuple[WrittenToken, ...]
@@ -80,7 +79,7 @@ class DecoderScript:
 
 @dataclass(frozen=True, slots=True)
 class OtherTarget:
-    """Something else that must be said, as a sentence."""
+    """Another target, as a sentence."""
 
     description: str
 
@@ -98,7 +97,7 @@ _FACTS = {
 def readable_targets(
     task: Task, instance: InputsAndTargets, steps: Sequence[TraceStep], vocab: Vocab, names: Names
 ) -> tuple[ReadableTarget, ...]:
-    """Everything that one row asks for, in the order of its targets."""
+    """All targets of one row, in order."""
     found = [_readable_target(target, instance, steps, vocab, names) for target in instance.targets]
     if any(isinstance(objective, SBO) for objective in task.objectives):
         found.insert(1, _span_borders(steps[-1], names(instance.inputs.ids)))
@@ -149,7 +148,7 @@ def _predicted_tokens(
 
 
 def _decoder_script(target: DecoderTarget, steps: Sequence[TraceStep], vocab: Vocab, names: Names) -> DecoderScript:
-    """The text to be written. What was hidden keeps the number of its span."""
+    """The target text. Removed tokens have the number of their span."""
     group = {at: number for step in steps for number, span in enumerate(step.selected_spans, 1) for at in span.origins}
     special, sentinels = {vocab.cls, vocab.sep}, set(vocab.sentinels.tolist())
     tokens = []
@@ -164,7 +163,7 @@ def _decoder_script(target: DecoderTarget, steps: Sequence[TraceStep], vocab: Vo
 
 
 def _span_borders(step: TraceStep, shown: Sequence[str]) -> OtherTarget:
-    """SBO: what stands on both sides of each span that touches neither end of the text."""
+    """SBO: the tokens at both borders of each span that touches neither end of the text."""
     sides = [
         f"{shown[span.positions[0] - 1]} … {shown[span.positions[-1] + 1]} for span {number}"
         for number, span in enumerate(step.selected_spans, start=1)
@@ -176,7 +175,7 @@ def _span_borders(step: TraceStep, shown: Sequence[str]) -> OtherTarget:
 
 
 def _target_after_generator(objective: Objective, instance: InputsAndTargets) -> OtherTarget:
-    """What a generator does with the masks, or what is learned from the text with its guesses in it."""
+    """What a generator does with the masks, or what is predicted from the text with its samples."""
     match objective:
         case Generator():
             return OtherTarget(

@@ -1,8 +1,6 @@
-"""A toy vocabulary, so that one sentence can be walked with no corpus at hand.
+"""A toy vocabulary, similar words and sample texts, to walk a sentence without a prepared corpus.
 
-What arrives: the text of a walk. What leaves: a WordPiece tokenizer that knows its characters and a few hundred common
-ones, a toy table of similar words, and a sentence that can play the other document of a pair.
-What never happens here: training data. None of this is fit to learn from; a prepared corpus brings its own.
+It has the characters of the text and a few hundred common ones. It is not meant for training.
 """
 
 from __future__ import annotations
@@ -73,7 +71,7 @@ _SIMILAR_ENGLISH = (
     "man woman person",
     "cat dog bird",
 )
-"""Groups of words that may stand in for one another: toy tables, written by hand for walks alone."""
+"""Groups of similar words, written by hand for walks."""
 
 OTHER_CHINESE = "今天天气很好，我们去公园看花。"
 OTHER_ENGLISH = "The weather is good today, so we go out to see the flowers."
@@ -86,11 +84,11 @@ _MAX_WORD_LENGTH = 1000
 
 @dataclass(frozen=True, slots=True)
 class ListedVocabulary(WordPiece):
-    """BERT's pipeline over a vocabulary that is listed instead of learned: nothing in the texts is unknown to it."""
+    """BERT's pipeline over a listed vocabulary, in which nothing of the texts is unknown."""
 
     @staticmethod
     def like(spec: TokenizerTrainer) -> ListedVocabulary:
-        """Folds case and accents as another vocabulary does; keeps both where that one has no say in it."""
+        """Normalizes case and accents as another vocabulary does."""
         match spec:
             case (
                 WordPiece(lowercase=lowercase, strip_accents=strip)
@@ -101,12 +99,12 @@ class ListedVocabulary(WordPiece):
                 return CASED
 
     def train(self, texts: Iterable[str], progress: bool) -> dict[str, Any]:
-        """Every character or word of the texts. A long word with a usual ending falls into two pieces."""
+        """The characters or words of the texts. A long word with a usual ending becomes two pieces."""
         pipeline = self.untrained_pipeline()
         found = (pipeline.pre_tokenizer.pre_tokenize_str(pipeline.normalizer.normalize_str(text)) for text in texts)
         words = dict.fromkeys(word for pieces in found for word, _ in pieces)
         vocab = _with_ids((*self.ordered_specials, *(piece for word in words for piece in _pieces(word, words))))
-        # The longest piece is always taken first, so another word's stem can lead astray; such a word stays whole.
+        # The longest piece matches first, so another word's stem can interfere; such a word stays whole.
         model = models.WordPiece(vocab, unk_token=self.special_tokens.unk, max_input_chars_per_word=_MAX_WORD_LENGTH)
         whole = (word for word in words if model.tokenize(word)[0].value == self.special_tokens.unk)
         kind = {"type": "WordPiece", "unk_token": self.special_tokens.unk, "continuing_subword_prefix": "##"}
@@ -114,17 +112,17 @@ class ListedVocabulary(WordPiece):
 
 
 CASED = ListedVocabulary(lowercase=False, strip_accents=False, num_sentinels=_SENTINELS)
-"""Every letter as the text has it."""
+"""A normalizer that keeps case and accents."""
 
 
 def toy_tokenizer(texts: Sequence[str], spelling: ListedVocabulary = CASED) -> Tokenizer:
-    """A vocabulary of these texts, and of common characters and words in their language."""
+    """A vocabulary of these texts, and of common characters and words of their language."""
     common = (" ".join(_CHARACTERS),) if _is_chinese(texts) else (_WORDS,)
     return train_tokenizer(spelling, [*texts, *common, *similar_words(texts)])
 
 
 def toy_vocab(tokenizer: Tokenizer, texts: Sequence[str]) -> Vocab:
-    """The vocabulary of a toy tokenizer, with the toy table of similar words in it."""
+    """The vocabulary of a toy tokenizer with the toy table of similar words."""
     encoder = Encoder(tokenizer)
     words: list[tuple[int, ...]] = []
     neighbours: list[list[int]] = []
@@ -136,17 +134,17 @@ def toy_vocab(tokenizer: Tokenizer, texts: Sequence[str]) -> Vocab:
 
 
 def similar_words(texts: Sequence[str]) -> tuple[str, ...]:
-    """The toy table in the language of the texts: groups of similar words, with spaces between them."""
+    """The toy groups of similar words in the language of the texts."""
     return _SIMILAR_CHINESE if _is_chinese(texts) else _SIMILAR_ENGLISH
 
 
 def other_toy_document(text: str) -> str:
-    """A sentence from elsewhere in the language of the text, for methods that need a second document."""
+    """A sample sentence in the language of the text, for methods that need a second document."""
     return OTHER_CHINESE if _is_chinese([text]) else OTHER_ENGLISH
 
 
 def other_toy_dialogue(text: str) -> str:
-    """A conversation from elsewhere in the language of the text, one turn a line."""
+    """A sample dialogue in the language of the text, one turn a line."""
     return OTHER_DIALOGUE_CHINESE if _is_chinese([text]) else OTHER_DIALOGUE_ENGLISH
 
 
@@ -159,7 +157,7 @@ def _with_ids(entries: Iterable[str]) -> dict[str, int]:
 
 
 def _pieces(word: str, known: Container[str]) -> tuple[str, ...]:
-    """A word as stem and ending, if it is spelled with letters and no longer beginning of it is a word of its own."""
+    """The stem and ending of a word, if it has letters and no longer prefix of it is an entry."""
     for ending in _ENDINGS:
         stem = word.removesuffix(ending)
         longer = any(word[:length] in known for length in range(len(stem) + 1, len(word)))

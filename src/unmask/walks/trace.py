@@ -1,9 +1,7 @@
-"""What a corruption did to one row, place by place.
+"""The trace of a corruption on one row: the origin of every input token, and the selected spans.
 
-What arrives: a corruption, a row, and the key of its draw. What leaves: for each step, the input that it left behind,
-the fate of every place in it, and the spans that were chosen, in positions of the original row.
-What never happens here: a second version of any rule. A corruption draws from the key and the units, never from the
-ids; so it is simply run again on a row whose ids are its own positions, and its output tells where everything went.
+A corruption draws from the key and the units, never from the ids. It runs again on a row whose ids are its own
+positions, so that its output shows where every token came from; no rule is implemented twice.
 """
 
 from __future__ import annotations
@@ -35,35 +33,35 @@ from unmask.data.tokenize.vocab import Vocab
 from unmask.data.tokenize.word_table import UNKNOWN
 
 _NEW = -1
-"""The origin of a token that stood nowhere in the row."""
+"""The origin of a token that is not from the row."""
 
 
 class TokenFate(StrEnum):
-    """What stands at a place of the input, and why."""
+    """How a token of the input came about."""
 
     SHOWN = "shown"
-    """The token that always stood there."""
+    """The original token."""
     SPECIAL = "special"
-    """A token such as [CLS], which no rule touches."""
+    """A special token, which no rule changes."""
     MASK = "mask"
-    """The mask."""
+    """A mask."""
     RANDOM = "random"
-    """A random token, or a random word."""
+    """A random token or word."""
     KEPT = "kept"
-    """A chosen token that was left in place, and is asked for all the same."""
+    """A selected token that is kept and predicted nevertheless."""
     SIMILAR = "similar"
     """A similar word."""
     SENTINEL = "sentinel"
-    """A marker for a removed span."""
+    """A sentinel of a removed span."""
     MOVED = "moved"
-    """A token from elsewhere in the row."""
+    """A token from another position of the row."""
     ORDERED = "ordered"
-    """A token in plain sight of some positions and hidden from others: it is said in a drawn order."""
+    """A token that some positions may attend to and others not: predicted in a drawn order."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputPosition:
-    """One place of an input. `group` is the number of the chosen span that it belongs to, from 1; 0 for none."""
+    """One position of an input. `group` is the number of its selected span, from 1; 0 for none."""
 
     id: int
     fate: TokenFate
@@ -72,7 +70,7 @@ class InputPosition:
 
 @dataclass(frozen=True, slots=True)
 class SelectedSpan:
-    """One chosen span: where its tokens stood in the row, and which places of the input stand for it now."""
+    """A selected span: its positions in the row, and the input positions in its place."""
 
     origins: tuple[int, ...]
     positions: tuple[int, ...]
@@ -86,17 +84,17 @@ class TraceStep:
     positions: tuple[InputPosition, ...]
     selected_spans: tuple[SelectedSpan, ...]
     origins: tuple[int, ...]
-    """Where the token at each place stood in the original row; -1 for one that is new."""
+    """The position of each token in the original row; -1 for a new one."""
 
     @property
     def is_in_place(self) -> bool:
-        """Whether every token stands where it stood, or something else stands there for it."""
+        """Whether every token is at its position or replaced there."""
         moved = any(place.fate is TokenFate.MOVED for place in self.positions)
         return not moved and all(span.origins == span.positions for span in self.selected_spans)
 
 
 def trace(corruption: Corruption, example: RowBatch, vocab: Vocab, key: Key) -> tuple[TraceStep, ...]:
-    """The steps of a corruption of one row, the last being what the network sees. Most have a single step."""
+    """The steps of a corruption of one row; the last is the input of the network. Most have one step."""
     origin = np.arange(len(example.ids))
     if not isinstance(corruption, NoiseSequence):
         return (_trace_step(corruption, example, origin, vocab, key),)
@@ -133,7 +131,7 @@ def _trace_step(corrupt: Corruption, example: RowBatch, origin: Ints, vocab: Voc
 
 
 def _spans_in_place(corrupt: Corruption, instance: InputsAndTargets) -> list[list[int]]:
-    """The chosen spans of a corruption that leaves everything in its place; nothing for one that moves tokens."""
+    """The selected spans of a corruption that moves no token; none otherwise."""
     target = instance.targets[0]
     if isinstance(target, Cloze):
         return [list(range(*span)) for span in zip(target.spans.start.tolist(), target.spans.end.tolist(), strict=True)]
@@ -145,7 +143,7 @@ def _spans_in_place(corrupt: Corruption, instance: InputsAndTargets) -> list[lis
 
 
 def _contiguous_runs(positions: Ints) -> list[list[int]]:
-    """Neighbouring positions together."""
+    """Runs of adjacent positions."""
     return [run.tolist() for run in np.split(positions, np.flatnonzero(np.diff(positions) != 1) + 1)]
 
 
@@ -155,7 +153,7 @@ def _to_selected_spans(spans: list[list[int]]) -> Iterator[SelectedSpan]:
 
 
 def _selected_gaps(source: Ints, length: int) -> Iterator[SelectedSpan]:
-    """What is missing between neighbours that stayed, and what stands there instead; nothing if tokens moved."""
+    """The gaps between adjacent kept tokens, and what replaces them; none if tokens moved."""
     kept = np.flatnonzero(source != _NEW)
     if (np.diff(source[kept]) < 0).any():
         return
@@ -188,7 +186,7 @@ def _fates(instance: InputsAndTargets, origin: Ints, fixed: Bools, group: Ints, 
 
 
 def _is_moved(origin: Ints) -> Bools:
-    """Which places hold a token from elsewhere. Closing up after a gap is not a move, so order alone decides."""
+    """The positions with a token from elsewhere, by order: closing a gap is not a move."""
     kept = np.flatnonzero(origin != _NEW)
     moved = np.zeros(len(origin), dtype=np.bool_)
     moved[kept] = np.argsort(np.argsort(origin[kept])) != np.arange(len(kept))
@@ -198,7 +196,7 @@ def _is_moved(origin: Ints) -> Bools:
 def _similar_positions(
     ids: Ids, example: RowBatch, spans: tuple[SelectedSpan, ...], table: SimilarWords
 ) -> Iterator[int]:
-    """The places of words that are now one of their own neighbours in the table."""
+    """The positions of words that became one of their neighbors in the table."""
     begins = (example.units.bits & UnitFlag.WORD) != 0
     for span in spans:
         starts = [place for place in span.positions if begins[place] or place == span.positions[0]]
@@ -208,7 +206,7 @@ def _similar_positions(
 
 
 def _similar_words(word: Ids, table: SimilarWords) -> list[list[int]]:
-    """The words that the table knows as similar to a word."""
+    """The words that are similar to a word in the table."""
     number = int(table.words.find(word, np.zeros(1, dtype=np.int64))[0])
     if number == UNKNOWN:
         return []

@@ -1,9 +1,7 @@
-"""One sentence on its way through a rule, every stage kept.
+"""A walk: one text through a task or a member, with every stage kept.
 
-What arrives: a text, and a subject: a bare rule or a member of the family.
-What leaves: a `Walk`, which holds each stage in words and tokens, ready to be printed or drawn.
-What never happens here: a second implementation. The text becomes a corpus of one document, and the same planner,
-builder, corruption and view that train a network work on it.
+The text becomes a corpus of one document, and the planner, row builder, corruption and attention pattern of training
+run on it.
 """
 
 from __future__ import annotations
@@ -52,8 +50,8 @@ from unmask.walks.describe import (
     describe_selection,
     pluralize,
     token_texts,
+    with_raised_rate,
 )
-from unmask.walks.raise_rate import with_raised_rate
 from unmask.walks.targets import PredictedTokens, ReadableTarget, readable_targets
 from unmask.walks.toy_vocab import CASED, ListedVocabulary, other_toy_dialogue, other_toy_document
 from unmask.walks.trace import TraceStep, trace
@@ -61,7 +59,7 @@ from unmask.walks.trace import TraceStep, trace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkTarget:
-    """What is walked: a task, and the words that introduce it."""
+    """A task and the words that introduce it."""
 
     name: str
     term: str
@@ -71,20 +69,20 @@ class WalkTarget:
     renew: MaskingMode = DynamicMasking()
     length: int = 512
     spelling: ListedVocabulary = CASED
-    """How a toy vocabulary treats case and accents."""
+    """The treatment of case and accents in a toy vocabulary."""
     part_note: str = ""
-    """Which part of a member is walked, if there is more of it."""
+    """The stage and task of a member, if it has several."""
 
     @staticmethod
     def of_rule(rule: Preset, task: Task) -> WalkTarget:
-        """A bare rule; `task` is its own, perhaps with other numbers."""
+        """A single task; `task` may have other numbers than the preset."""
         return WalkTarget(
             name=f"rule {rule.name}", term=rule.chinese_name, summary=rule.description, paper=rule.paper, task=task
         )
 
     @staticmethod
     def of_member(recipe: Recipe, task: str = "") -> WalkTarget:
-        """The first task of a member's first stage, or another by its name, where it is met first."""
+        """The first task of the first stage, or a task by name in the first stage that has it."""
         number, place = _find_task(recipe, task)
         stage = recipe.stages[number]
         return WalkTarget(
@@ -101,13 +99,13 @@ class WalkTarget:
 
     @property
     def is_dialogue(self) -> bool:
-        """Whether its rows are conversations."""
+        """Whether its rows are dialogues."""
         return isinstance(self.task.examples, Dialogues)
 
 
 @dataclass(frozen=True, slots=True)
 class WalkToken:
-    """One token: how it is written, its id, the number of its word, its segment, and whether no rule may touch it."""
+    """One token: its text, id, word number and segment, and whether it is protected."""
 
     text: str
     id: int
@@ -124,26 +122,26 @@ class CorruptedRow:
     description: str
     steps: tuple[TraceStep, ...]
     inputs: tuple[tuple[str, ...], ...]
-    """The tokens after each step; the last is what the network sees."""
+    """The tokens after each step; the last are the input of the network."""
     targets: tuple[ReadableTarget, ...]
     is_restored: bool
-    """Whether the original row came back from the input and the targets alone."""
+    """Whether the original row is restored from the input and the targets alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionGrid:
-    """Who sees whom in one stream: `grid[i, j]` says whether place i may read place j."""
+    """The attention of one stream: `grid[i, j]` is whether position i may attend to position j."""
 
     name: str
     description: str
     grid: Bools
     query_groups: tuple[tuple[int, ...], ...]
-    """The places worth a line: those asked in turn, then the rest, with those that see the same together."""
+    """The positions to show: predicted ones first, then groups with equal attention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """Every stage of one text under one rule."""
+    """All stages of one text under one rule."""
 
     target: WalkTarget
     text: str
@@ -154,24 +152,24 @@ class Walk:
     context: WalkContext
     row: tuple[WalkToken, ...]
     num_rows: int
-    """How many rows the text fills; the first is walked."""
+    """The number of rows of the text; the first is walked."""
     other_text_note: str
-    """That text in the row is a sample and not the user's; empty if it is not."""
+    """A note if the row has sample text that is not the user's; empty otherwise."""
     selection: str
     replacement: str
     budget: str
     raised_rate_note: str
-    """That the rule was given more room than its own rate leaves, and why; empty if it was not."""
+    """A note if the rate was raised; empty otherwise."""
     notes: tuple[str, ...]
     corrupted_rows: tuple[CorruptedRow, ...]
-    """The draw of the visit that was asked for, then others of the same row."""
+    """The draw of the requested visit, then others of the same row."""
     attention: str
     streams: tuple[AttentionGrid, ...]
     """The same as a grid for each stream."""
 
     @property
     def further_rows(self) -> tuple[CorruptedRow, ...]:
-        """The further draws; none if every visit is the same."""
+        """The further draws; none if every visit is equal."""
         return (
             self.corrupted_rows[1:]
             if any(draw.steps != self.corrupted_rows[0].steps for draw in self.corrupted_rows)
@@ -188,9 +186,9 @@ def walk(
     visits: Sequence[int] = (0,),
     exact: bool = False,
 ) -> Walk:
-    """Walk a document through a subject. `other` is text from elsewhere, for pairs that need it.
+    """Walk a document through a target. `other` is a second document for pairs that need one.
 
-    A rule that cannot show itself on so short a row is given room, and the walk says so, unless it has to be `exact`.
+    The rate is raised on a row that is too short to show the rule, unless `exact`.
     """
     docs = [Encoder(context.tokenizer)(one) for one in (document, other_document)]
     example, rows, far = _first_row(target, docs, context.vocab, seed)
@@ -226,20 +224,20 @@ def walk(
 
 
 def prediction_turns(row: CorruptedRow) -> dict[int, str]:
-    """The turn in which each place is asked, where places are asked in a drawn order."""
+    """The rank of each position in a drawn order."""
     ordered = (one for one in row.targets if isinstance(one, PredictedTokens) and one.is_sequential)
     return {answer.position: str(turn) for one in ordered for turn, answer in enumerate(one.tokens, start=1)}
 
 
 def raised_rates_note(walks: Sequence[Walk]) -> str:
-    """Which of several walks show their rule at a higher rate than its own; nothing if none does."""
+    """A note about the walks with a raised rate; empty if there are none."""
     names = [walk.target.name.removeprefix("rule ") for walk in walks if walk.raised_rate_note]
     about = "shown at a higher rate than their own, because the text is short; --exact keeps the rates"
     return f"{', '.join(names)}: {about}" if names else ""
 
 
 def _find_task(recipe: Recipe, task: str) -> tuple[int, int]:
-    """The first stage with a task of this name, and its place there."""
+    """The first stage with a task of this name, and the index of the task."""
     if not task:
         return 0, 0
     for number, stage in enumerate(recipe.stages):
@@ -251,7 +249,7 @@ def _find_task(recipe: Recipe, task: str) -> tuple[int, int]:
 
 
 def _part_note(recipe: Recipe, number: int, place: int) -> str:
-    """Which stage and task of a member is walked; nothing if it has one of each."""
+    """The stage and task that are walked; empty if a member has one of each."""
     stage = recipe.stages[number]
     parts = []
     if len(stage.tasks) > 1:
@@ -271,7 +269,7 @@ def _ordinal(place: int) -> str:
 
 
 def _other_text_note(example: RowBatch, far: Bits) -> str:
-    """That a sample sentence stands in the row, and where; nothing if none does."""
+    """A note about the position of a sample sentence in the row; empty if there is none."""
     if not len(far):
         return ""
     segments = " and ".join(SEGMENT_LETTERS[segment] for segment in sorted(set(far.tolist())))
@@ -280,7 +278,7 @@ def _other_text_note(example: RowBatch, far: Bits) -> str:
 
 
 def _first_row(subject: WalkTarget, docs: Sequence[TokenDoc], vocab: Vocab, seed: int) -> tuple[RowBatch, int, Bits]:
-    """The row with which the first document begins, how many it fills, and the segments of what is from elsewhere."""
+    """The row in which the first document begins, its number of rows, and the segments of other documents."""
     if not len(docs[0].ids):
         raise InputError("There is nothing to walk: the text has no visible character. Give some text with --text.")
     task, corpus = subject.task, _corpus(docs, vocab)
@@ -297,7 +295,7 @@ def _first_row(subject: WalkTarget, docs: Sequence[TokenDoc], vocab: Vocab, seed
 
 
 def _corpus(docs: Sequence[TokenDoc], vocab: Vocab) -> Corpus:
-    """The documents as a corpus in memory, so that planners and builders work on them as on any other."""
+    """The documents as a corpus in memory."""
     ids = np.concatenate([doc.ids for doc in docs])
     bits = np.concatenate([doc.units.bits for doc in docs])
     borders = offsets(np.array([len(doc.ids) for doc in docs]))
@@ -340,7 +338,7 @@ def _unit_texts(document: Document, layer: UnitKind) -> tuple[str, ...]:
 
 
 def _attention_grids(task: Task, instance: InputsAndTargets) -> tuple[AttentionGrid, ...]:
-    """Who sees whom in each stream of the view, on this row."""
+    """The attention of each stream on this row."""
     inputs = instance.inputs
     rank = next(
         (target.rank for target in instance.targets if isinstance(target, PermutedTarget)), np.zeros(0, np.int32)
@@ -362,7 +360,7 @@ def _attention_grids(task: Task, instance: InputsAndTargets) -> tuple[AttentionG
 
 
 def _group_equal_queries(grid: Bools, places: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Places that see the same, together."""
+    """Positions with equal attention, grouped."""
     groups: dict[bytes, list[int]] = {}
     for place in places:
         groups.setdefault(grid[place].tobytes(), []).append(place)
@@ -370,7 +368,7 @@ def _group_equal_queries(grid: Bools, places: Sequence[int]) -> tuple[tuple[int,
 
 
 def _notes(task: Task, document: Document, ground: WalkContext) -> Sequence[str]:
-    """What a reader should know about this walk beyond the rule itself."""
+    """Notes about this walk in addition to the rule."""
     notes = [
         f"no {layer} is marked here, so words are chosen; mark one with --{layer} TEXT"
         for layer in (UnitKind.PHRASE, UnitKind.ENTITY)

@@ -52,7 +52,7 @@ def test_sound_rows_hold(corpus: Corpus) -> None:
     ("examples", "broken"),
     [
         (Liar(), ["reply: rows with a fake turn", "reply: rows their documents contradict"]),
-        (Mumbler(), ["tokens that nobody speaks"]),
+        (Mumbler(), ["tokens without a speaker"]),
     ],
 )
 def test_faults_are_found(examples: Dialogues, broken: list[str], corpus: Corpus) -> None:

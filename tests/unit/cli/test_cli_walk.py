@@ -64,10 +64,10 @@ def test_the_examples_of_the_help_work(tmp_path, monkeypatch):
 def test_seed_visit_and_set_change_the_draw():
     plain = run("--rule", "token").stdout
     assert run("--rule", "token").stdout == plain
-    for change in (("--seed", "1"), ("--visit", "1"), ("--set", "corrupt.select.rate=0.5")):
+    for change in (("--seed", "1"), ("--visit", "1"), ("--set", "corruption.select.rate=0.5")):
         assert run("--rule", "token", *change).stdout != plain
-    assert "50 % of the row" in run("--rule", "token", "--set", "corrupt.select.rate=0.5").stdout
-    assert "rule's own rate" not in run("--rule", "span", "--set", "corrupt.select.rate=0.2").stdout
+    assert "50 % of the row" in run("--rule", "token", "--set", "corruption.select.rate=0.5").stdout
+    assert "rule's own rate" not in run("--rule", "span", "--set", "corruption.select.rate=0.2").stdout
     assert "rule's own rate" not in run("--rule", "span", "--exact").stdout
 
 

@@ -81,10 +81,10 @@ def test_a_part_of_a_users_own_explains_itself():
 
 def test_views_and_visits():
     assert describe_attention(XLNET_STREAMS, False).endswith(
-        "query: a position sees what was drawn before it, but not itself"
+        "query: a position attends to those drawn before it, not to itself"
     )
     assert describe_attention(BIDIRECTIONAL_LM, False).startswith(
-        "forward: a position sees itself and what stands before it"
+        "forward: a position attends to itself and the positions before it"
     )
     assert "UniLM" in describe_attention(PREFIX_LM, False)
     assert "decoder" in describe_attention(PREFIX_LM, True)

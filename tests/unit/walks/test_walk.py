@@ -11,7 +11,7 @@ from unmask.core.records import UnitKind
 from unmask.members import member, members
 from unmask.tasks.presets import find_preset, presets
 from unmask.walks.context import WalkContext, annotate
-from unmask.walks.raise_rate import RAISED_RATE
+from unmask.walks.describe import RAISED_RATE
 from unmask.walks.targets import DecoderScript, OtherTarget, PredictedTokens
 from unmask.walks.toy_vocab import other_toy_document
 from unmask.walks.trace import TokenFate
