@@ -14,16 +14,20 @@ import inspect
 import pkgutil
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FunctionType, ModuleType
+from typing import TypeVar
 
 import unmask.recipes
 from unmask.config.model_type import ModelType
 from unmask.config.sizes import SIZES, Size
+from unmask.core.codec import override_many
 from unmask.core.errors import RecipeError, UserError
 from unmask.tasks.recipe import Recipe
+
+T = TypeVar("T")
 
 
 def members() -> tuple[Recipe, ...]:
@@ -67,6 +71,19 @@ def count_parameters(recipe: Recipe) -> int:
     """
     pooler = 0 if recipe.model_type is ModelType.ELECTRA else recipe.network.pooler_parameters()
     return recipe.network.num_parameters(recipe.tokenizer.size, recipe.max_length) + pooler
+
+
+def resolve_member(name: str, changes: Sequence[str] = (), size: str = "") -> Recipe:
+    """A member by name, in a size, with every change `PATH=VALUE` applied at once."""
+    return apply_changes(member(name, size), changes, "stages.0.max_length=256")
+
+
+def apply_changes(value: T, changes: Sequence[str], example: str) -> T:
+    """A recipe, or a part of one, with every change `PATH=VALUE` applied at once."""
+    for change in changes:
+        if "=" not in change:
+            raise RecipeError(f"--set needs PATH=VALUE, such as {example}; found '{change}'.")
+    return override_many(value, [(path, text) for path, _, text in (change.partition("=") for change in changes)])
 
 
 def _names() -> list[str]:

@@ -9,7 +9,7 @@ import torch
 from little_task import TRUNK, little_model, little_tokenizer, reviews, write_lines
 
 from unmask.config.network import TransformerConfig
-from unmask.finetuning.artifact import FineTunedModel
+from unmask.finetuning.artifact import FineTunedNetwork
 from unmask.finetuning.finetune import FineTune, FineTuneSettings
 from unmask.finetuning.init_weights import StartFrom, build_model
 from unmask.finetuning.methods.adapter import Adapter
@@ -67,7 +67,7 @@ def tuning(
     return FineTune(load_task_data(train, dev), little_model(trunk=trunk), TOKENIZER, settings, "little", policy)
 
 
-def tuned(made: FineTune, folder: Path, listeners: tuple[Listener, ...] = (), trials: int = 2) -> FineTunedModel:
+def tuned(made: FineTune, folder: Path, listeners: tuple[Listener, ...] = (), trials: int = 2) -> FineTunedNetwork:
     folder.mkdir(exist_ok=True)
     return made.train(
         made.encode(), RunConfig(device=CPU, keep_checkpoints=1, num_evals=trials), ALONE, folder, listeners

@@ -11,7 +11,7 @@ from small_bert import POSITIONS
 from small_dialects import SHAPES, tokenizer_for
 
 from unmask.config.model_type import ModelType
-from unmask.finetuning.artifact import BaseModelRef, FineTunedModel, save_finetuned
+from unmask.finetuning.artifact import BaseModelRef, FineTunedNetwork, save_finetuned
 from unmask.finetuning.data.choice import ChoiceExample
 from unmask.finetuning.data.classification import TextExample
 from unmask.finetuning.data.columns import ColumnChoice
@@ -41,7 +41,7 @@ FULL = FullFineTuning()
 RANKED = (RankingExample("天气", ("今天天气真好", "the lazy dog", "公园")),)
 
 
-def small_tuned(output: TaskDefinition, policy: Method = FULL, dialect: ModelType = ModelType.BERT) -> FineTunedModel:
+def small_tuned(output: TaskDefinition, policy: Method = FULL, dialect: ModelType = ModelType.BERT) -> FineTunedNetwork:
     """A network whose head was drawn wide, so that its answers differ from row to row."""
     tokenizer = tokenizer_for(dialect)
     learner = MultiHeadModel(SHAPES[dialect], (output.objective,), tokenizer.vocab.size, POSITIONS)
@@ -52,13 +52,13 @@ def small_tuned(output: TaskDefinition, policy: Method = FULL, dialect: ModelTyp
         for name, parameter in learner.named_parameters():
             if name.startswith("heads.") or "lora" in name:
                 parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
-    return FineTunedModel(
+    return FineTunedNetwork(
         output, ColumnChoice(("a", "b"), "label"), POSITIONS, learner.eval(), tokenizer, policy, from_scratch=True
     )
 
 
 def tuned_folder(
-    folder: Path, tuned: FineTunedModel, questions: Sequence[object] = (), root: str = ""
+    folder: Path, tuned: FineTunedNetwork, questions: Sequence[object] = (), root: str = ""
 ) -> Sequence[Prediction]:
     """Save a network; what it says to the questions."""
     folder.mkdir()

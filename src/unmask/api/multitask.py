@@ -1,39 +1,35 @@
-"""The flow of `multitask`: encode, train together, judge, save; then perhaps each task alone; tell.
-
-What arrives: a `Together` and where it is computed. What leaves: finished folders and a table of scores.
-What never happens here: learning or judging; see `unmask.finetuning`, `unmask.train` and `unmask.evaluation`.
-"""
+"""Multi-task fine-tuning (MT-DNN): encode, train together, evaluate and save; then perhaps each task alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
-from unmask.cli.ui.console import explain_interrupt, print_line
-from unmask.cli.ui.multitask_table import print_scores
-from unmask.cli.ui.progress import progress
-from unmask.cli.ui.training_display import step_counter
+from unmask.api.finetune import FineTuneOptions, num_truncated
 from unmask.core.errors import InputError
+from unmask.core.reporter import SILENT, Reporter
 from unmask.evaluation.by_task import scores
 from unmask.evaluation.metrics.classification import METRIC_NAMES
 from unmask.finetuning.artifact import BaseModelRef, nan_to_null, save_finetuned, save_predictions
 from unmask.finetuning.epoch_batches import EpochBatches
 from unmask.finetuning.export.hf import open_finetuned
-from unmask.finetuning.finetune import model_digest
+from unmask.finetuning.finetune import FineTuneSettings, choose_max_length, model_digest
+from unmask.finetuning.init_weights import StartFrom
+from unmask.finetuning.methods.protocol import FullFineTuning
 from unmask.finetuning.multitask.artifact import ENCODER_FOLDER, save_head
-from unmask.finetuning.multitask.finetune import MultiTaskFineTune, encoder_only
-from unmask.finetuning.multitask.schedule import MultiTaskBatches
+from unmask.finetuning.multitask.finetune import MultiTaskFineTune, OptimizerName, encoder_only
+from unmask.finetuning.multitask.schedule import MultiTaskBatches, TaskOrder
 from unmask.finetuning.multitask.task_file import TaskEntry
 from unmask.loading.encoder_folder import save_encoder
-from unmask.train.distributed import DistContext
+from unmask.loading.open_model import open_model
+from unmask.train.distributed import DistContext, init_distributed
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.run_config import RunConfig
 from unmask.train.rundir.checkpoint import CHECKPOINTS, remove_atomically
 from unmask.train.rundir.folder import check_same_run, is_finished, lock_run, mark_finished, start_or_resume
-from unmask.train.rundir.metrics_log import LogLine
+from unmask.train.rundir.metrics_log import LogLine, step_counter
 
 EACH = "each"
 """The folder of what was tuned alone afterwards."""
@@ -41,30 +37,69 @@ SaveFunction: TypeAlias = Callable[[MultiTaskFineTune, MultiHeadModel, MultiTask
 """Saves what was learned in a folder, and returns the scores by task."""
 
 
-def finetune_tasks(
-    finetune: MultiTaskFineTune, then_each: float, run: RunConfig, processes: DistContext, out: Path
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MultiTaskOptions:
+    """The order of the batches, the optimizer, and the epochs of each task alone afterwards."""
+
+    order: Literal["mixed", "alternating"] = "mixed"
+    optimizer: Literal["adamw", "adamax"] = "adamw"
+    then_each: float = 0.0
+
+
+DEFAULT_MULTITASK = MultiTaskOptions()
+
+
+def run_multitask(
+    source: Path,
+    tasks: tuple[TaskEntry, ...],
+    out: Path,
+    options: FineTuneOptions,
+    how: MultiTaskOptions = DEFAULT_MULTITASK,
+    reporter: Reporter = SILENT,
 ) -> None:
-    """Tune all tasks together, then each alone if that is wished for. The first process speaks and saves for all."""
-    for task in finetune.tasks:
+    """Fine-tune on all tasks together, then on each alone if requested. The first process saves for all."""
+    for task in tasks:
         if task.metric and task.metric not in METRIC_NAMES:
             raise InputError(
                 f"Task {task.name!r}: there is no score {task.metric!r}; known are {', '.join(METRIC_NAMES)}."
             )
-    with explain_interrupt(out) if processes.is_main else nullcontext():
-        run_if_unfinished(finetune, run, processes, out, _save_shared)
-        for task in finetune.tasks if then_each else ():
-            processes.barrier()  # until the folder is there for all
-            alone = finetune.continue_with(task, open_finetuned(out / task.name), then_each)
-            once = replace(run, num_evals=max(1, round(then_each)))
-            run_if_unfinished(alone, once, processes, out / EACH / task.name, _save_single)
-        if processes.is_main:
-            print_scores(out, finetune.tasks, out / EACH)
+    opened = open_model(source)
+    settings = FineTuneSettings(
+        epochs=options.epochs,
+        lr=FullFineTuning.default_lr if options.lr is None else options.lr,
+        batch_size=options.batch_size,
+        max_length=choose_max_length(opened.model, options.max_length),
+        seed=options.seed,
+        start=StartFrom.SCRATCH if options.from_scratch else StartFrom.PRETRAINED,
+    )
+    together = MultiTaskFineTune(
+        tasks,
+        opened.model,
+        opened.tokenizer,
+        settings,
+        opened.name,
+        TaskOrder(how.order),
+        OptimizerName(how.optimizer),
+    )
+    run = options.run_config()
+    with init_distributed(run.device) as dist:
+        run_if_unfinished(together, run, dist, out, _save_shared, reporter)
+        for task in together.tasks if how.then_each else ():
+            dist.barrier()  # until the folder is there for all
+            alone = together.continue_with(task, open_finetuned(out / task.name), how.then_each)
+            once = replace(run, num_evals=max(1, round(how.then_each)))
+            run_if_unfinished(alone, once, dist, out / EACH / task.name, _save_single, reporter)
 
 
 def run_if_unfinished(
-    finetune: MultiTaskFineTune, run: RunConfig, processes: DistContext, folder: Path, save: SaveFunction
+    finetune: MultiTaskFineTune,
+    run: RunConfig,
+    processes: DistContext,
+    folder: Path,
+    save: SaveFunction,
+    reporter: Reporter = SILENT,
 ) -> None:
-    """One run in a folder that nobody else writes to, unless it is finished already."""
+    """One run in a folder that no other process writes to, unless it is finished already."""
     if not processes.is_main:
         if not is_finished(folder):
             course = finetune.encode()
@@ -75,39 +110,43 @@ def run_if_unfinished(
         description = finetune.describe()
         check_same_run(folder, description)
         if is_finished(folder):
-            print_line(f"{folder} is tuned already.", stderr=True)
+            reporter.note(f"{folder} is fine-tuned already.")
         else:
-            course = _encode(finetune)
+            course = _encode(finetune, reporter)
             start_or_resume(folder, description)  # only now: a row that cannot be encoded leaves no folder behind
             processes.barrier()
-            learner = _train(finetune, course, run, processes, folder)
+            learner = _train(finetune, course, run, processes, folder, reporter)
             mark_finished(folder, {"metrics": save(finetune, learner, course, folder)})
         if (folder / CHECKPOINTS).is_dir():
             remove_atomically(folder / CHECKPOINTS)  # what is finished is in its own files
 
 
-def _encode(together: MultiTaskFineTune) -> MultiTaskBatches:
+def _encode(together: MultiTaskFineTune, reporter: Reporter) -> MultiTaskBatches:
     """Say what was read, encode the questions, and say how many were too long."""
     for task in together.tasks if not together.heads else ():  # who goes on has heard it
         for sentence in task.data.notes:
-            print_line(f"{task.name}: {sentence}", stderr=True)
+            reporter.note(f"{task.name}: {sentence}")
     total = sum(len(task.data.train) + len(task.data.dev) for task in together.tasks)
-    with progress("encoding", total) as tick:
+    with reporter.progress("encoding", total) as tick:
         course = together.encode(tick)
     for part in course.parts:
-        if _truncation_note(part):
-            print_line(
-                f"{part.task_name}: {_truncation_note(part):,} rows have more than {part.max_length} tokens; their ends were cut off",
-                True,
+        if num_truncated(part):
+            reporter.note(
+                f"{part.task_name}: {num_truncated(part):,} rows have more than {part.max_length} tokens; their ends were cut off"
             )
     return course
 
 
 def _train(
-    together: MultiTaskFineTune, course: MultiTaskBatches, run: RunConfig, processes: DistContext, folder: Path
+    together: MultiTaskFineTune,
+    course: MultiTaskBatches,
+    run: RunConfig,
+    processes: DistContext,
+    folder: Path,
+    reporter: Reporter,
 ) -> MultiHeadModel:
     names = ", ".join(task.name for task in together.tasks)
-    with progress(f"tuning {together.source}: {names}", course.num_steps) as tick:
+    with reporter.progress(f"fine-tuning {together.source}: {names}", course.num_steps) as tick:
         return together.train(course, run, processes, folder, [step_counter(tick, format_remark)])
 
 
@@ -122,13 +161,13 @@ def format_remark(line: LogLine) -> str:
 def _save_shared(
     together: MultiTaskFineTune, learner: MultiHeadModel, course: MultiTaskBatches, folder: Path
 ) -> dict[str, object]:
-    """The trunk once, and a folder for the head of each task."""
-    trunk = encoder_only(learner)
+    """The encoder once, and a folder for the head of each task."""
+    encoder = encoder_only(learner)
     found: dict[str, object] = {}
-    save_encoder(trunk, together.tokenizer, folder / ENCODER_FOLDER, {"source": together.source})
+    save_encoder(encoder, together.tokenizer, folder / ENCODER_FOLDER, {"source": together.source})
     for task, part in zip(together.tasks, course.parts, strict=True):
         facts = _evaluate(together, learner, task, part, folder / task.name)
-        save_head(together.finetuned_task(learner, task), folder / task.name, trunk, facts)
+        save_head(together.finetuned_task(learner, task), folder / task.name, encoder, facts)
         found[task.name] = facts["metrics"]
     return found
 
@@ -136,7 +175,7 @@ def _save_shared(
 def _save_single(
     together: MultiTaskFineTune, learner: MultiHeadModel, course: MultiTaskBatches, folder: Path
 ) -> dict[str, object]:
-    """The one task as `unmask tune` would leave it."""
+    """One task in the form that `finetune` saves."""
     (task,), (part,) = together.tasks, course.parts
     facts = _evaluate(together, learner, task, part, folder)
     root = BaseModelRef(ENCODER_FOLDER, f"../../{ENCODER_FOLDER}", model_digest(together.model))
@@ -147,7 +186,7 @@ def _save_single(
 def _evaluate(
     together: MultiTaskFineTune, learner: MultiHeadModel, task: TaskEntry, part: EpochBatches, folder: Path
 ) -> dict[str, object]:
-    """Let a task be answered, write the answers, and return what is known about it."""
+    """Predict and score the dev rows of a task; save the predictions and return the facts of its folder."""
     job = task.data
     folder.mkdir(exist_ok=True)
     answers = job.task.predict(learner, job.dev, part.dev)
@@ -158,9 +197,5 @@ def _evaluate(
         "metric": task.metric if task.metric in found else next(iter(found)),
         "source": together.source,
         "settings": together.describe()["settings"],
-        "rows": {"learned": len(job.train), "judged": len(job.dev), "cut": _truncation_note(part)},
+        "rows": {"train": len(job.train), "dev": len(job.dev), "truncated": num_truncated(part)},
     }
-
-
-def _truncation_note(part: EpochBatches) -> int:
-    return part.train.rows.num_truncated + part.dev.rows.num_truncated

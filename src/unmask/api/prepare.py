@@ -1,200 +1,121 @@
-"""What a user wished for when preparing, turned into parts.
-
-What arrives: the plain values of the command line. What leaves: the settings, the spec and the annotators.
-What never happens here: a default that hides in two places; the member decides what is not said.
-"""
+"""Preparation of a corpus: the verb `prepare` of the library, and the flow of the command."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
-from unmask.core.errors import RecipeError
-from unmask.core.io.atomic import disk_errors, temp_path, write_text
-from unmask.core.records import UnitKind
-from unmask.data.corpus.document_stream import CollectConfig, sample_documents
-from unmask.data.corpus.prepare import PrepareConfig, shard_size
-from unmask.data.corpus.shard_worker import annotate
-from unmask.data.input_formats.dialogues import Dialogues
-from unmask.data.text.clean import Cleaner
-from unmask.data.text.dedup import MinHashConfig
-from unmask.data.text.files.lines import DocumentLayout
+from unmask.api.prepare_options import PrepareOptions
+from unmask.core.io.atomic import write_json, write_text
+from unmask.core.reporter import SILENT, Reporter
+from unmask.data.corpus.corpus import Corpus
+from unmask.data.corpus.corpus_folder import is_started, lock_corpus, start_or_resume
+from unmask.data.corpus.document_stream import DropCounts, lines_of, sample_documents
+from unmask.data.corpus.input_paths import expand_inputs, store_stdin
+from unmask.data.corpus.manifest import Manifest
+from unmask.data.corpus.prepare import PrepareProgress, check_not_empty
+from unmask.data.corpus.prepare import prepare as write_shards
+from unmask.data.text.drop_reasons import DropReason
 from unmask.data.text.files.paths import total_bytes
-from unmask.data.text.files.read import ReadConfig
-from unmask.data.text.files.word_lists import read_terms, read_words
-from unmask.data.text.protocol import Annotator, EntityFinder
-from unmask.data.text.units.dictionary_entities import TermMatcher
-from unmask.data.text.units.entities import Entities, GivenEntities, WordsWithEntities
-from unmask.data.text.units.phrases import PhraseMatcher
-from unmask.data.text.units.segmenters import PosTagger, default_segmenter
-from unmask.data.text.units.sentences import Sentences
-from unmask.data.text.units.words import Words
-from unmask.data.tokenize.extend import ExtendedTokenizer, extend_tokenizer
+from unmask.data.tokenize.extend import ExtendedTokenizer
 from unmask.data.tokenize.tokenizer import Tokenizer
-from unmask.data.tokenize.trainers.bpe import ByteBPE
-from unmask.data.tokenize.trainers.characters import Characters
-from unmask.data.tokenize.trainers.train import TokenizerTrainer
-from unmask.data.tokenize.trainers.unigram import Unigram
-from unmask.data.tokenize.trainers.wordpiece import WordPiece
-from unmask.members import member
+from unmask.data.tokenize.trainers.train import train_tokenizer
 
-_KINDS: dict[str, TokenizerTrainer] = {
-    "wordpiece": WordPiece(),
-    "wordpiece-cased": WordPiece(lowercase=False, strip_accents=False),
-    "byte-bpe": ByteBPE(),
-    "unigram": Unigram(),
-    "characters": Characters(),
-}
-"""What the command line calls the kinds of vocabulary; anything else is the member's own."""
+_SHOWN = 3
+_ORDINARY = {DropReason.DUPLICATE, DropReason.NEAR_DUPLICATE, DropReason.NEAR_EMPTY}
+"""Reasons that need no look at the file; they are counted in the summary."""
+DEFAULT_OPTIONS = PrepareOptions()
 
 
-@dataclass(frozen=True)
-class PrepareOptions:
-    """The wishes. What is empty was not wished for."""
+def prepare(
+    files: Sequence[str | Path],
+    *,
+    out: Path | str,
+    recipe: str = "bert",
+    vocab_size: int | None = None,
+    tokenizer: Path | str | None = None,
+    dialogues: Sequence[str | Path] = (),
+    options: PrepareOptions = DEFAULT_OPTIONS,
+    processes: int = 1,
+    reporter: Reporter = SILENT,
+) -> Corpus:
+    """Clean, segment, tokenize and shard text files; the same call resumes an interrupted preparation in `out`.
 
-    member: str = "bert"
-    tokenizer: Path | None = None
-    extend: Path | None = None
-    vocabulary: str = "member"
-    vocab_size: int = 0
-    num_sentinels: int = 0
-    units: tuple[str, ...] = ()
-    field: str = "text"
-    one_line: bool = False
-    entities_field: str = ""
-    dictionaries: tuple[Path, ...] = ()
-    terms: tuple[Path, ...] = ()
-    phrases: Path | None = None
-    dialogues: tuple[Path, ...] = ()
-    near_duplicate_threshold: float = 0.0
-    min_chars: int = 2
-
-    @cached_property
-    def trainer(self) -> TokenizerTrainer:
-        """The vocabulary to train: the member's or another, of its usual size or another, perhaps with markers."""
-        spec = _KINDS.get(self.vocabulary) or member(self.member).tokenizer
-        return replace(  # type: ignore[type-var]
-            spec, size=self.vocab_size or spec.size, num_sentinels=self.num_sentinels or spec.num_sentinels
-        )
-
-    @cached_property
-    def given_tokenizer(self) -> Tokenizer | ExtendedTokenizer | None:
-        """The tokenizer that was given, extended if words were given too; nothing if one is to be trained."""
-        if self.tokenizer is not None and (self.vocabulary in _KINDS or self.vocab_size or self.num_sentinels):
-            raise RecipeError(
-                "--vocabulary, --vocab-size and --sentinels are for training a vocabulary, but --tokenizer gives one."
-            )
-        if self.tokenizer is None:
-            if self.extend is not None:
-                raise RecipeError("--extend adds words to a tokenizer that exists: give one with --tokenizer.")
-            return None
-        loaded = Tokenizer.load(self.tokenizer)
-        if self.extend is None:
-            return loaded
-        return extend_tokenizer(loaded, [entry.word for entry in read_words(self.extend)])
-
-    @cached_property
-    def collect_config(self) -> CollectConfig:
-        """How documents are read and which are kept."""
-        layout = DocumentLayout.LINE if self.one_line else DocumentLayout.BLANK_LINE
-        talks = frozenset(path.resolve() for path in self.dialogues)
-        reading = ReadConfig(field=self.field, layout=layout, entities_field=self.entities_field, dialogue_files=talks)
-        near = (MinHashConfig(self.near_duplicate_threshold),) if self.near_duplicate_threshold else ()
-        return CollectConfig(reading, Cleaner(self.min_chars), near)
-
-    @cached_property
-    def unit_kinds(self) -> frozenset[UnitKind]:
-        """The layers to find: the member's, words and sentences always, and what was asked for or given."""
-        unknown = set(self.units) - {UnitKind.PHRASE, UnitKind.ENTITY}
-        if unknown:
-            raise RecipeError(
-                f"--layers takes phrase and entity, found '{min(unknown)}'. Words and sentences are always found."
-            )
-        given = {UnitKind.PHRASE} if self.phrases else set()
-        given |= {UnitKind.ENTITY} if self.terms or self.entities_field else set()
-        given |= {UnitKind.TURN} if self.dialogues else set()
-        return (
-            member(self.member).required_units
-            | {UnitKind.WORD, UnitKind.SENTENCE}
-            | given
-            | {UnitKind(name) for name in self.units}
-        )
-
-    @property
-    def misses_dialogues(self) -> bool:
-        """Whether the member learns from conversations and none were given."""
-        return not self.dialogues and any(isinstance(task.examples, Dialogues) for task in member(self.member).tasks)
-
-    @cached_property
-    def segmenter(self) -> PosTagger:
-        """The segmenter, with the user's own words."""
-        return default_segmenter(tuple(word for path in self.dictionaries for word in read_words(path)))
-
-    def describe(self) -> dict[str, Any]:
-        """The settings that decide what comes out: what a folder that was begun must have been begun with.
-
-        Files that were given are read here, and refused if they are not what they should be.
-        """
-        return {
-            **self.collect_config.describe(),
-            "units": [annotator.describe() for annotator in self._annotators],
-            "vocabulary": _vocabulary(self.given_tokenizer, self.trainer),
-            "phrases": f"given {PhraseMatcher.load(self.phrases).describe()}" if self.phrases else "learned",
-            "layers": sorted(self.unit_kinds),
-        }
-
-    def save_lists(self, folder: Path) -> None:
-        """Store the user's own words, terms and phrases beside the shards, for whoever looks at the corpus later."""
-        for name, paths in (("dictionary.txt", self.dictionaries), ("terms.tsv", self.terms)):
-            if paths and not (folder / name).exists():
-                write_text(
-                    folder / name, "".join(path.read_text(encoding="utf-8-sig").rstrip("\n") + "\n" for path in paths)
-                )
-
-    def prepare_config(self, sources: Sequence[str], folder: Path) -> PrepareConfig:
-        """All settings, with phrases learned if they are wanted and not there yet."""
-        if UnitKind.PHRASE not in self.unit_kinds:
-            return self._prepare_config(sources, ())
-        return self._prepare_config(sources, (self._phrases(sources, folder),))
-
-    def _prepare_config(self, sources: Sequence[str], phrases: tuple[PhraseMatcher, ...]) -> PrepareConfig:
-        layers = tuple(layer for layer in UnitKind if layer in self.unit_kinds)
-        size = shard_size(total_bytes(sources))
-        return PrepareConfig(self.collect_config, (*self._annotators, *phrases), layers, size)
-
-    @cached_property
-    def _annotators(self) -> tuple[Annotator, ...]:
-        """Sentences, then entities from outside, then words (with the segmenter's names where entities are wanted)."""
-        if UnitKind.ENTITY not in self.unit_kinds:
-            return Sentences(), Words(self.segmenter)
-        finders: tuple[EntityFinder, ...] = (GivenEntities(),) if self.entities_field else ()
-        if self.terms:
-            finders += (TermMatcher(tuple(term for path in self.terms for term in read_terms(path))),)
-        outside = (Entities(finders),) if finders else ()
-        return Sentences(), *outside, WordsWithEntities(self.segmenter)
-
-    def _phrases(self, sources: Sequence[str], folder: Path) -> PhraseMatcher:
-        path = folder / "phrases.txt"
-        if self.phrases and not path.exists():
-            write_text(path, self.phrases.read_text(encoding="utf-8-sig"))
-        if not path.exists():
-            from unmask.cli.ui.progress import progress
-            from unmask.data.text.units.collocations import learn_phrases
-
-            with progress("learning phrases", total_bytes(sources)) as tick:
-                documents = sample_documents(sources, self.collect_config, tick)
-                found = learn_phrases(annotate(document, self._annotators) for document in documents)
-            with disk_errors(folder):
-                part = temp_path(path)
-                found.save(part)
-                part.replace(path)
-        return PhraseMatcher.load(path)
+    `files` are files, folders or patterns (.txt, .jsonl, .csv, .tsv, also packed). The tokenizer is trained as the
+    recipe needs it unless `tokenizer` names a tokenizer.json. `options` holds everything else.
+    """
+    given = replace(
+        options,
+        member=recipe,
+        vocab_size=vocab_size or options.vocab_size,
+        tokenizer=Path(tokenizer) if tokenizer is not None else options.tokenizer,
+        dialogues=tuple(map(Path, dialogues)) or options.dialogues,
+    )
+    run_prepare([str(file) for file in (*files, *given.dialogues)], Path(out), given, processes, reporter)
+    return Corpus.open(Path(out))
 
 
-def _vocabulary(given: Tokenizer | ExtendedTokenizer | None, spec: TokenizerTrainer) -> str:
-    if given is None:
-        return repr(spec)
-    return f"given {(given.tokenizer if isinstance(given, ExtendedTokenizer) else given).digest}"
+def run_prepare(
+    files: Sequence[str], out: Path, options: PrepareOptions, processes: int = 1, reporter: Reporter = SILENT
+) -> Manifest:
+    """Prepare the files in `out`, unless that is done already."""
+    settings = options.describe()
+    named = expand_inputs(files, out)
+    with lock_corpus(out):
+        sources = store_stdin(named, out, reporter)
+        if not is_started(out):
+            check_not_empty(sources, options.collect_config)
+        if start_or_resume(out, sources, settings):
+            reporter.note(f"{out} is prepared already.")
+            return Manifest.load(out)
+        return _prepare(sources, out, options, processes, reporter)
+
+
+def _prepare(sources: list[str], out: Path, options: PrepareOptions, processes: int, reporter: Reporter) -> Manifest:
+    tokenizer = _tokenizer(sources, out, options, reporter)
+    options.save_lists(out)
+    config = options.prepare_config(sources, out, reporter)
+    with reporter.progress("preparing", total_bytes(sources)) as tick:
+
+        def report(now: PrepareProgress) -> None:
+            tick(now.position, f"{now.counts.tokens / 1e6:.1f} M tokens")
+
+        manifest, counts = write_shards(sources, out, config, tokenizer, processes, report)
+    for sentence in dropped_notes(counts, out):
+        reporter.note(sentence)
+    return manifest
+
+
+def _tokenizer(sources: list[str], out: Path, options: PrepareOptions, reporter: Reporter) -> Tokenizer:
+    """The given tokenizer, the one trained before an interruption, or a new one."""
+    path = out / "tokenizer.json"
+    if not path.exists():
+        given = options.given_tokenizer
+        if isinstance(given, ExtendedTokenizer):
+            write_json(out / "extended.json", {str(new): list(old) for new, old in given.old_pieces.items()})
+            made = given.tokenizer
+        elif given is not None:
+            made = given
+        else:
+            title = f"training a tokenizer ({options.trainer.size:,} entries)"
+            with reporter.progress(title, total_bytes(sources)) as tick:
+                lines = lines_of(sample_documents(sources, options.collect_config, tick))
+                made = train_tokenizer(options.trainer, lines)
+        write_text(path, made.pipeline.to_str(pretty=True))
+    return Tokenizer.load(path)
+
+
+def dropped_notes(counts: DropCounts, out: Path) -> Iterator[str]:
+    """The first documents that were dropped for each reason that a user may want to correct."""
+    by_reason = attrgetter("reason")
+    for reason, pieces in groupby(sorted(counts.listed, key=by_reason), by_reason):
+        if reason in _ORDINARY:
+            continue
+        for piece in list(pieces)[:_SHOWN]:
+            yield f"left out, {reason}: {piece.where}: {piece.detail}"
+        if counts.dropped[reason] > _SHOWN:
+            rest = f"and {counts.dropped[reason] - _SHOWN:,} more; see {out / 'dropped.jsonl'}"
+            yield f"left out, {reason}: {rest}"

@@ -1,9 +1,4 @@
-"""What a user wished for when pre-training, turned into parts.
-
-What arrives: the plain values of the command line. What leaves: budget, recipe, course and learner, and a description
-by which a folder knows its run again.
-What never happens here: training, or a word to the user but a refusal.
-"""
+"""A pre-training request, and the parts that it resolves to: budget, recipe, batches, model, and the text of run.json."""
 
 from __future__ import annotations
 
@@ -12,11 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from unmask import __version__
 from unmask.api.short_run import short_recipe
-from unmask.cli.ui.console import apply_changes
 from unmask.config.network import NetworkConfig
 from unmask.config.sizes import Size
 from unmask.core.codec import encode, fingerprint
@@ -26,7 +20,7 @@ from unmask.data.corpus.corpus import Corpus
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.loading.open_model import LoadedNetwork, open_model
 from unmask.loading.warm_start import adapt_to_tokenizer, load_matching_weights
-from unmask.members import member, sizes
+from unmask.members import apply_changes, member, sizes
 from unmask.nets.encoder import num_parameters
 from unmask.nets.model import EncoderWithHeads
 from unmask.tasks.recipe import Recipe
@@ -40,26 +34,30 @@ from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.rundir.metrics_log import LogLine
 from unmask.train.training_spec import TrainingSpec
 
-_EXAMPLE = "stages.0.length=256"
+Preset: TypeAlias = Literal["published", "short"]
+_EXAMPLE = "stages.0.max_length=256"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PretrainRequest:
-    """What is to be learned. What is empty or nothing was not wished for."""
+    """The recipe, the data and the budget of a run. Empty fields take the value of the recipe."""
 
-    member: str
-    size: str
-    changes: tuple[str, ...]
-    batch_size: int | None
-    lr: float | None
-    short: bool
+    member: str | Recipe
+    """The name of a member, `your_file.py:name`, or a recipe."""
     data: Path
-    init_from: Path | None
-    seed: int
-    heldout_fraction: float
-    steps: int | None
-    tokens: int | None
-    hours: float | None
+    size: str = ""
+    changes: tuple[str, ...] = ()
+    """Changes of the recipe: PATH=VALUE."""
+    batch_size: int | None = None
+    lr: float | None = None
+    preset: Preset = "published"
+    """`short`: the recipe adapted to runs of minutes."""
+    init_from: Path | None = None
+    seed: int = 0
+    heldout_fraction: float = 0.01
+    steps: int | None = None
+    tokens: int | None = None
+    hours: float | None = None
     flops: float | None = None
 
 
@@ -122,13 +120,13 @@ class PretrainSetup:
         wish = self.request
         recipe = self._member
         changes = [
-            f"stages.{number}.batch={wish.batch_size}" for number in range(len(recipe.stages)) if wish.batch_size
+            f"stages.{number}.batch_size={wish.batch_size}" for number in range(len(recipe.stages)) if wish.batch_size
         ]
-        changes += [f"descent.optimiser.rate={wish.lr}"] if wish.lr is not None else []
+        changes += [f"optim.optimizer.lr={wish.lr}"] if wish.lr is not None else []
         recipe = apply_changes(recipe, [*changes, *(one for one in wish.changes if not _about_tasks(one))], _EXAMPLE)
         for model in self.initial_model:
             if wish.size and not _same_size(recipe.network, model.config):
-                raise RecipeError(f"--from {wish.init_from} brings a network of its own size. Leave --size out.")
+                raise RecipeError(f"--init-from {wish.init_from} brings a network of its own size. Leave --size out.")
             if recipe.network.num_segments > model.config.num_segments:
                 raise RecipeError(
                     f"{recipe.name} has rows of {recipe.network.num_segments} segments, but the network in {wish.init_from} "
@@ -145,13 +143,16 @@ class PretrainSetup:
         holds for every part. All other changes come later, because they are about what a short run has set.
         """
         tasks = [one for one in self.request.changes if _about_tasks(one)]
-        published = apply_changes(member(self.request.member, self._size), tasks, _EXAMPLE)
-        return short_recipe(published) if self.request.short else published
+        named = self.request.member
+        found = named if isinstance(named, Recipe) else member(named, self._size)
+        published = apply_changes(found, tasks, _EXAMPLE)
+        return short_recipe(published) if self.request.preset == "short" else published
 
     @property
     def _size(self) -> str:
         """The size that was wished for; else that of the network to begin with, where the member has such a size."""
-        name, _, _ = self.request.member.partition(":")
+        named = self.request.member
+        name = named.name if isinstance(named, Recipe) else named.partition(":")[0]
         if self.request.size or not self.initial_model or name.endswith(".py"):
             return self.request.size
         return next(
@@ -211,7 +212,7 @@ class PretrainSetup:
         if known and known[0] and known[0] < self.recipe.max_length:
             raise RecipeError(
                 f"{self.recipe.name} has rows of {self.recipe.max_length} tokens, but the network in {self.request.init_from} has "
-                f"{known[0]} positions. Shorten the rows, e.g. with --set stages.0.length={known[0]} for every stage."
+                f"{known[0]} positions. Shorten the rows, e.g. with --set stages.0.max_length={known[0]} for every stage."
             )
         return max([self.recipe.max_length, *known])
 

@@ -119,7 +119,7 @@ def _check_units(task: Task, corpus: Corpus) -> None:
         raise RecipeError(
             f"The rule '{task.name}' reads {', '.join(sorted(missing))} units, but the corpus in {corpus.folder} was "
             f"prepared with {', '.join(sorted(corpus.layers))} only. Prepare it again with: unmask prepare CORPUS "
-            + (f"--layers {asked} " if asked else "")
+            + (f"--units {asked} " if asked else "")
             + "--out NEW_FOLDER"
         )
 

@@ -164,7 +164,7 @@ def _coverage(covered: float, words: float) -> Finding:
         "Fewer than half of the chosen words have a similar one; the others are shown as random words. Run unmask "
         "vectors on more text, or give it --synonyms FILE."
         if covered
-        else "Make a table of similar words with: unmask vectors --data FOLDER"
+        else "Make a table of similar words with: unmask similar-words --data FOLDER"
     )
     name = "chosen words that have a similar word"
     return Finding(name, ratio(covered, words), AtLeast(MIN_COVERAGE), FindingUnit.SHARE, advice)

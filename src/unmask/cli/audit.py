@@ -58,7 +58,7 @@ def audit(
 
 def _subject(member: str, rule: str, changes: list[str]) -> Recipe | Task:
     """What was named: a member with its changes, or a bare rule."""
-    from unmask.cli.ui.console import resolve_member
+    from unmask.members import resolve_member
     from unmask.core.errors import RecipeError
 
     if bool(member) == bool(rule):

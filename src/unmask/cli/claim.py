@@ -26,7 +26,7 @@ def claim(
     max_length: Annotated[int, typer.Option(min=8, help="Tokens in a row, in pre-training.")] = 128,
     batch_size: Annotated[int, typer.Option(min=1, help="Rows in a step of pre-training.")] = 64,
     pretrain_args: Annotated[str, typer.Option(help="Further options for every pretrain.")] = "",
-    finetune_args: Annotated[str, typer.Option(help="Options for every full fine-tuning.")] = "--epochs 3 --rate 1e-4",
+    finetune_args: Annotated[str, typer.Option(help="Options for every full fine-tuning.")] = "--epochs 3 --lr 1e-4",
     subset_tokens: Annotated[
         int | None, typer.Option(min=0, help="Repeat a part of about so many tokens; 0: the whole corpus.")
     ] = None,

@@ -1,9 +1,4 @@
-"""`compare`: members, a corpus, a suite and a budget in; one table out.
-
-What arrives: members, a prepared folder, a folder of tasks, a budget for each pre-training. What leaves: a network for
-each member and seed, one tuned network for each task, and a table with spread and curves.
-What never happens here: the work; see `unmask/cli/comparing.py`.
-"""
+"""`compare`: members that are pre-trained with one budget on one corpus, and fine-tuned on one suite."""
 
 from __future__ import annotations
 
@@ -12,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-_PRETRAIN, _TUNE, _RUNS = "How each is pre-trained", "How each is tuned", "How it runs"
+_PRETRAIN, _TUNE, _RUNS = "How each is pre-trained", "How each is fine-tuned", "How it runs"
 
 
 def compare(
@@ -27,93 +22,98 @@ def compare(
     seeds: Annotated[int, typer.Option(min=1, help="How often everything is done.")] = 3,
     tasks: Annotated[str, typer.Option(help="Only these tasks, with commas.")] = "",
     points: Annotated[
-        int, typer.Option(min=1, help="Also tune what was learned at K even shares of the budget; 1: the end alone.")
+        int,
+        typer.Option(min=1, help="Also fine-tune checkpoints at K even fractions of the budget; 1: the last alone."),
     ] = 1,
     scratch: Annotated[
-        Literal["first", "each", "none"], typer.Option(help="Whose shape is also tuned from newly drawn weights.")
+        Literal["first", "each", "none"], typer.Option(help="Whose shape is also fine-tuned from random weights.")
     ] = "first",
     size: Annotated[
         str, typer.Option(help="tiny, mini, small, medium, base or large.", rich_help_panel=_PRETRAIN)
     ] = "small",
-    short: Annotated[
-        bool, typer.Option("--short", help="For minutes: see unmask pretrain --help.", rich_help_panel=_PRETRAIN)
-    ] = False,
-    batch: Annotated[
+    preset: Annotated[
+        Literal["published", "short"],
+        typer.Option(help="short: for runs of minutes, see unmask pretrain --help.", rich_help_panel=_PRETRAIN),
+    ] = "published",
+    batch_size: Annotated[
         int | None, typer.Option(min=1, help="Rows in a step, in every stage.", rich_help_panel=_PRETRAIN)
     ] = None,
-    rate: Annotated[float | None, typer.Option(help="The highest learning rate.", rich_help_panel=_PRETRAIN)] = None,
+    lr: Annotated[float | None, typer.Option(help="The peak learning rate.", rich_help_panel=_PRETRAIN)] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option(
             "--set", help="Change recipes: PATH=VALUE, or MEMBER:PATH=VALUE for one.", rich_help_panel=_PRETRAIN
         ),
     ] = None,
-    held_out: Annotated[
-        float, typer.Option(min=0, max=0.5, help="The share of the text to judge by.", rich_help_panel=_PRETRAIN)
+    heldout_fraction: Annotated[
+        float, typer.Option(min=0, max=0.5, help="The fraction of the text to evaluate on.", rich_help_panel=_PRETRAIN)
     ] = 0.01,
-    policy: Annotated[str, typer.Option(help="What may move: see unmask tune --help.", rich_help_panel=_TUNE)] = "full",
+    method: Annotated[
+        str, typer.Option(help="Which parameters are trained: see unmask finetune --help.", rich_help_panel=_TUNE)
+    ] = "full",
     epochs: Annotated[
-        float | None, typer.Option(help="How often every row is learned from. Usual: 3.", rich_help_panel=_TUNE)
+        float | None, typer.Option(help="Passes over the training rows. Default: 3.", rich_help_panel=_TUNE)
     ] = None,
-    tune_rate: Annotated[
-        float | None, typer.Option(help="The highest learning rate of tuning.", rich_help_panel=_TUNE)
+    finetune_lr: Annotated[
+        float | None, typer.Option(help="The peak learning rate of fine-tuning.", rich_help_panel=_TUNE)
     ] = None,
-    tune_batch: Annotated[
-        int | None, typer.Option(min=1, help="Questions in a step. Usual: 32.", rich_help_panel=_TUNE)
+    finetune_batch_size: Annotated[
+        int | None, typer.Option(min=1, help="Rows in a step. Default: 32.", rich_help_panel=_TUNE)
     ] = None,
-    length: Annotated[
-        int | None, typer.Option(min=4, help="Most tokens in a row. Usual: 128.", rich_help_panel=_TUNE)
+    max_length: Annotated[
+        int | None, typer.Option(min=4, help="Most tokens in a row. Default: 128.", rich_help_panel=_TUNE)
     ] = None,
-    at_once: Annotated[
-        int, typer.Option(min=0, help="Tunes that share the machine; 0: one for each core.", rich_help_panel=_RUNS)
+    max_finetunes: Annotated[
+        int, typer.Option(min=0, help="Fine-tunings at the same time; 0: one per core.", rich_help_panel=_RUNS)
     ] = 0,
-    pretrain_at_once: Annotated[
-        int, typer.Option(min=1, help="Pre-trainings that share the machine.", rich_help_panel=_RUNS)
+    max_pretrainings: Annotated[
+        int, typer.Option(min=1, help="Pre-trainings at the same time.", rich_help_panel=_RUNS)
     ] = 1,
     device: Annotated[
         str, typer.Option(help="cpu, cuda, mps, or auto for the fastest.", rich_help_panel=_RUNS)
     ] = "auto",
     precision: Annotated[
-        Literal["auto", "float32", "bfloat16"], typer.Option(help="Numbers to compute in.", rich_help_panel=_RUNS)
+        Literal["auto", "float32", "bfloat16"], typer.Option(help="The floating-point type.", rich_help_panel=_RUNS)
     ] = "auto",
     compile_: Annotated[
         bool, typer.Option("--compile", help="Compile networks before pre-training.", rich_help_panel=_RUNS)
     ] = False,
-    graphs: Annotated[
+    cuda_graphs: Annotated[
         Literal["auto", "on", "off"],
-        typer.Option(help="Whole steps as CUDA graphs; auto: on such a GPU.", rich_help_panel=_RUNS),
+        typer.Option(help="Record whole steps as CUDA graphs.", rich_help_panel=_RUNS),
     ] = "auto",
-    plain: Annotated[
-        bool,
-        typer.Option("--plain", help="Plain code: torch's kernels, every place computed.", rich_help_panel=_RUNS),
+    no_kernels: Annotated[
+        bool, typer.Option("--no-kernels", help="Without the Triton kernels.", rich_help_panel=_RUNS)
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what it would cost, and stop.", rich_help_panel=_RUNS)
+        bool, typer.Option("--dry-run", help="Estimate the cost and stop.", rich_help_panel=_RUNS)
     ] = False,
 ) -> None:
-    """Pre-train members on one corpus with one budget, tune each on a suite, print one table. Starting again goes on.
+    """Pre-train members with one budget on one corpus and fine-tune each on a suite. The same command resumes.
 
     Examples:
 
-        unmask compare bert roberta --size tiny --short --data data/ --suite tasks/ --steps 200 --seeds 2 --out lab/
+        unmask compare bert roberta --size tiny --preset short --data data/ --suite tasks/ --steps 200 --seeds 2 --out lab/
 
         unmask compare bert wwm --data data/ --suite tasks/ --hours 0.2 --seeds 3 --out lab-hours/ --dry-run
 
-        unmask compare bert wwm --data data/ --suite tasks/ --flops 1e16 --set 'bert:renew=EveryVisit()' --out lab2/
+        unmask compare bert wwm --data data/ --suite tasks/ --flops 1e16 --set 'bert:masking=DynamicMasking()' --out lab2/
     """
     from unmask.evaluation.suite_file import read_suite
     from unmask.finetuning.methods.by_name import method_by_name
 
-    method_by_name(policy, {})
-    only = [name.strip() for name in tasks.split(",") if name.strip()]
-    found = read_suite(suite, only)
-    given = {"epochs": epochs, "rate": tune_rate, "batch": tune_batch, "length": length}
-    tuning = [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
+    method_by_name(method, {})
+    names = [name.strip() for name in tasks.split(",") if name.strip()]
+    found = read_suite(suite, names)
+    given = {"epochs": epochs, "lr": finetune_lr, "batch-size": finetune_batch_size, "max-length": max_length}
+    words = [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
 
-    from unmask.lab.compare.run import ComparisonRun
+    from unmask.cli.ui.compare_table import TerminalComparisonListener
+    from unmask.cli.ui.console import explain_interrupt
     from unmask.lab.compare.spec import ComparisonSpec
+    from unmask.lab.compare.run import ComparisonRun
 
-    contest = ComparisonSpec(
+    spec = ComparisonSpec(
         members=tuple(members),
         changes=tuple(set_ or ()),
         data=data,
@@ -123,15 +123,16 @@ def compare(
         points=points,
         scratch=scratch,
         size=size,
-        short=short,
-        batch_size=batch,
-        lr=rate,
-        heldout_fraction=held_out,
-        finetune_args=("--policy", policy, *tuning),
+        preset=preset,
+        batch_size=batch_size,
+        lr=lr,
+        heldout_fraction=heldout_fraction,
+        finetune_args=("--method", method, *words),
         device=device,
         precision=precision,
         compile=compile_,
-        cuda_graphs=graphs,
-        no_kernels=plain,
+        cuda_graphs=cuda_graphs,
+        no_kernels=no_kernels,
     )
-    ComparisonRun(contest, out, at_once, pretrain_at_once).run(dry_run)
+    with explain_interrupt(out):
+        ComparisonRun(spec, out, max_finetunes, max_pretrainings, TerminalComparisonListener()).run(dry_run)

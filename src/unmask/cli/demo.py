@@ -16,8 +16,8 @@ SENTENCE = "使用语言模型来预测下一个词的概率"
 BLANK = "这本书写得很[MASK]，我[MASK]喜欢。"
 _LEARN, _JUDGE = 4000, 1500
 """Reviews to tune on, and to judge by."""
-_PRETRAIN = "--size tiny --short --steps 1200 --trials 8 --set stages.1.length=128"
-_TUNE = "--epochs 2 --rate 3e-4 --length 96"
+_PRETRAIN = "--size tiny --preset short --steps 1200 --num-evals 8 --set stages.1.max_length=128"
+_TUNE = "--epochs 2 --lr 3e-4 --max-length 96"
 
 
 @dataclass(frozen=True)
@@ -94,10 +94,10 @@ def demo(
     _run_command(["walk", "bert", "--data", str(data), "--text", SENTENCE])
     _run_command(["audit", "bert", "--data", str(data)])
     _run_command(["pretrain", "bert", "--data", str(data), "--out", str(run), *_PRETRAIN.split()])
-    _run_command(["fill", str(run), BLANK, "--top", "3"])
-    task = ["--task", str(files.train), "--dev", str(files.dev), *_TUNE.split()]
-    _run_command(["tune", str(run), *task, "--out", str(out / "tuned")])
-    _run_command(["tune", str(run), *task, "--from-scratch", "--out", str(out / "scratch")])
+    _run_command(["fill-mask", str(run), BLANK, "--top-k", "3"])
+    task = ["--train-file", str(files.train), "--dev-file", str(files.dev), *_TUNE.split()]
+    _run_command(["finetune", str(run), *task, "--out", str(out / "tuned")])
+    _run_command(["finetune", str(run), *task, "--from-scratch", "--out", str(out / "scratch")])
     if not exported.exists():
         _run_command(["export", str(run), str(exported)])
     _load_back(exported)

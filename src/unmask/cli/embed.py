@@ -1,8 +1,4 @@
-"""`embed`: files of texts as one `.npy` of vectors.
-
-What arrives: a network, files of texts, and how to pool. What leaves: a float32 array with one row for each text.
-What never happens here: computing; see `unmask.inference.embed`.
-"""
+"""`embed`: files of texts as one `.npy` array of vectors."""
 
 from __future__ import annotations
 
@@ -27,11 +23,13 @@ def embed(
     source: Annotated[Path, typer.Argument(help="A run folder of pretrain, or a Hugging Face folder.")],
     files: Annotated[list[str], typer.Argument(help=".txt .jsonl .csv .tsv, also .gz; - for standard input.")],
     out: Annotated[Path, typer.Option(help="The .npy file to write.")],
-    pool: Annotated[Pooling, typer.Option(help="How the tokens of a text become one vector.")] = Pooling.MEAN,
+    pooling: Annotated[
+        Pooling, typer.Option(help="How token states become one vector.")
+    ] = Pooling.MEAN,
     layer: Annotated[str, typer.Option(help="Which layer: last, or a number; 0 is the embeddings.")] = _LAST,
     field: Annotated[str, typer.Option(help="The field or column that holds the text.")] = "text",
-    batch: Annotated[int, typer.Option(min=1, help="Texts to compute at once.")] = 64,
-    normalise: Annotated[bool, typer.Option("--normalise", help="Bring every vector to length 1.")] = False,
+    batch_size: Annotated[int, typer.Option(min=1, help="Texts in a batch.")] = 64,
+    normalize: Annotated[bool, typer.Option("--normalize", help="Scale vectors to length 1.")] = False,
     checkpoint: Annotated[CheckpointChoice, typer.Option(help="Which checkpoint of a run.")] = CheckpointChoice.LAST,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, mps.")] = "auto",
 ) -> None:
@@ -41,7 +39,7 @@ def embed(
 
         unmask embed runs/bert lines.txt --out vectors.npy
 
-        unmask embed exported/ reviews.csv --field review --pool cls --out vectors.npy --normalise
+        unmask embed exported/ reviews.csv --field review --pooling cls --out vectors.npy --normalize
 
         zcat lines.txt.gz | unmask embed runs/bert - --layer 1 --out vectors.npy
     """
@@ -55,9 +53,9 @@ def embed(
     texts = _require_texts(files, field)
     opened = open_model(source, checkpoint)
     model = opened.model.to(pick_device(device))
-    pooling = LayerPooling(_layer(layer, model), pool, normalise)
+    how = LayerPooling(_layer(layer, model), pooling, normalize)
     cut: list[int] = []
-    blocks = embed_texts(model, opened.tokenizer, texts, pooling, batch, cut.append)
+    blocks = embed_texts(model, opened.tokenizer, texts, how, batch_size, cut.append)
     rows = _write(out, blocks, model.config.width, total)
     _print_result(out, rows, model, sum(cut))
 

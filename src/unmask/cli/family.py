@@ -70,7 +70,8 @@ def show(
 
         unmask show roberta --set "renew=Copies(1)"
     """
-    from unmask.cli.ui.console import console, resolve_member
+    from unmask.cli.ui.console import console
+    from unmask.members import resolve_member
     from unmask.core.codec import to_tree
 
     for line in to_tree(resolve_member(member, set_ or [], size)):
@@ -95,7 +96,8 @@ def diff(
 
         unmask diff bert bert --set stages.0.tasks.0.corruption.select.rate=0.4
     """
-    from unmask.cli.ui.console import console, print_line, resolve_member
+    from unmask.cli.ui.console import console, print_line
+    from unmask.members import resolve_member
     from unmask.core.codec import difference
 
     changes = set_ or []

@@ -1,131 +1,139 @@
-"""`tune`: a network and a task file in, a network that answers the task out.
-
-What arrives: the folder of a network, task files, settings. What leaves: a folder with the tuned network, its answers
-to the rows it never learned from, and its scores.
-What never happens here: the work; see `unmask.finetuning` and `unmask.train`.
-"""
+"""`finetune`: from a pre-trained model and a task file to a model of the task."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-_ASKED, _MOVES, _RUNS = "What is asked", "What moves", "How it runs"
+_TASK, _METHOD, _RUN = "Task", "Method", "Device"
 
 
-def tune(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            help="The network: a run of pretrain, or a Hugging Face folder of a BERT, RoBERTa, ALBERT, ERNIE 1.0 or "
-            "ELECTRA."
-        ),
-    ],
-    task: Annotated[Path, typer.Option(help="Rows to learn from: .jsonl .csv .tsv .json .conll, also with .gz.")],
-    out: Annotated[Path, typer.Option(help="The folder to make.")],
-    dev: Annotated[Path | None, typer.Option(help="Rows to judge by; without it, 1 text in 10 is set aside.")] = None,
-    epochs: Annotated[float, typer.Option(help="How often every row is learned from.")] = 3.0,
-    rate: Annotated[
-        float | None, typer.Option(help="The highest learning rate. Usual: 5e-5 (full); for small networks also 3e-4.")
+def finetune(
+    source: Annotated[Path, typer.Argument(help="A run of pretrain, or a Hugging Face folder.")],
+    train_file: Annotated[Path, typer.Option(help="Training rows: .jsonl .csv .tsv .json .conll, also with .gz.")],
+    out: Annotated[Path, typer.Option(help="The folder to make; the same command resumes in it.")],
+    dev_file: Annotated[
+        Path | None, typer.Option(help="Rows to evaluate on; without it, a tenth of the training texts.")
     ] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Questions in a step.")] = 32,
-    length: Annotated[
-        int | None, typer.Option(min=4, help="Most tokens in a row; longer ones are cut. Usual: 128; spans: 384.")
+    epochs: Annotated[float, typer.Option(help="Passes over the training rows.")] = 3.0,
+    lr: Annotated[
+        float | None, typer.Option(help="The peak learning rate. Default: 5e-5 (full); for small models also 3e-4.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="The seed of the new head, the order and the dropout.")] = 0,
-    kind: Annotated[
-        Literal["auto", "classify", "labels", "regress", "tag", "span", "choose", "rank", "pair", "write"],
-        typer.Option(help="What is said about a row; auto: the file decides.", rich_help_panel=_ASKED),
+    batch_size: Annotated[int, typer.Option(min=1, help="Rows in a step.")] = 32,
+    max_length: Annotated[
+        int | None, typer.Option(min=4, help="Most tokens in a row; longer ones are cut. Default: 128; span-qa: 384.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The seed of the new head, the order of rows and the dropout.")] = 0,
+    task_type: Annotated[
+        Literal[
+            "auto",
+            "classification",
+            "multilabel",
+            "regression",
+            "tagging",
+            "span-qa",
+            "multiple-choice",
+            "ranking",
+            "san-pair",
+            "generation",
+        ],
+        typer.Option(help="auto: the file decides.", rich_help_panel=_TASK),
     ] = "auto",
-    fields: Annotated[
-        str, typer.Option(help="The fields of the text, with commas. Numbers: no header.", rich_help_panel=_ASKED)
+    text_columns: Annotated[
+        str, typer.Option(help="The columns of the text, with commas. Numbers: no header.", rich_help_panel=_TASK)
     ] = "",
-    label: Annotated[str, typer.Option(help="The field of the label.", rich_help_panel=_ASKED)] = "",
-    read: Annotated[
+    label_column: Annotated[str, typer.Option(help="The column of the label.", rich_help_panel=_TASK)] = "",
+    pooling: Annotated[
         Literal["first", "mean", "attention"] | None,
-        typer.Option(help="Which tokens speak for a row. Usual: first.", rich_help_panel=_ASKED),
+        typer.Option(help="How token states become one vector per row. Default: first.", rich_help_panel=_TASK),
     ] = None,
     crf: Annotated[
-        bool, typer.Option("--crf", help="Tags: choose those of a sentence together.", rich_help_panel=_ASKED)
+        bool, typer.Option("--crf", help="tagging: a conditional random field.", rich_help_panel=_TASK)
     ] = False,
-    legal: Annotated[
-        bool, typer.Option("--legal", help="Tags: only those that may follow each other.", rich_help_panel=_ASKED)
+    constrained_tags: Annotated[
+        bool, typer.Option("--constrained-tags", help="tagging: only legal tag sequences.", rich_help_panel=_TASK)
     ] = False,
-    longest: Annotated[
-        int | None, typer.Option(min=1, help="Spans: most tokens of an answer.", rich_help_panel=_ASKED)
+    max_answer_tokens: Annotated[
+        int | None, typer.Option(min=1, help="span-qa: most tokens of an answer.", rich_help_panel=_TASK)
     ] = None,
-    candidates: Annotated[
-        int | None, typer.Option(min=2, help="Rank: most candidates in a step. Usual: 16.", rich_help_panel=_ASKED)
+    max_candidates: Annotated[
+        int | None, typer.Option(min=2, help="ranking: most candidates in a step. Default: 16.", rich_help_panel=_TASK)
     ] = None,
-    version: Annotated[
-        Literal["1", "2"] | None,
-        typer.Option(help="Write: with a new decoder (1), or the encoder itself (2, usual).", rich_help_panel=_ASKED),
+    decoder: Annotated[
+        Literal["new", "encoder"] | None,
+        typer.Option(
+            help="generation: a new decoder, or the encoder as a prefix language model (default).",
+            rich_help_panel=_TASK,
+        ),
     ] = None,
-    beam: Annotated[
-        int | None, typer.Option(min=1, max=64, help="Write: texts searched at once. Usual: 4.", rich_help_panel=_ASKED)
+    num_beams: Annotated[
+        int | None, typer.Option(min=1, max=64, help="generation: beam width. Default: 4.", rich_help_panel=_TASK)
     ] = None,
-    most: Annotated[
-        int | None, typer.Option(min=2, help="Write: most tokens of a text. Usual: 64.", rich_help_panel=_ASKED)
+    max_new_tokens: Annotated[
+        int | None, typer.Option(min=2, help="generation: most tokens of a text. Default: 64.", rich_help_panel=_TASK)
     ] = None,
-    policy: Annotated[
+    method: Annotated[
         Literal["full", "frozen", "layers", "adapter", "lora", "norms", "top", "gradual"],
-        typer.Option(help="What may move.", rich_help_panel=_MOVES),
+        typer.Option(help="Which parameters are trained.", rich_help_panel=_METHOD),
     ] = "full",
-    decay: Annotated[
-        float | None, typer.Option(help="full, gradual: the rate of a layer by that above it.", rich_help_panel=_MOVES)
+    layer_lr_decay: Annotated[
+        float | None,
+        typer.Option(help="full, gradual: the rate of a layer relative to the layer above.", rich_help_panel=_METHOD),
     ] = None,
-    width: Annotated[
-        int | None, typer.Option(min=1, help="adapter: its width. Usual: 64.", rich_help_panel=_MOVES)
+    adapter_width: Annotated[
+        int | None, typer.Option(min=1, help="adapter: its bottleneck. Default: 64.", rich_help_panel=_METHOD)
     ] = None,
-    blocks: Annotated[
-        int | None, typer.Option(min=0, help="top: how many blocks move. Usual: 1.", rich_help_panel=_MOVES)
+    num_top_blocks: Annotated[
+        int | None, typer.Option(min=0, help="top: blocks that are trained. Default: 1.", rich_help_panel=_METHOD)
     ] = None,
-    rank: Annotated[int | None, typer.Option(min=1, help="lora: its rank. Usual: 8.", rich_help_panel=_MOVES)] = None,
-    move: Annotated[
-        bool | None, typer.Option("--move", help="layers: let the network move, too.", rich_help_panel=_MOVES)
+    lora_rank: Annotated[
+        int | None, typer.Option(min=1, help="lora: its rank. Default: 8.", rich_help_panel=_METHOD)
     ] = None,
-    cache: Annotated[
+    train_encoder: Annotated[
+        bool | None, typer.Option("--train-encoder", help="layers: train the encoder, too.", rich_help_panel=_METHOD)
+    ] = None,
+    cache_features: Annotated[
         bool | None,
-        typer.Option("--cache/--no-cache", help="frozen, layers: read each row once.", rich_help_panel=_MOVES),
+        typer.Option(
+            "--cache-features/--no-cache-features",
+            help="frozen, layers: compute the features of a row once.",
+            rich_help_panel=_METHOD,
+        ),
     ] = None,
-    beside: Annotated[
-        float, typer.Option(help="Also fill masks, with this weight (GPT: 0.5).", rich_help_panel=_MOVES)
+    lm_weight: Annotated[
+        float, typer.Option(help="The weight of an auxiliary masked-LM loss (GPT: 0.5).", rich_help_panel=_METHOD)
     ] = 0.0,
-    dropout: Annotated[
-        float | None, typer.Option(help="What is dropped out. Usual: what the network has.", rich_help_panel=_MOVES)
-    ] = None,
+    dropout: Annotated[float | None, typer.Option(help="Default: that of the model.", rich_help_panel=_METHOD)] = None,
     from_scratch: Annotated[
-        bool, typer.Option("--from-scratch", help="Draw all weights anew, to compare with.", rich_help_panel=_MOVES)
+        bool,
+        typer.Option("--from-scratch", help="Initialise all weights randomly: a baseline.", rich_help_panel=_METHOD),
     ] = False,
     device: Annotated[
-        str, typer.Option(help="cpu, cuda, mps, or auto for the fastest.", rich_help_panel=_RUNS)
+        str, typer.Option(help="cpu, cuda, mps, or auto for the fastest.", rich_help_panel=_RUN)
     ] = "auto",
     precision: Annotated[
-        Literal["auto", "float32", "bfloat16"], typer.Option(help="Numbers to compute in.", rich_help_panel=_RUNS)
+        Literal["auto", "float32", "bfloat16"], typer.Option(help="The floating-point type.", rich_help_panel=_RUN)
     ] = "auto",
-    graphs: Annotated[
-        Literal["auto", "on", "off"],
-        typer.Option(help="Whole steps as CUDA graphs; auto: on such a GPU.", rich_help_panel=_RUNS),
+    cuda_graphs: Annotated[
+        Literal["auto", "on", "off"], typer.Option(help="Record whole steps as CUDA graphs.", rich_help_panel=_RUN)
     ] = "auto",
-    plain: Annotated[
-        bool,
-        typer.Option("--plain", help="Plain code: torch's kernels, every place computed.", rich_help_panel=_RUNS),
+    no_kernels: Annotated[
+        bool, typer.Option("--no-kernels", help="Without the Triton kernels.", rich_help_panel=_RUN)
     ] = False,
 ) -> None:
-    """Fine-tune a network on a task: classes, numbers, tags, spans, choices, orders or texts. Starting again goes on.
+    """Fine-tune a pre-trained model on a task. An interrupted run resumes with the same command.
 
     Examples:
 
-        unmask tune runs/bert --task train.jsonl --dev dev.jsonl --out tuned/
+        unmask finetune runs/bert --train-file train.jsonl --dev-file dev.jsonl --out tuned/
 
-        unmask tune runs/bert --task reviews.csv --out reviews/ --epochs 3 --rate 5e-5 --batch 32 --length 128 --seed 0
+        unmask finetune runs/bert --train-file reviews.csv --out reviews/ --epochs 3 --lr 5e-5 --batch-size 32
 
-        unmask tune runs/bert --task pairs.tsv --fields question1,question2 --label same --out scratch/ --from-scratch
+        unmask finetune runs/bert --train-file pairs.tsv --text-columns question1,question2 --label-column same --out p/
 
-        unmask tune runs/bert --task names.conll --kind tag --policy adapter --width 32 --out names/
+        unmask finetune runs/bert --train-file names.conll --method adapter --adapter-width 32 --out names/
     """
     from unmask.config.inference import BeamSearch, DecoderKind, GenerationConfig
     from unmask.config.pooling import Pooling
@@ -133,63 +141,62 @@ def tune(
     from unmask.finetuning.methods.by_name import method_by_name
     from unmask.finetuning.task_data import load_task_data
     from unmask.finetuning.task_options import TaskOptions, check_options, parse_task_type
-    from unmask.finetuning.tasks.protocol import default_max_length
 
-    wish = TaskOptions(
-        task_type=parse_task_type(kind),
-        columns=ColumnChoice.parse(fields, label),
-        pooling=Pooling(read or "first"),
+    task_options = TaskOptions(
+        task_type=parse_task_type(task_type),
+        columns=ColumnChoice.parse(text_columns, label_column),
+        pooling=Pooling(pooling or "first"),
         crf=crf,
-        constrained_tags=legal,
-        max_answer_tokens=longest,
-        max_candidates=candidates or 16,
+        constrained_tags=constrained_tags,
+        max_answer_tokens=max_answer_tokens,
+        max_candidates=max_candidates or 16,
         generation=GenerationConfig(
-            decoder=DecoderKind(version or "2"), beam_search=BeamSearch(num_beams=beam or 4, max_new_tokens=most or 64)
+            decoder=DecoderKind(decoder or "encoder"),
+            beam_search=BeamSearch(num_beams=num_beams or 4, max_new_tokens=max_new_tokens or 64),
         ),
     )
     given = {
-        "layer_lr_decay": decay,
-        "width": width,
-        "num_blocks": blocks,
-        "rank": rank,
-        "train_encoder": move,
-        "cache_features": cache,
+        "layer_lr_decay": layer_lr_decay,
+        "width": adapter_width,
+        "num_blocks": num_top_blocks,
+        "rank": lora_rank,
+        "train_encoder": train_encoder,
+        "cache_features": cache_features,
     }
-    moves = method_by_name(policy, {name: value for name, value in given.items() if value is not None})
-    job = load_task_data(task, dev, wish, seed)
-    options: dict[str, object] = {
-        "--read": read,
+    chosen = method_by_name(method, {name: value for name, value in given.items() if value is not None})
+    data = load_task_data(train_file, dev_file, task_options, seed)
+    of_one_type: dict[str, object] = {
+        "--pooling": pooling,
         "--crf": crf,
-        "--legal": legal,
-        "--longest": longest,
-        "--candidates": candidates,
-        "--version": version,
-        "--beam": beam,
-        "--most": most,
+        "--constrained-tags": constrained_tags,
+        "--max-answer-tokens": max_answer_tokens,
+        "--max-candidates": max_candidates,
+        "--decoder": decoder,
+        "--num-beams": num_beams,
+        "--max-new-tokens": max_new_tokens,
     }
-    check_options(job.task.task_type, {name: bool(value) for name, value in options.items()})
+    check_options(data.task.task_type, {name: bool(value) for name, value in of_one_type.items()})
 
-    from unmask.api.finetune import finetune
-    from unmask.finetuning.finetune import FineTune, FineTuneSettings, choose_max_length
-    from unmask.finetuning.init_weights import StartFrom, with_dropout
-    from unmask.loading.open_model import open_model
-    from unmask.train.distributed import init_distributed
-    from unmask.train.run_config import default_run_config
+    from unmask.api.finetune import FineTuneOptions, run_finetune
+    from unmask.cli.ui.console import explain_interrupt, is_main_process
+    from unmask.cli.ui.progress import TerminalReporter
+    from unmask.cli.ui.score_tables import print_scores
 
-    opened = open_model(source)
-    how = FineTuneSettings(
+    options = FineTuneOptions(
         epochs=epochs,
-        lr=moves.default_lr if rate is None else rate,
-        batch_size=batch,
-        max_length=choose_max_length(opened.model, length, default_max_length(job.task.task_type)),
+        lr=lr,
+        batch_size=batch_size,
+        max_length=max_length,
         seed=seed,
-        start=StartFrom.SCRATCH if from_scratch else StartFrom.PRETRAINED,
-        lm_weight=beside,
+        from_scratch=from_scratch,
+        lm_weight=lm_weight,
+        dropout=dropout,
+        device=device,
+        precision=precision,
+        cuda_graphs=cuda_graphs,
+        no_kernels=no_kernels,
     )
-    run = replace(
-        default_run_config(device, precision, graphs, plain), keep_checkpoints=1, num_evals=max(1, round(epochs))
-    )
-    model = opened.model if dropout is None else with_dropout(opened.model, dropout)
-    tuning = FineTune(job, model, opened.tokenizer, how, opened.name, moves)
-    with init_distributed(run.device) as processes:
-        finetune(tuning, run, processes, out, source)
+    with explain_interrupt(out):
+        run_finetune(source, data, chosen, out, options, TerminalReporter())
+    if is_main_process():
+        print_scores(out, data)

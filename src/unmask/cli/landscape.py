@@ -1,16 +1,15 @@
-"""`landscape`: a network and a task in, the ground that its fine-tune crosses out, beside that of a run from scratch.
-
-What arrives: the folder of a network, task files, how closely to look. What leaves: runs, heights, numbers and a page.
-What never happens here: the work; see `unmask.lab.landscape.survey` and `unmask/cli/landscaping.py`.
-"""
+"""`landscape`: the loss around the paths of fine-tuning, from a pre-trained model and from scratch."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from unmask.reports.landscape_results import Landscape
 
 _LOOK, _ASKED, _RUNS = "How closely one looks", "What is asked", "How it runs"
 
@@ -23,15 +22,15 @@ def landscape(
             "ELECTRA."
         ),
     ],
-    task: Annotated[Path, typer.Option(help="Rows to learn from, as for tune.")],
+    train_file: Annotated[Path, typer.Option(help="Training rows, as for finetune.")],
     out: Annotated[Path, typer.Option(help="The folder to make.")],
-    dev: Annotated[Path | None, typer.Option(help="Rows to judge by; without it, 1 text in 10 is set aside.")] = None,
-    epochs: Annotated[float, typer.Option(help="How often every row is learned from.")] = 3.0,
-    rate: Annotated[
-        float, typer.Option(help="The highest learning rate, of both runs; for small networks also 3e-4.")
-    ] = 5e-5,
-    batch: Annotated[int, typer.Option(min=1, help="Rows in a step.")] = 32,
-    length: Annotated[
+    dev_file: Annotated[
+        Path | None, typer.Option(help="Rows to evaluate on; without it, a tenth of the training texts.")
+    ] = None,
+    epochs: Annotated[float, typer.Option(help="Passes over the training rows.")] = 3.0,
+    lr: Annotated[float, typer.Option(help="The peak learning rate of both runs; for small models also 3e-4.")] = 5e-5,
+    batch_size: Annotated[int, typer.Option(min=1, help="Rows in a step.")] = 32,
+    max_length: Annotated[
         int | None, typer.Option(min=4, help="Most tokens in a row; longer ones are cut. Usual: 128.")
     ] = None,
     seed: Annotated[int, typer.Option(help="The seed of the start, the order and the dropout.")] = 0,
@@ -51,9 +50,13 @@ def landscape(
         Literal["runs", "random"],
         typer.Option(help="Axes of the map: to the ends of two runs, or random ones.", rich_help_panel=_LOOK),
     ] = "runs",
-    kind: Annotated[str, typer.Option(help="As for tune; auto: the file decides.", rich_help_panel=_ASKED)] = "auto",
-    fields: Annotated[str, typer.Option(help="The fields of the text, with commas.", rich_help_panel=_ASKED)] = "",
-    label: Annotated[str, typer.Option(help="The field of the label.", rich_help_panel=_ASKED)] = "",
+    task_type: Annotated[
+        str, typer.Option(help="As for finetune; auto: the file decides.", rich_help_panel=_ASKED)
+    ] = "auto",
+    text_columns: Annotated[
+        str, typer.Option(help="The columns of the text, with commas.", rich_help_panel=_ASKED)
+    ] = "",
+    label_column: Annotated[str, typer.Option(help="The column of the label.", rich_help_panel=_ASKED)] = "",
     device: Annotated[
         str, typer.Option(help="cpu, cuda, mps, or auto for the fastest.", rich_help_panel=_RUNS)
     ] = "auto",
@@ -62,17 +65,17 @@ def landscape(
         typer.Option(help="Numbers to train in; heights are measured in float32.", rich_help_panel=_RUNS),
     ] = "auto",
 ) -> None:
-    """Show what pre-training changes: tune from it and from scratch, and draw the loss around both ways.
+    """Show what pre-training changes: fine-tune from the model and from scratch, and draw the loss around both paths.
 
-    Starting again goes on. A finer --grid, other --rows or --directions use the same runs.
+    The same command resumes. A finer --grid, other --rows or --directions use the same runs.
 
     Examples:
 
-        unmask landscape runs/bert --task train.jsonl --dev dev.jsonl --out landscape/
+        unmask landscape runs/bert --train-file train.jsonl --dev-file dev.jsonl --out landscape/
 
-        unmask landscape runs/bert --task train.jsonl --out quick/ --grid 9 --rows 64 --map-rows 32
+        unmask landscape runs/bert --train-file train.jsonl --out quick/ --grid 9 --rows 64 --map-rows 32
 
-        unmask landscape runs/bert --task train.jsonl --out other/ --second other.jsonl --directions random
+        unmask landscape runs/bert --train-file train.jsonl --out other/ --second other.jsonl --directions random
     """
     from unmask.finetuning.data.columns import ColumnChoice
     from unmask.finetuning.task_data import load_task_data
@@ -81,25 +84,47 @@ def landscape(
     from unmask.lab.landscape.config import LandscapeConfig
     from unmask.reports.landscape_results import Directions
 
-    wish = TaskOptions(task_type=parse_task_type(kind), columns=ColumnChoice.parse(fields, label))
+    wish = TaskOptions(task_type=parse_task_type(task_type), columns=ColumnChoice.parse(text_columns, label_column))
     low, high = _span(span)
     view = LandscapeConfig(
         low=low, high=high, grid=grid, rows=rows, map_rows=map_rows, directions=Directions(directions)
     )
-    job = load_task_data(task, dev, wish, seed)
+    job = load_task_data(train_file, dev_file, wish, seed)
 
+    from unmask.cli.ui.console import explain_interrupt, print_line
+    from unmask.cli.ui.progress import TerminalReporter
     from unmask.finetuning.finetune import FineTune, FineTuneSettings, choose_max_length
-    from unmask.lab.landscape.run import LandscapeStudy, read_second_axis
+    from unmask.lab.landscape.run import NUMBERS, PAGE, LandscapeStudy, read_second_axis
     from unmask.loading.open_model import open_model
     from unmask.train.run_config import default_run_config
 
     other = read_second_axis(second or str(seed + 1), job, wish, seed)
     opened = open_model(source)
-    longest = choose_max_length(opened.model, length, default_max_length(job.task.task_type))
-    how = FineTuneSettings(epochs=epochs, lr=rate, batch_size=batch, max_length=longest, seed=seed)
+    longest = choose_max_length(opened.model, max_length, default_max_length(job.task.task_type))
+    how = FineTuneSettings(epochs=epochs, lr=lr, batch_size=batch_size, max_length=longest, seed=seed)
     run = replace(default_run_config(device, precision), keep_checkpoints=1, num_evals=points)
     tuning = FineTune(job, opened.model, opened.tokenizer, how, opened.name)
-    LandscapeStudy(tuning, other, view, run, out).execute()
+    with explain_interrupt(out):
+        print_landscape(LandscapeStudy(tuning, other, view, run, out, TerminalReporter()).execute())
+    print_line(f"The page is {out / PAGE}, all numbers are in {out / NUMBERS}.")
+
+
+def print_landscape(found: Landscape) -> None:
+    """The table of the measured numbers, and their interpretation."""
+    from rich.table import Table
+
+    from unmask.cli.ui.console import console, print_line
+    from unmask.lab.landscape.verdict import comparison_rows, describe_verdict
+
+    shown = Table(box=None, pad_edge=False, header_style="dim")
+    shown.add_column("")
+    for side in found.sides:
+        shown.add_column(side.name, justify="right")
+    for row in comparison_rows(found):
+        shown.add_row(*row)
+    console().print(shown)
+    for sentence in describe_verdict(found):
+        print_line(sentence)
 
 
 def _span(written: str) -> tuple[float, float]:

@@ -1,9 +1,4 @@
-"""`predict`: a tuned network answers new questions.
-
-What arrives: the folder of a tuned network and a file like the one that it was tuned on; truths are not needed.
-What leaves: one answer a row, as lines, as a table or as the file that a benchmark wants.
-What never happens here: the work; see `unmask.finetuning`.
-"""
+"""`predict`: predictions of a fine-tuned model for the rows of a file, printed or as .jsonl, .tsv or .json."""
 
 from __future__ import annotations
 
@@ -15,17 +10,18 @@ import typer
 
 
 def predict(
-    tuned: Annotated[Path, typer.Argument(help="The folder of a tuned network.")],
-    questions: Annotated[Path, typer.Argument(help="A file with the fields it was tuned on; labels are not read.")],
+    tuned: Annotated[Path, typer.Argument(help="A folder of finetune.")],
+    questions: Annotated[Path, typer.Argument(help="A file with the same text columns; labels are not read.")],
     out: Annotated[
         Path | None, typer.Option(help="Where to write: .jsonl; .tsv as GLUE wants it; .json as SQuAD and CMRC do.")
     ] = None,
-    network: Annotated[
-        Path | None, typer.Option(help="Where the network lies that adapters or a head were tuned on, if it was moved.")
+    base: Annotated[
+        Path | None,
+        typer.Option("--base-model", help="The folder of the pre-trained model (LoRA, adapters), if it was moved."),
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, mps, or auto for the fastest.")] = "auto",
 ) -> None:
-    """Answer the questions of a file with a tuned network. Without --out the answers are printed.
+    """Predict the labels of a file with a fine-tuned model. Without --out the predictions are printed.
 
     Examples:
 
@@ -44,7 +40,7 @@ def predict(
 
     if out is not None and out.suffix not in (".jsonl", ".tsv", ".json"):
         raise InputError(f"--out {out}: the name should end with .jsonl, .tsv or .json, which says how to write.")
-    answers = open_finetuned(tuned, network)
+    answers = open_finetuned(tuned, base)
     answers.learner.to(pick_device(device))
     sheet = read_examples(questions, answers.task.task_type, answers.columns, truths=False)
     asked = [question.line() for question in sheet.examples]
@@ -55,7 +51,7 @@ def predict(
         return
     out.parent.mkdir(parents=True, exist_ok=True)
     write_text(out, _format_predictions(out.suffix, asked, said))
-    print_line(f"{len(said):,} answers are in {out}.", stderr=True)
+    print_line(f"{len(said):,} predictions are in {out}.", stderr=True)
 
 
 def _format_predictions(form: str, asked: Sequence[Mapping[str, object]], said: Sequence[Mapping[str, object]]) -> str:
@@ -64,10 +60,10 @@ def _format_predictions(form: str, asked: Sequence[Mapping[str, object]], said: 
 
     pairs = list(zip(asked, said, strict=True))
     if form == ".json":
-        named = {str(row.get("id", number)): line["said"] for number, (row, line) in enumerate(pairs)}
+        named = {str(row.get("id", number)): line["prediction"] for number, (row, line) in enumerate(pairs)}
         return json.dumps(named, ensure_ascii=False, indent=1) + "\n"
     if form == ".tsv":
-        cells = (f"{number}\t{_cell(line['said'])}\n" for number, line in enumerate(said))
+        cells = (f"{number}\t{_cell(line['prediction'])}\n" for number, line in enumerate(said))
         return "index\tprediction\n" + "".join(cells)
     return "".join(json.dumps({**row, **line}, ensure_ascii=False) + "\n" for row, line in pairs)
 

@@ -100,7 +100,7 @@ def _walks(
 
 def _subjects(member: str, rule: str, changes: list[str], task: str) -> list[WalkTarget]:
     """The member, or the rule, or all rules."""
-    from unmask.cli.ui.console import apply_changes, resolve_member
+    from unmask.members import apply_changes, resolve_member
     from unmask.core.errors import RecipeError
     from unmask.tasks.presets import find_preset, presets
     from unmask.walks.walk import WalkTarget

@@ -2,7 +2,7 @@
 
 What arrives: tasks, and what is wished for. What leaves: the runs that are to be made, and afterwards
 one line of figures for each task.
-What never happens here: a run. Each is the command `unmask tune`, which another process works off.
+What never happens here: a run. Each is the command `unmask finetune`, which another process works off.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class SuiteRun:
     def command_args(self, model: Path, out: Path, shared: Sequence[str]) -> list[str]:
         """The command; what the task itself says comes last and holds."""
         task = self.task
-        files = ["--task", str(task.train), "--dev", str(task.dev), "--out", str(out / self.folder_name)]
+        files = ["--train-file", str(task.train), "--dev-file", str(task.dev), "--out", str(out / self.folder_name)]
         scratch = ["--from-scratch"] if self.start_from is StartFrom.SCRATCH else []
-        return ["tune", str(model), *files, "--seed", str(self.seed), *scratch, *shared, *task.option_args()]
+        return ["finetune", str(model), *files, "--seed", str(self.seed), *scratch, *shared, *task.option_args()]
 
 
 def check_readable(tasks: Iterable[SuiteTask]) -> None:
@@ -58,8 +58,8 @@ def _task_options(name: str, said: Mapping[str, str]) -> TaskOptions:
     """What the settings of a suite say about a task beyond its files."""
     try:
         wish = TaskOptions(
-            task_type=parse_task_type(said.get("kind", "")),
-            columns=ColumnChoice.parse(said.get("fields", ""), said.get("label", "")),
+            task_type=parse_task_type(said.get("task_type", "")),
+            columns=ColumnChoice.parse(said.get("text_columns", ""), said.get("label_column", "")),
         )
         return override_many(wish, [(key, said[key]) for key in ("pooling", "crf") if key in said])
     except (InputError, RecipeError) as error:
@@ -132,10 +132,10 @@ def _task_scores(found: Sequence[tuple[SuiteRun, Mapping[str, Any]]]) -> TaskSco
     sides: dict[StartFrom, list[float]] = {StartFrom.PRETRAINED: [], StartFrom.SCRATCH: []}
     for one, told in found:
         sides[one.start_from].append(_or_nan(told["metrics"][metric]))
-    chance = _or_nan(said.get("chance", {}).get(metric))
+    chance = _or_nan(said.get("baseline", {}).get(metric))
     return TaskScores(
         attempt.task.name,
-        said["kind"],
+        said["task_type"],
         metric,
         tuple(sides[StartFrom.PRETRAINED]),
         tuple(sides[StartFrom.SCRATCH]),

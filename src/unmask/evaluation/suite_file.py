@@ -4,7 +4,7 @@ What arrives: a folder. What leaves: its tasks.
 What never happens here: reading a task. Whether its rows make sense is seen when it is tuned.
 
 A task is a pair of files, `NAME.train.*` and `NAME.dev.*`; what `NAME.test.*` asks is answered too. A file `suite.toml`
-in the folder may say more: under `[NAME]` the options of `unmask tune` (`kind`, `epochs`, `rate`, `length` ...), and
+in the folder may say more: under `[NAME]` the options of `unmask finetune` (`task_type`, `epochs`, `lr`, `max_length` ...), and
 `metric`, the score to compare by; under `[all]` what holds for every task.
 """
 
@@ -20,7 +20,10 @@ from unmask.data.text.files.paths import strip_compression_suffix
 
 SETTINGS_FILE = "suite.toml"
 _SWITCHES = frozenset({"crf"})
-_OPTIONS = frozenset({"kind", "fields", "label", "epochs", "rate", "batch", "length", "read", "policy"}) | _SWITCHES
+_OPTIONS = (
+    frozenset({"task_type", "text_columns", "label_column", "epochs", "lr", "batch_size", "max_length", "pooling", "method"})
+    | _SWITCHES
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class SuiteTask:
     tests: tuple[Path, ...] = ()
     """Files to answer without knowing the truth; none or one."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """What `unmask tune` is told beyond the files."""
+    """What `unmask finetune` is told beyond the files."""
     metric: str = ""
     """The score to compare by; nothing means the first that the task has."""
 
@@ -100,5 +103,5 @@ def _task(name: str, found: Mapping[str, Mapping[str, Path]], said: Mapping[str,
 
 def _to_args(name: str, value: str) -> list[str]:
     if name in _SWITCHES:
-        return [f"--{name}"] if value == "True" else []
-    return [f"--{name}", value]
+        return [f"--{name.replace('_', '-')}"] if value == "True" else []
+    return [f"--{name.replace('_', '-')}", value]

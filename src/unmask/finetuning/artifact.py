@@ -53,7 +53,7 @@ BaseModelLoader: TypeAlias = Callable[[BaseModelRef], EncoderWithHeads]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FineTunedModel:
+class FineTunedNetwork:
     """A network that answers a task."""
 
     task: TaskDefinition
@@ -83,7 +83,7 @@ class FineTunedModel:
         return self.task.predict(self.learner, sheet, self.encode(sheet))
 
 
-def save_finetuned(tuned: FineTunedModel, folder: Path, root: BaseModelRef, facts: Mapping[str, object]) -> None:
+def save_finetuned(tuned: FineTunedNetwork, folder: Path, root: BaseModelRef, facts: Mapping[str, object]) -> None:
     """Write the network and its tokenizer; last of all `task.json`, with any further facts.
 
     What is saved apart from its trunk needs that trunk again: a fingerprint of it is kept.
@@ -92,11 +92,11 @@ def save_finetuned(tuned: FineTunedModel, folder: Path, root: BaseModelRef, fact
     weights = {name: tensor.cpu().contiguous() for name, tensor in kept.items()}
     broken = [name for name, tensor in weights.items() if not tensor.isfinite().all()]
     if broken:
-        raise UserError(f"The network holds numbers that are not finite, first in {broken[0]}. Take a lower --rate.")
+        raise UserError(f"The network holds numbers that are not finite, first in {broken[0]}. Take a lower --lr.")
     with atomic_file(folder / MODEL_FILE) as file:
         file.write(save(weights, metadata={"format": "pt"}))
     write_text(folder / TOKENIZER_FILE, tuned.tokenizer.pipeline.to_str(pretty=True))
-    said = {**_describe(tuned), "root": asdict(root), **facts, "files": {MODEL_FILE: digest_file(folder / MODEL_FILE)}}
+    said = {**_describe(tuned), "base_model": asdict(root), **facts, "files": {MODEL_FILE: digest_file(folder / MODEL_FILE)}}
     write_versioned_json(folder / TASK_FILE, said)
 
 
@@ -107,20 +107,20 @@ def save_predictions(folder: Path, sheet: AnyExampleSet, answers: Sequence[Predi
     write_text(folder / PREDICTIONS_FILE, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in told))
 
 
-def load_finetuned(folder: Path, load_base: BaseModelLoader) -> FineTunedModel:
+def load_finetuned(folder: Path, load_base: BaseModelLoader) -> FineTunedNetwork:
     """Read a tuned network back: in float32, on the CPU, at rest. `find` brings a trunk that was saved apart."""
     folder = Path(folder)
     said = read_task(folder)
     try:
-        output = decode(said["output"], TaskDefinition)  # type: ignore[type-abstract]
-        policy = decode(said["policy"], Method)  # type: ignore[type-abstract]
-        choice = ColumnChoice(tuple(said["choice"]["texts"]), said["choice"]["label"])
+        output = decode(said["task"], TaskDefinition)  # type: ignore[type-abstract]
+        policy = decode(said["method"], Method)  # type: ignore[type-abstract]
+        choice = ColumnChoice(tuple(said["columns"]["texts"]), said["columns"]["label"])
         trunk = read_network_config(said["network"])
         learner = MultiHeadModel(trunk, (output.objective,), said["vocabulary"], said["positions"])
-        length, digest, root = int(said["length"]), said["files"][MODEL_FILE], BaseModelRef(**said["root"])
-        drawn, rests = bool(said["drawn"]), str(said["rests"])
+        length, digest, root = int(said["max_length"]), said["files"][MODEL_FILE], BaseModelRef(**said["base_model"])
+        drawn, rests = bool(said["from_scratch"]), str(said["base_digest"])
     except (KeyError, TypeError, ValueError, RecipeError) as error:
-        raise InputError(f"{folder / TASK_FILE} is not what unmask tune writes ({error!r}). Tune again.") from error
+        raise InputError(f"{folder / TASK_FILE} is not what unmask finetune writes ({error!r}). Tune again.") from error
     weights = _weights(folder / MODEL_FILE, digest)
     if rests:
         attach_delta(learner, policy, load_base(root), rests, str(folder))
@@ -128,7 +128,7 @@ def load_finetuned(folder: Path, load_base: BaseModelLoader) -> FineTunedModel:
     else:
         policy.add_modules(learner, 0)
     load_weights(learner, weights)
-    return FineTunedModel(
+    return FineTunedNetwork(
         output, choice, length, learner.eval(), Tokenizer.load(folder / TOKENIZER_FILE), policy, drawn
     )
 
@@ -137,7 +137,7 @@ def read_task(folder: Path) -> dict[str, Any]:
     """What `task.json` says: the task, the scores and where the network comes from."""
     path = folder / TASK_FILE
     if not path.is_file():
-        raise InputError(f"{folder} holds no tuned network: it has no {TASK_FILE}. Make one with: unmask tune")
+        raise InputError(f"{folder} holds no tuned network: it has no {TASK_FILE}. Make one with: unmask finetune")
     return read_versioned_json(path, "Tune again.", InputError)
 
 
@@ -146,16 +146,16 @@ def nan_to_null(scores: Mapping[str, float]) -> dict[str, float | None]:
     return {name: value if math.isfinite(value) else None for name, value in scores.items()}
 
 
-def _describe(tuned: FineTunedModel) -> dict[str, object]:
+def _describe(tuned: FineTunedNetwork) -> dict[str, object]:
     return {
         "unmask": __version__,
-        "kind": tuned.task.task_type.value,
-        "output": encode_value(tuned.task),
-        "policy": encode_value(tuned.method),
-        "drawn": tuned.from_scratch,
-        "rests": base_digest(tuned.learner, tuned.method) if tuned.delta_only else "",
-        "choice": asdict(tuned.columns),
-        "length": tuned.max_length,
+        "task_type": tuned.task.task_type.value,
+        "task": encode_value(tuned.task),
+        "method": encode_value(tuned.method),
+        "from_scratch": tuned.from_scratch,
+        "base_digest": base_digest(tuned.learner, tuned.method) if tuned.delta_only else "",
+        "columns": asdict(tuned.columns),
+        "max_length": tuned.max_length,
         "network": encode_value(tuned.learner.network.config),
         "vocabulary": tuned.learner.vocab_size,
         "positions": tuned.learner.max_positions,

@@ -78,7 +78,7 @@ def check_auxiliary_lm(model: EncoderWithHeads, policy: Method) -> None:
     if model.lm_head is None:
         raise RecipeError(
             "A language model beside the task needs a network with a head for tokens, and this one has none: it was "
-            "saved without what it was pre-trained with. Take the pre-trained network itself, or leave --beside out."
+            "saved without what it was pre-trained with. Take the pre-trained network itself, or leave --lm-weight out."
         )
     if not any(
         policy.param_lr(ParameterLocation(part, 1), 2).is_trained
@@ -87,7 +87,7 @@ def check_auxiliary_lm(model: EncoderWithHeads, policy: Method) -> None:
     ):
         raise RecipeError(
             f"A language model beside the task moves the network, and the policy '{policy.name}' keeps it still. Take "
-            "another policy, or leave --beside out."
+            "another policy, or leave --lm-weight out."
         )
 
 

@@ -47,5 +47,5 @@ def attach_delta(learner: MultiHeadModel, method: Method, model: EncoderWithHead
 def _wrong_base_error(what: str) -> InputError:
     return InputError(
         f"{what} holds only what was learned on top of a network, and that was another network than this one: the "
-        "weights differ. Name the one that it was tuned from with --network, or tune again on this one."
+        "weights differ. Name the one that it was tuned from with --base-model, or tune again on this one."
     )

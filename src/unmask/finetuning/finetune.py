@@ -17,7 +17,7 @@ from unmask.config.optim import AdamW, OptimConfig
 from unmask.core.codec import encode
 from unmask.core.errors import InputError
 from unmask.data.tokenize.tokenizer import Tokenizer
-from unmask.finetuning.artifact import FineTunedModel
+from unmask.finetuning.artifact import FineTunedNetwork
 from unmask.finetuning.auxiliary_lm import WithAuxiliaryLM, check_auxiliary_lm, remove_head
 from unmask.finetuning.data.encode import LengthLimits
 from unmask.finetuning.epoch_batches import EpochBatches
@@ -55,12 +55,12 @@ class FineTuneSettings:
     """What the loss of a language model on the texts of the task counts beside that of the task; 0 for none."""
 
     def __post_init__(self) -> None:
-        numbers = {"--epochs": self.epochs, "--rate": self.lr, "--batch": self.batch_size, "--length": self.max_length}
+        numbers = {"--epochs": self.epochs, "--lr": self.lr, "--batch-size": self.batch_size, "--max-length": self.max_length}
         for name, number in numbers.items():
             if not 0 < number < math.inf:
                 raise InputError(f"Tuning needs a positive number for {name}, found {number}.")
         if not 0 <= self.lm_weight < math.inf:
-            raise InputError(f"Tuning needs a number of at least 0 for --beside, found {self.lm_weight}.")
+            raise InputError(f"Tuning needs a number of at least 0 for --lm-weight, found {self.lm_weight}.")
 
     def optim_config(self, policy: Method) -> OptimConfig:
         """AdamW with bias correction, gradients of at most 1, and the schedule of the policy.
@@ -80,7 +80,7 @@ def choose_max_length(model: EncoderWithHeads, requested: int | None, default: i
     """The longest row: what was wished for, or what is usual, or as many positions as the network has."""
     most = model.max_positions or (requested or default)
     if requested is not None and requested > most:
-        raise InputError(f"--length {requested}: the network has {most} positions only. Use --length {most} or less.")
+        raise InputError(f"--max-length {requested}: the network has {most} positions only. Use --max-length {most} or less.")
     return min(requested or default, most)
 
 
@@ -105,11 +105,11 @@ class FineTune:
         """Everything that decides what is learned: two calls that differ in it are two runs."""
         return {
             "unmask": __version__,
-            "kind": "tune",
+            "kind": "finetune",
             "source": {"name": self.source, "weights": model_digest(self.model), "tokenizer": self.tokenizer.digest},
-            "output": encode(self.data.task),
-            "fields": asdict(self.data.columns),
-            "policy": encode(self.method),
+            "task": encode(self.data.task),
+            "columns": asdict(self.data.columns),
+            "method": encode(self.method),
             "files": [list(file) for file in self.data.files],
             "settings": {**asdict(self.settings), "dropout": self.model.config.dropout},
         }
@@ -130,7 +130,7 @@ class FineTune:
         folder: Path,
         listeners: Sequence[Listener] = (),
         tick: Ticker = ignore_progress,
-    ) -> FineTunedModel:
+    ) -> FineTunedNetwork:
         """Train, going on from the last checkpoint in the folder if there is one.
 
         `tick` hears how many rows a trunk at rest has read, where what it makes of them is kept.
@@ -143,7 +143,7 @@ class FineTune:
         for language in how.auxiliary_objectives:
             remove_head(learner, language)
         drawn = how.start is StartFrom.SCRATCH
-        return FineTunedModel(job.task, job.columns, how.max_length, learner.eval(), self.tokenizer, self.method, drawn)
+        return FineTunedNetwork(job.task, job.columns, how.max_length, learner.eval(), self.tokenizer, self.method, drawn)
 
     def _training(self, learner: MultiHeadModel, course: EpochBatches) -> TrainingSpec:
         how = self.settings

@@ -48,15 +48,15 @@ TaskBuilder: TypeAlias = Callable[[AnyExampleSet, TaskOptions], TaskDefinition]
 
 _TASK_TYPES: Mapping[TaskType, tuple[ExampleReader, TaskBuilder]] = MappingProxyType(
     {
-        TaskType.CLASSIFY: (classification.read_classification, ClassificationTask.from_examples),
-        TaskType.LABELS: (multilabel.read_multilabel, MultiLabelTask.from_examples),
-        TaskType.REGRESS: (classification.read_classification, RegressionTask.from_examples),
-        TaskType.TAG: (files_module.read_tagging, TaggingTask.from_examples),
-        TaskType.SPAN: (questions.read_span_qa, SpanQATask.from_examples),
-        TaskType.CHOOSE: (choice_module.read_choice, MultipleChoiceTask.from_examples),
-        TaskType.RANK: (ranking.read_ranking, RankingTask.from_examples),
-        TaskType.PAIR: (classification.read_classification, SANPairTask.from_examples),
-        TaskType.WRITE: (seq2seq.read_seq2seq, GenerationTask.from_examples),
+        TaskType.CLASSIFICATION: (classification.read_classification, ClassificationTask.from_examples),
+        TaskType.MULTILABEL: (multilabel.read_multilabel, MultiLabelTask.from_examples),
+        TaskType.REGRESSION: (classification.read_classification, RegressionTask.from_examples),
+        TaskType.TAGGING: (files_module.read_tagging, TaggingTask.from_examples),
+        TaskType.SPAN_QA: (questions.read_span_qa, SpanQATask.from_examples),
+        TaskType.MULTIPLE_CHOICE: (choice_module.read_choice, MultipleChoiceTask.from_examples),
+        TaskType.RANKING: (ranking.read_ranking, RankingTask.from_examples),
+        TaskType.SAN_PAIR: (classification.read_classification, SANPairTask.from_examples),
+        TaskType.GENERATION: (seq2seq.read_seq2seq, GenerationTask.from_examples),
     }
 )
 DEV_FRACTION = 0.1
@@ -120,27 +120,27 @@ def _load_training_file(path: Path, wish: TaskOptions) -> tuple[AnyExampleSet, C
     """Questions, the fields they stand in, and what is asked."""
     kind = wish.task_type or infer_task_type(path, wish.columns)
     sheet, choice = _TASK_TYPES[kind][0](path, wish.columns, True)
-    if wish.task_type is None and kind is TaskType.CLASSIFY and labels_are_numbers(sheet):
-        kind = TaskType.REGRESS
+    if wish.task_type is None and kind is TaskType.CLASSIFICATION and labels_are_numbers(sheet):
+        kind = TaskType.REGRESSION
     return sheet, choice, _TASK_TYPES[kind][1](sheet, wish)
 
 
 def infer_task_type(path: Path, choice: ColumnChoice) -> TaskType:
     """What a file seems to ask, from its form and the names of its fields."""
     if has_conll_suffix(path):
-        return TaskType.TAG
+        return TaskType.TAGGING
     if choice.is_numbered:
-        return TaskType.CLASSIFY  # no names to go by
+        return TaskType.CLASSIFICATION  # no names to go by
     first = first_row(path)
     if is_tagged(first):
-        return TaskType.TAG
+        return TaskType.TAGGING
     if is_multiple_choice(first, choice):
-        return TaskType.CHOOSE
+        return TaskType.MULTIPLE_CHOICE
     if is_multilabel(first, choice):
-        return TaskType.LABELS
+        return TaskType.MULTILABEL
     if is_seq2seq(first):
-        return TaskType.WRITE
-    return TaskType.SPAN if is_span_qa_file(path) else TaskType.CLASSIFY
+        return TaskType.GENERATION
+    return TaskType.SPAN_QA if is_span_qa_file(path) else TaskType.CLASSIFICATION
 
 
 def labels_are_numbers(sheet: ExampleSet[TextExample]) -> bool:

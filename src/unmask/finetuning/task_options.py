@@ -43,17 +43,17 @@ class TaskOptions:
 DEFAULT_TASK_OPTIONS = TaskOptions()
 AUTO = "auto"
 """What a user writes where the file shall decide."""
-_ROWS = (TaskType.CLASSIFY, TaskType.LABELS, TaskType.REGRESS, TaskType.CHOOSE, TaskType.RANK)
+_ROWS = (TaskType.CLASSIFICATION, TaskType.MULTILABEL, TaskType.REGRESSION, TaskType.MULTIPLE_CHOICE, TaskType.RANKING)
 _OPTION_TASK_TYPES: Mapping[str, tuple[TaskType, ...]] = MappingProxyType(
     {
-        "--read": _ROWS,
-        "--crf": (TaskType.TAG,),
-        "--legal": (TaskType.TAG,),
-        "--longest": (TaskType.SPAN,),
-        "--candidates": (TaskType.RANK,),
-        "--version": (TaskType.WRITE,),
-        "--beam": (TaskType.WRITE,),
-        "--most": (TaskType.WRITE,),
+        "--pooling": _ROWS,
+        "--crf": (TaskType.TAGGING,),
+        "--constrained-tags": (TaskType.TAGGING,),
+        "--max-answer-tokens": (TaskType.SPAN_QA,),
+        "--max-candidates": (TaskType.RANKING,),
+        "--decoder": (TaskType.GENERATION,),
+        "--num-beams": (TaskType.GENERATION,),
+        "--max-new-tokens": (TaskType.GENERATION,),
     }
 )
 """Which kinds of questions an option says something to."""
@@ -62,7 +62,7 @@ _OPTION_TASK_TYPES: Mapping[str, tuple[TaskType, ...]] = MappingProxyType(
 def parse_task_type(word: str) -> TaskType | None:
     """The kind that a user wrote; nothing where the file decides."""
     if word not in ("", AUTO, *TaskType):
-        raise InputError(f"There is no kind '{word}'. Choose one of: {AUTO}, {', '.join(TaskType)}.")
+        raise InputError(f"There is no task type '{word}'. Choose one of: {AUTO}, {', '.join(TaskType)}.")
     return None if word in ("", AUTO) else TaskType(word)
 
 
@@ -71,5 +71,5 @@ def check_options(task_type: TaskType, given: Mapping[str, bool]) -> None:
     for option, was_given in given.items():
         if was_given and task_type not in _OPTION_TASK_TYPES[option]:
             raise InputError(
-                f"{option} says nothing to --kind {task_type}; it is for {' and '.join(_OPTION_TASK_TYPES[option])}."
+                f"{option} has no effect with --task-type {task_type}; it is for {' and '.join(_OPTION_TASK_TYPES[option])}."
             )

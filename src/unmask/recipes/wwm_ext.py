@@ -2,7 +2,7 @@
 
 Changes from BERT-wwm: a million steps on rows of 128 tokens, then 400,000 on rows of 512 (BERT-wwm: 100,000 of each),
 so the short rows take five sevenths of a budget. The text grew from 0.4 to 5.4 billion words; a recipe holds no text,
-so that is for `--data`. As BERT-wwm, it went on from Google's Chinese BERT: `unmask pretrain wwm-ext --from FOLDER`.
+so that is for `--data`. As BERT-wwm, it went on from Google's Chinese BERT: `unmask pretrain wwm-ext --init-from FOLDER`.
 """
 
 from __future__ import annotations

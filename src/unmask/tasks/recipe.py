@@ -169,7 +169,7 @@ class Recipe:
             have = ", ".join(sorted(units))
             # Words and sentences are always found; phrases and entities only where they are asked for.
             asked = ",".join(sorted(missing & {UnitKind.PHRASE, UnitKind.ENTITY}))
-            wish = f"--for {self.name} --layers {asked}" if asked else f"--for {self.name}"
+            wish = f"--for {self.name} --units {asked}" if asked else f"--for {self.name}"
             raise RecipeError(
                 f"{self.name} reads {', '.join(sorted(self.required_units))} units, but the corpus in {folder} was prepared "
                 f"with {have} only. Prepare it with: unmask prepare CORPUS {wish} --out NEW_FOLDER"

@@ -99,7 +99,7 @@ class FlopsMeter:
         if not mean / 2 <= flops < float("inf"):
             raise RecipeError(
                 f"A budget of {flops:.3g} FLOPs is not enough for one step of {self.recipe.name}, which costs about "
-                f"{mean:.3g}. Give more, or make the step smaller with --batch."
+                f"{mean:.3g}. Give more, or make the step smaller with --batch-size."
             )
         return max(round(flops / mean), 1)
 

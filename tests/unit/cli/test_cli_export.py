@@ -8,7 +8,7 @@ from unmask.config.network import Sharing, TransformerConfig
 from unmask.core.errors import InputError
 from unmask.data.tokenize.trainers.train import train_tokenizer
 from unmask.data.tokenize.trainers.wordpiece import WordPiece
-from unmask.finetuning.artifact import BaseModelRef, FineTunedModel, save_finetuned
+from unmask.finetuning.artifact import BaseModelRef, FineTunedNetwork, save_finetuned
 from unmask.finetuning.data.columns import NO_COLUMN_CHOICE
 from unmask.finetuning.data.tagging.schemes import TagScheme
 from unmask.finetuning.tasks.tagging import TaggingTask
@@ -141,5 +141,5 @@ def small_tagger(folder):
     )
     learner.init_weights(0)
     folder.mkdir()
-    save_finetuned(FineTunedModel(output, NO_COLUMN_CHOICE, 24, learner, tokenizer), folder, BaseModelRef("r1"), {})
+    save_finetuned(FineTunedNetwork(output, NO_COLUMN_CHOICE, 24, learner, tokenizer), folder, BaseModelRef("r1"), {})
     return folder

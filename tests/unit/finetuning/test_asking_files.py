@@ -213,7 +213,7 @@ def test_a_job_never_splits_a_passage_and_refuses_silence_that_was_not_learned(t
     ]
     train = write_lines(tmp_path / "train.jsonl", rows)
     job = load_task_data(train, None)
-    assert job.task.task_type is TaskType.SPAN
+    assert job.task.task_type is TaskType.SPAN_QA
     assert len(job.dev) == 3
     assert job.dev.overlap(job.train) == 0
     dev = write_lines(tmp_path / "dev.jsonl", [{"context": PASSAGE, "qas": squad(NONE)}])

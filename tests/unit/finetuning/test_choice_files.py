@@ -55,7 +55,7 @@ FORMS = {
 def test_every_form_gives_the_same_questions(tmp_path, name):
     path = tmp_path / name
     path.write_text(FORMS[name], encoding="utf-8")
-    assert infer_task_type(path, NO_COLUMN_CHOICE) is TaskType.CHOOSE
+    assert infer_task_type(path, NO_COLUMN_CHOICE) is TaskType.MULTIPLE_CHOICE
     sheet, choice = read_choice(path)
     assert sheet.examples == (SKY, SEA)
     assert read_choice(path, choice)[0] == sheet  # a second file is read by the same fields
@@ -70,13 +70,13 @@ def test_fields_can_be_named(tmp_path):
         (("why",), ("because", "never"), "because"),
         (("how",), ("so", "no"), "no"),
     ]
-    assert infer_task_type(path, ColumnChoice(("stem",), "which")) is TaskType.CLASSIFY
+    assert infer_task_type(path, ColumnChoice(("stem",), "which")) is TaskType.CLASSIFICATION
 
 
 def test_two_texts_with_short_names_are_no_choices(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("a,b,label\none,two,0\n", encoding="utf-8")
-    assert infer_task_type(path, NO_COLUMN_CHOICE) is TaskType.CLASSIFY
+    assert infer_task_type(path, NO_COLUMN_CHOICE) is TaskType.CLASSIFICATION
 
 
 def test_numbers_as_choices_are_texts_first(tmp_path):

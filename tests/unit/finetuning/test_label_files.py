@@ -33,7 +33,7 @@ def test_lists_are_read_as_they_are(tmp_path):
     sheet, choice = read_multilabel(path)
     assert truths(path) == [("oil, raw", "gas"), (), ("gas", "3")]
     assert choice == ColumnChoice(("text",), "topics")
-    assert infer_task_type(path, NO_COLUMN_CHOICE) is TaskType.LABELS
+    assert infer_task_type(path, NO_COLUMN_CHOICE) is TaskType.MULTILABEL
     assert sheet.examples[1].to_json() == {"text": "b", "labels": []}
 
 
@@ -52,7 +52,7 @@ def test_one_mark_stands_between_labels_in_the_whole_file(tmp_path, cells, found
     assert truths(path) == found
     # A comma may belong to a name; a cell with one is a list only if someone says so.
     listed = ";" in cells[0] or "|" in cells[0]
-    assert infer_task_type(path, NO_COLUMN_CHOICE) is (TaskType.LABELS if listed else TaskType.CLASSIFY)
+    assert infer_task_type(path, NO_COLUMN_CHOICE) is (TaskType.MULTILABEL if listed else TaskType.CLASSIFICATION)
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ def test_what_cannot_be_a_set_of_labels_is_refused_with_its_line(tmp_path, row, 
 @pytest.mark.parametrize(
     ("first", "choice", "kind"),
     [
-        ({"text": "a", "label": "x", "genres": ["y"]}, NO_COLUMN_CHOICE, TaskType.CLASSIFY),
-        ({"text": "a", "label": "x", "genres": ["y"]}, ColumnChoice(("text",), "genres"), TaskType.LABELS),
-        ({"text": "a", "label": ["x"]}, NO_COLUMN_CHOICE, TaskType.LABELS),
+        ({"text": "a", "label": "x", "genres": ["y"]}, NO_COLUMN_CHOICE, TaskType.CLASSIFICATION),
+        ({"text": "a", "label": "x", "genres": ["y"]}, ColumnChoice(("text",), "genres"), TaskType.MULTILABEL),
+        ({"text": "a", "label": ["x"]}, NO_COLUMN_CHOICE, TaskType.MULTILABEL),
     ],
 )
 def test_a_list_is_a_set_of_labels_unless_there_is_a_label(tmp_path, first, choice, kind):
@@ -98,7 +98,7 @@ def test_a_label_that_was_never_learned_is_refused(tmp_path):
 def test_fewer_than_two_labels_are_refused(tmp_path, labels):
     path = write_lines(tmp_path / "a.jsonl", [{"text": f"t{i}", "labels": labels} for i in range(4)])
     with pytest.raises(InputError, match="at least two"):
-        load_task_data(path, None, TaskOptions(task_type=TaskType.LABELS))
+        load_task_data(path, None, TaskOptions(task_type=TaskType.MULTILABEL))
 
 
 def test_what_was_learned_from_a_file_comes_back_from_json(tmp_path):

@@ -18,7 +18,7 @@ from unmask.finetuning.task_options import TaskOptions
 from unmask.finetuning.tasks.protocol import TaskDefinition, TaskType
 from unmask.finetuning.tasks.san_pair import SANClassification, SANPairTask
 
-PAIR = TaskOptions(task_type=TaskType.PAIR)
+PAIR = TaskOptions(task_type=TaskType.SAN_PAIR)
 
 
 def job_of(tmp_path, rows=agreements):

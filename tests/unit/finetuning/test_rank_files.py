@@ -15,7 +15,7 @@ from unmask.finetuning.task_options import TaskOptions
 from unmask.finetuning.tasks.protocol import TaskType
 from unmask.finetuning.tasks.ranking import RankingPrediction, RankingTask, split_group
 
-WISH = TaskOptions(task_type=TaskType.RANK)
+WISH = TaskOptions(task_type=TaskType.RANKING)
 
 
 def test_rows_with_the_same_query_are_a_group_wherever_they_stand(tmp_path):
@@ -26,7 +26,7 @@ def test_rows_with_the_same_query_are_a_group_wherever_they_stand(tmp_path):
     assert sheet.examples == (RankingExample("q1", ("a", "c"), (1, 0)), RankingExample("q2", ("b", "d"), (0, 2)))
     assert [where.split(":")[-1] for where in sheet.source_lines] == ["1", "2"]
     assert read_ranking(path, choice, truths=False)[0].examples[1] == RankingExample("q2", ("b", "d"))
-    assert infer_task_type(path, NO_COLUMN_CHOICE) is TaskType.CLASSIFY  # ranking has to be asked for
+    assert infer_task_type(path, NO_COLUMN_CHOICE) is TaskType.CLASSIFICATION  # ranking has to be asked for
 
 
 def test_a_line_may_hold_a_query_with_all_its_candidates(tmp_path):

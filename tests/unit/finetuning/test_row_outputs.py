@@ -73,11 +73,11 @@ def nowhere(root):
 
 
 LEARNED = {
-    TaskType.CLASSIFY: (reviews, "accuracy", 6),
-    TaskType.REGRESS: (ratings, "pearson", 6),
-    TaskType.LABELS: (marked, "exact_match", 40),
-    TaskType.CHOOSE: (chosen, "accuracy", 6),
-    TaskType.RANK: (ranked, "map", 6),
+    TaskType.CLASSIFICATION: (reviews, "accuracy", 6),
+    TaskType.REGRESSION: (ratings, "pearson", 6),
+    TaskType.MULTILABEL: (marked, "exact_match", 40),
+    TaskType.MULTIPLE_CHOICE: (chosen, "accuracy", 6),
+    TaskType.RANKING: (ranked, "map", 6),
 }
 
 
@@ -92,7 +92,7 @@ def test_every_output_learns_under_every_read_out_and_comes_back_bit_for_bit(tmp
     judged = tuning.data.dev
     said = tuned.predict(judged)
     assert scores(tuned.task, judged, said)[name] > 0.8
-    assert kind is TaskType.REGRESS or 0.8 > trivial_baseline(tuned.task, tuning.data.train, judged)[name] >= 0
+    assert kind is TaskType.REGRESSION or 0.8 > trivial_baseline(tuned.task, tuning.data.train, judged)[name] >= 0
 
     save_predictions(tmp_path / "run", judged, said)
     save_finetuned(tuned, tmp_path / "run", BaseModelRef("little"), {})
@@ -106,7 +106,7 @@ def test_every_output_learns_under_every_read_out_and_comes_back_bit_for_bit(tmp
 
 def test_several_labels_one_and_none_are_said(tmp_path):
     tuning = tuning_of(tmp_path, marked, TaskOptions(), epochs=40)
-    assert tuning.data.task.task_type is TaskType.LABELS
+    assert tuning.data.task.task_type is TaskType.MULTILABEL
     (tmp_path / "run").mkdir()
     tuned = tuning.train(tuning.encode(), RUN, ALONE, tmp_path / "run")
     said = tuned.predict(tuning.data.dev)
@@ -116,7 +116,7 @@ def test_several_labels_one_and_none_are_said(tmp_path):
 
 
 def test_what_is_asked_without_a_truth_is_answered_the_same(tmp_path):
-    for kind in (TaskType.LABELS, TaskType.CHOOSE, TaskType.RANK):
+    for kind in (TaskType.MULTILABEL, TaskType.MULTIPLE_CHOICE, TaskType.RANKING):
         tuning = tuning_of(tmp_path, LEARNED[kind][0], TaskOptions(task_type=kind), epochs=0.5)
         (tmp_path / kind).mkdir()
         tuned = tuning.train(tuning.encode(), RUN, ALONE, tmp_path / kind)

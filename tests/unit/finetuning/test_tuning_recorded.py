@@ -34,7 +34,7 @@ JOBS: dict[str, tuple[Any, TaskOptions]] = {
     "mean": (reviews, TaskOptions(pooling=Pooling.MEAN)),
     "attention": (reviews, TaskOptions(pooling=Pooling.ATTENTION)),
     "number": (ratings, DEFAULT_TASK_OPTIONS),
-    "pair": (agreements, TaskOptions(task_type=TaskType.PAIR)),
+    "pair": (agreements, TaskOptions(task_type=TaskType.SAN_PAIR)),
     "tags": (sentences, DEFAULT_TASK_OPTIONS),
     "span": (homes, DEFAULT_TASK_OPTIONS),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from unmask.cli.ui.console import resolve_member
+from unmask.members import resolve_member
 from unmask.config.optim import LossWeighting
 from unmask.core.codec import decode, encode
 from unmask.data.corrupt.masking import MaskTokens

@@ -1,40 +1,59 @@
-"""What a person reads of a comparison: tables that fit into 80 columns, and the values of the page.
-
-What arrives: results. What leaves: lines on the screen, and a `Compared`.
-What never happens here: a mean without its spread and its number of runs.
-"""
+"""A comparison in the terminal: its expected cost, and tables that fit into 80 columns."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 
 from rich.table import Table
 
-from unmask.cli.ui.console import console, print_line
-from unmask.cli.ui.progress import duration
-from unmask.core.codec import difference
+from unmask.cli.ui.console import console, print_facts, print_line
+from unmask.cli.ui.progress import TerminalReporter
 from unmask.evaluation.metrics.classification import METRIC_NAMES
-from unmask.evaluation.suite import mean
-from unmask.lab.compare.results import MemberStanding, Results, TaskFacts
+from unmask.lab.compare.arms import ArmRun
 from unmask.lab.compare.spec import ComparisonSpec
-from unmask.reports.charts.metric_vs_compute import ChartLine, ChartPanel, ChartPoint
-from unmask.reports.pages.compare import ComparisonReport, CostRow, MemberRow, RecipeDifference
-from unmask.reports.text.number_format import NumberFormat, format_count
+from unmask.lab.compare.cost import CostForecast, num_finetunes
+from unmask.lab.compare.report import cost_rows, member_rows
+from unmask.lab.compare.results import Results, TaskFacts
+from unmask.lab.compare.run import PAGE, RESULTS, ComparisonListener
+from unmask.reports.pages.compare import CostRow, MemberRow
+from unmask.reports.text.number_format import format_count, format_duration
 from unmask.reports.text.score_format import format_mean_std
-from unmask.train.flops_meter import ComputeSpent
 
 _TASKS = 4
-"""Tasks beside each other, so that a table fits into 80 columns."""
+"""Most tasks in one table."""
 _NAME, _SCORE = 16, 13
 """Most letters of a member's and of a task's name."""
-_SAME = frozenset({"name", "year", "paper", "title", "changed", "parent", "tokenizer", "dialect"})
-"""Places of a recipe that say nothing about what was compared: labels, and a vocabulary that all members share."""
+
+
+class TerminalComparisonListener(TerminalReporter, ComparisonListener):
+    """Shows a comparison in the terminal."""
+
+    def forecast(self, spec: ComparisonSpec, costs: CostForecast, missing: Sequence[ArmRun], finetunes: int) -> None:
+        print_forecast(spec, costs, missing, finetunes)
+
+    def finished(self, results: Results, out: Path) -> None:
+        print_comparison(results)
+        print_line(f"The figures are in {out / RESULTS} and {out / PAGE}, each run in {out / 'members'}.")
+
+
+def print_forecast(spec: ComparisonSpec, costs: CostForecast, missing: Sequence[ArmRun], finetunes: int) -> None:
+    """How many runs are still to be made, and how long they may take."""
+    every = sum(num_finetunes(spec, entry) for entry in spec.entries)
+    measured = {entry.arm.name: costs.network_seconds[entry.arm.name] for entry in missing}
+    facts = [("networks", f"{len(missing)} of {len(spec.entries)} to pre-train")]
+    facts += [("", f"{name}: about {format_duration(seconds)} each") for name, seconds in measured.items()]
+    facts += [("fine-tunings", f"{finetunes} of {every} (tasks: {', '.join(task.name for task in spec.tasks)})")]
+    if measured:
+        seconds = sum(costs.network_seconds[entry.arm.name] for entry in missing) + finetunes * costs.finetune_seconds
+        facts += [("time", f"about {format_duration(seconds)}, one after another")]
+    print_facts(facts)
 
 
 def print_comparison(results: Results) -> None:
     """Both tables, of whatever is finished."""
-    rows, costs = _rows(results), _cost_rows(results)
+    rows, costs = member_rows(results), cost_rows(results)
     if not costs:
         print_line("No network is finished, so there is no table yet.")
         return
@@ -44,39 +63,6 @@ def print_comparison(results: Results) -> None:
     print_line("Hundredths, mean and standard deviation over n seeds; guess: what is right without reading the text.")
     console().print(_costs(costs))
     print_line("Time, loss and right answers (held-out text) are means over seeds; FLOPs are those of training.")
-
-
-def comparison_report(results: Results, spec: ComparisonSpec) -> ComparisonReport:
-    """Everything that the page shows."""
-    names = [standing.name for standing in results.standings]
-    budget = ", ".join(f"{value:,g} {name}" for name, value in spec.budget.items() if value is not None)
-    seeds = f"{spec.seeds} seed{'s' * (spec.seeds != 1)}"
-    return ComparisonReport(
-        title=" · ".join(names),
-        description=(f"{budget} each, up to {seeds}.", spec.describe_vocabulary()),
-        tasks={task.name: METRIC_NAMES.get(task.metric, task.metric) for task in results.tasks},
-        rows=_rows(results),
-        costs=_cost_rows(results),
-        panels=tuple(_panels(results)),
-        reference=names[0],
-        differences=tuple(_recipe_differences(spec)),
-    )
-
-
-def _rows(results: Results) -> list[MemberRow]:
-    """The members, then what has learned nothing, then what has read nothing."""
-    tasks = [task.name for task in results.tasks]
-    rows = []
-    for number, one in enumerate(results.standings):
-        scores = {task: one.scores(task) for task in tasks}
-        rows.append(MemberRow(one.name, scores, results.mean_over_tasks(scores), (number,)))
-    scratched = [one for one in results.standings if any(map(one.scratch, tasks))]
-    for one in scratched:
-        name = "from scratch" if len(scratched) == 1 else f"{one.name}, scratch"
-        scores = {task: one.scratch(task) for task in tasks}
-        rows.append(MemberRow(name, scores, results.mean_over_tasks(scores)))
-    guess = {task.name: (task.baseline,) for task in results.tasks if math.isfinite(task.baseline)}
-    return [*rows, MemberRow("guess", guess, results.mean_over_tasks(guess), is_measured=False)]
 
 
 def _scores(rows: Sequence[MemberRow], tasks: Sequence[TaskFacts], last: bool) -> Table:
@@ -108,69 +94,6 @@ def _costs(rows: Sequence[CostRow]) -> Table:
             format_count(row.tokens),
             f"{row.flops:.2e}".replace("e+", "e"),
         )
-        ended = (duration(row.seconds), f"{row.loss:.3f}", f"{100 * row.accuracy:.1f}", row.objective)
+        ended = (format_duration(row.seconds), f"{row.loss:.3f}", f"{100 * row.accuracy:.1f}", row.objective)
         table.add_row(row.name, *counts, *ended)
     return table
-
-
-def _cost_rows(results: Results) -> list[CostRow]:
-    return [_cost_row(one) for one in results.standings if one.runs]
-
-
-def _cost_row(standing: MemberStanding) -> CostRow:
-    runs = standing.runs
-    ends = [run.curve.last for run in runs]
-    spent = [end.spent for end in ends]
-    return CostRow(
-        standing.name,
-        runs[0].num_parameters,
-        mean([one.step for one in spent]),
-        mean([one.tokens for one in spent]),
-        mean([one.flops for one in spent]),
-        mean([one.seconds for one in spent]),
-        mean([end.loss for end in ends]),
-        mean([end.accuracy for end in ends]),
-        runs[0].curve.objective,
-    )
-
-
-def _panels(results: Results) -> Iterator[ChartPanel]:
-    """Held-out loss and right answers, then every task that was tuned at several points."""
-    runs = [(number, one.name, run) for number, one in enumerate(results.standings) for run in one.runs]
-    if not runs:
-        return
-    said = "hidden tokens of held-out text"
-    named = [
-        (at, name if run.curve.objective == "mlm" else f"{name} ({run.curve.objective})", run) for at, name, run in runs
-    ]
-    losses = (
-        ChartLine(name, at, _chart_points((one.spent, one.loss) for one in run.curve.points)) for at, name, run in named
-    )
-    yield ChartPanel("loss", "损失", f"{said}, in nats", NumberFormat.PLAIN, tuple(losses))
-    rights = (
-        ChartLine(name, at, _chart_points((one.spent, one.accuracy) for one in run.curve.points))
-        for at, name, run in named
-    )
-    yield ChartPanel("right answers", "准确率", said, NumberFormat.SHARE, tuple(rights))
-    for task in results.tasks:
-        traces = []
-        for at, name, run in runs:
-            points = [(one.spent, one.scores[task.name]) for one in run.points if task.name in one.scores]
-            ended = [(run.curve.last.spent, run.scores[task.name])] if task.name in run.scores else []
-            if points:
-                traces.append(ChartLine(name, at, _chart_points([*points, *ended])))
-        if traces:
-            yield ChartPanel(
-                task.name, "任务得分", METRIC_NAMES.get(task.metric, task.metric), NumberFormat.SHARE, tuple(traces)
-            )
-
-
-def _chart_points(found: Iterable[tuple[ComputeSpent, float]]) -> tuple[ChartPoint, ...]:
-    return tuple(ChartPoint(one.tokens, one.seconds, one.flops, value) for one, value in found)
-
-
-def _recipe_differences(contest: ComparisonSpec) -> Iterator[RecipeDifference]:
-    first, *others = ((name, meter.recipe) for name, meter in contest.meters.items())
-    for name, recipe in others:
-        found = difference(first[1], recipe)
-        yield RecipeDifference(name, tuple((one.path, one.left, one.right) for one in found if one.path not in _SAME))

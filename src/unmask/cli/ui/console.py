@@ -6,17 +6,15 @@ What never happens here: anything that one command alone needs.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from unmask.tasks.recipe import Recipe
-
-T = TypeVar("T")
 _NAME = 10
 """The width of the names before facts."""
 
@@ -52,31 +50,20 @@ def print_path(what: str, where: Path) -> None:
     console().print(Text.assemble((f"{what:{_NAME}}  ", "bold"), str(where)), soft_wrap=True)
 
 
+def is_main_process() -> bool:
+    """Whether this is the first process of a run under torchrun, or the only one."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 @contextmanager
 def explain_interrupt(out: Path) -> Iterator[None]:
     """Say what Ctrl-C means for the work in a folder."""
     try:
         yield
     except KeyboardInterrupt:
+        if not is_main_process():
+            raise
         print_line(
             f"\nunmask: stopped. What was finished is kept in {out}; the same command goes on from there.", stderr=True
         )
         raise
-
-
-def resolve_member(name: str, changes: list[str], size: str = "") -> Recipe:
-    """A member by name, perhaps in another size, with every `--set PATH=VALUE` applied at once."""
-    from unmask.members import member
-
-    return apply_changes(member(name, size), changes, "stages.0.length=256")
-
-
-def apply_changes(value: T, changes: list[str], example: str) -> T:
-    """A recipe, or a part of one, with every `--set PATH=VALUE` applied at once."""
-    from unmask.core.codec import override_many
-    from unmask.core.errors import RecipeError
-
-    for change in changes:
-        if "=" not in change:
-            raise RecipeError(f"--set needs PATH=VALUE, such as {example}; found '{change}'.")
-    return override_many(value, [(path, text) for path, _, text in (change.partition("=") for change in changes)])

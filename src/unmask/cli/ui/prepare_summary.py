@@ -1,40 +1,17 @@
-"""What a person reads when a corpus is prepared: what was left out and where, and what there is now.
-
-What arrives: the tally of preparing, and the manifest. What leaves: lines on the screen.
-What never happens here: a number that is not in the manifest or the tally.
-"""
+"""The summary of a prepared corpus in the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 
 from unmask.cli.ui.console import print_facts, print_line, print_path
-from unmask.data.corpus.document_stream import DropCounts
 from unmask.data.corpus.manifest import Manifest
-from unmask.data.text.drop_reasons import DropReason, format_drop_count
+from unmask.data.text.drop_reasons import format_drop_count
 from unmask.data.tokenize.tokenizer import Tokenizer
 
-_SHOWN = 3
 _MANY_UNKNOWN = 2.0
 """Per cent of the tokens."""
-_ORDINARY = {DropReason.DUPLICATE, DropReason.NEAR_DUPLICATE, DropReason.NEAR_EMPTY}
-"""Reasons that need no look at the file; they are counted in the summary."""
-
-
-def report_dropped(tally: DropCounts, out: Path) -> None:
-    """Name the first pieces that were left out for each reason that a person may want to mend."""
-    by_reason = attrgetter("reason")
-    for reason, pieces in groupby(sorted(tally.listed, key=by_reason), by_reason):
-        if reason in _ORDINARY:
-            continue
-        for piece in list(pieces)[:_SHOWN]:
-            print_line(f"left out, {reason}: {piece.where}: {piece.detail}", stderr=True)
-        if tally.dropped[reason] > _SHOWN:
-            rest = f"and {tally.dropped[reason] - _SHOWN:,} more; see {out / 'dropped.jsonl'}"
-            print_line(f"left out, {reason}: {rest}", stderr=True)
 
 
 def print_summary(manifest: Manifest, out: Path, requested_size: int) -> None:

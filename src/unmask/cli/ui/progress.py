@@ -1,16 +1,14 @@
-"""Progress for people: a bar with the time left in a terminal, a line now and then elsewhere.
-
-What arrives: how much is done. What leaves: something to look at. What never happens here: slowing the work down.
-"""
+"""Progress in the terminal: a bar with the time left, or a line every few seconds where there is no terminal."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
 from unmask.cli.ui.console import console, print_line
+from unmask.core.reporter import ProgressCallback
 from unmask.reports.text.number_format import format_duration
 
 if TYPE_CHECKING:
@@ -19,19 +17,21 @@ if TYPE_CHECKING:
 _EVERY = 5.0
 
 
-class ProgressCallback(Protocol):
-    """Says how far the work is, and one short remark."""
-
-    def __call__(self, done: float, remark: str = "") -> None:
-        """`done` counts up to the total."""
+class TerminalReporter:
+    """Messages and progress on standard error, so that results can be piped."""
 
     def note(self, sentence: str) -> None:
-        """A sentence that stays, above whatever moves."""
+        """One line."""
+        print_line(sentence, stderr=True)
+
+    def progress(self, title: str, total: float) -> AbstractContextManager[ProgressCallback]:
+        """A bar in a terminal, a line every few seconds elsewhere."""
+        return progress(title, total)
 
 
 @contextmanager
 def progress(title: str, total: float) -> Iterator[ProgressCallback]:
-    """Show how a piece of work goes on. Messages go to standard error, so that results can be piped."""
+    """Progress of one piece of work, on standard error."""
     if console(stderr=True).is_terminal:
         with _columns() as bars:
             bar = _Bar(bars, title, max(total, 1))

@@ -15,6 +15,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from unmask.api.pretrain import PretrainListener
+from unmask.api.pretrain_setup import PretrainSetup
 from unmask.cli.ui.console import print_facts, print_line, print_path
 from unmask.cli.ui.progress import ProgressCallback, duration, progress
 from unmask.core.errors import UserError
@@ -83,24 +85,29 @@ def print_summary(out: Path) -> None:
     print_path("run", out)
 
 
-@contextmanager
-def training_listeners(out: Path, tensorboard: bool) -> Iterator[Sequence[Listener]]:
-    """Listeners for the lines of a record: a bar with the time left, a line for each trial, TensorBoard if wished."""
-    with ExitStack() as stack:
-        boards = [stack.enter_context(_writer(out))] if tensorboard else []
-        tick = stack.enter_context(progress("training", 1.0))
-        yield [_ProgressListener(tick), *map(_TensorBoardListener, boards)]
+class TerminalPretrainListener(PretrainListener):
+    """Shows a pre-training in the terminal, and passes its numbers on to TensorBoard if requested."""
 
+    def __init__(self, tensorboard: bool = False) -> None:
+        self.tensorboard = tensorboard
 
-def step_counter(tick: ProgressCallback, remark: Callable[[LogLine], str]) -> Listener:
-    """A listener that counts steps, with a remark on each line."""
+    def note(self, sentence: str) -> None:
+        print_line(sentence, stderr=True)
 
-    def hear(line: LogLine) -> None:
-        if line["kind"] == "start" and line["step"]:
-            tick.note(f"going on from step {line['step']:,}")
-        tick(line["step"], remark(line))
+    def estimated(self, estimate: CostEstimate, run: RunConfig, setup: PretrainSetup) -> None:
+        print_estimate(estimate, run, setup.budget)
+        if setup.request.flops is not None:
+            print_line(f"{setup.request.flops:g} FLOPs are {setup.budget.text()} of this recipe.")
 
-    return hear
+    def started(self, setup: PretrainSetup) -> None:
+        print_start(setup.recipe, setup.corpus, setup.budget)
+
+    @contextmanager
+    def log_listeners(self, out: Path) -> Iterator[Sequence[Listener]]:
+        with ExitStack() as stack:
+            boards = [stack.enter_context(_writer(out))] if self.tensorboard else []
+            tick = stack.enter_context(progress("training", 1.0))
+            yield [_ProgressListener(tick), *map(_TensorBoardListener, boards)]
 
 
 class _ProgressListener:

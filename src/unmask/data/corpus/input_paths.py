@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from unmask.cli.ui.progress import progress
 from unmask.core.errors import CorpusError, InputError
 from unmask.core.io.atomic import atomic_file, temp_path
+from unmask.core.reporter import SILENT, Reporter
 from unmask.data.corpus.corpus_folder import STDIN_FILES, is_started
 from unmask.data.text.drop_reasons import UnreadableFile
 from unmask.data.text.files.decompress import read_blocks
@@ -60,37 +60,37 @@ def dialogue_files(given: Sequence[str]) -> list[Path]:
     return [source.path for source in sources]
 
 
-def store_stdin(paths: Sequence[str], out: Path) -> list[str]:
+def store_stdin(paths: Sequence[str], out: Path, reporter: Reporter = SILENT) -> list[str]:
     """The same paths with standard input stored in the output folder, which must be locked."""
     if STANDARD_INPUT not in paths:
         return list(paths)
     known = [out / name for name in STDIN_FILES if (out / name).exists()]
     if not is_started(out):
-        kept = _store(out)
+        kept = _store(out, reporter)
     elif known:
         kept = known[0]
-        _check_same(kept)
+        _check_same(kept, reporter)
     else:
         raise CorpusError(f"{out} was begun with files, not with standard input. Choose a new folder for --out.")
     return [str(kept) if path == STANDARD_INPUT else path for path in paths]
 
 
-def _store(out: Path) -> Path:
+def _store(out: Path, reporter: Reporter) -> Path:
     """Copy standard input to a file with the suffix of its format."""
     for name in STDIN_FILES:
         (out / name).unlink(missing_ok=True)  # from a run that was killed before it started
     part = temp_path(out / "stdin")
-    with progress("reading standard input", 0):
+    with reporter.progress("reading standard input", 0):
         kind = _copy(part)
     return part.rename(out / f"stdin.{kind}")
 
 
-def _check_same(kept: Path) -> None:
+def _check_same(kept: Path, reporter: Reporter) -> None:
     """On resuming, standard input must be unchanged, or empty: then the stored file is used."""
     if sys.stdin.isatty():
         return
     part = temp_path(kept)
-    with progress("comparing standard input with what is stored", 0):
+    with reporter.progress("comparing standard input with what is stored", 0):
         _copy(part)
     same = part.stat().st_size == 0 or filecmp.cmp(part, kept, shallow=False)
     part.unlink()

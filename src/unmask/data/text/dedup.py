@@ -59,7 +59,7 @@ class MinHashConfig:
 
     def __post_init__(self) -> None:
         if not 0 < self.threshold < 1:
-            raise RecipeError(f"--near-duplicates takes a number between 0 and 1, found {self.threshold}.")
+            raise RecipeError(f"--near-duplicate-threshold takes a number between 0 and 1, found {self.threshold}.")
         if self.shingle_size < 1 or self.num_hashes < 2:
             raise RecipeError(
                 f"Resemblance needs shingles of at least 1 character and at least 2 hashes, "

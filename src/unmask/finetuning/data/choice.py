@@ -122,7 +122,7 @@ def _choose_columns(table: TaskFile, choice: ColumnChoice, truths: bool) -> Colu
     if not (some and 1 <= len(given) <= 2 and {*texts, *([label] if truths else [])} <= {*table.columns}):
         raise InputError(
             f"{table.rows[0].where}: multiple choice needs a context or a question (or both), choices and the answer; "
-            f"it has {', '.join(map(repr, table.columns[:12]))}. Name them: --fields CONTEXT,QUESTION,CHOICES --label "
+            f"it has {', '.join(map(repr, table.columns[:12]))}. Name them: --text-columns CONTEXT,QUESTION,CHOICES --label-column "
             "ANSWER; choices are a list, or a field for each."
         )
     return ColumnChoice(texts, label)

@@ -41,13 +41,13 @@ class ColumnChoice:
 
     def __post_init__(self) -> None:
         if len(set(self.texts)) < len(self.texts):
-            raise InputError(f"--fields names the same field twice: {', '.join(self.texts)}.")
+            raise InputError(f"--text-columns names the same field twice: {', '.join(self.texts)}.")
         if self.label in self.texts:
             raise InputError(
-                f"--label {self.label} is also named by --fields. A network that reads its label is blind."
+                f"--label-column {self.label} is also named by --text-columns. A network that reads its label is blind."
             )
         if self.is_numbered and self.label and not self.label.isdecimal():
-            raise InputError(f"--fields gives column numbers, so --label needs one too; found {self.label!r}.")
+            raise InputError(f"--text-columns gives column numbers, so --label-column needs one too; found {self.label!r}.")
 
     @staticmethod
     def parse(texts: str | Sequence[str], label: str) -> ColumnChoice:
@@ -70,7 +70,7 @@ NO_COLUMN_CHOICE = ColumnChoice()
 def choose_columns(table: TaskFile, choice: ColumnChoice = NO_COLUMN_CHOICE) -> ColumnChoice:
     """One text or two and a label: what was chosen, and for the rest the usual names."""
     if len(choice.texts) > 2:
-        raise InputError(f"--fields names one text or two different ones, found {', '.join(choice.texts)}.")
+        raise InputError(f"--text-columns names one text or two different ones, found {', '.join(choice.texts)}.")
     if choice.is_numbered and table.format is not TableFormat.JSON_LINES:
         return _by_number(table, choice)
     texts = _check_known(table, choice.texts) if choice.texts else _guess_texts(table, choice.label)
@@ -84,10 +84,10 @@ def _by_number(table: TaskFile, choice: ColumnChoice) -> ColumnChoice:
     if set(first) & set(LABELS) and set(first) & {*TEXTS, *(name for pair in PAIRS for name in pair)}:
         raise InputError(
             f"{table.name}: the first line holds names ({', '.join(first)}), so columns cannot be given by number. "
-            "Name them: --fields and --label."
+            "Name them: --text-columns and --label-column."
         )
     if not choice.label:
-        raise InputError(f"{table.name}: --fields gives column numbers, so --label needs one too, such as --label 2.")
+        raise InputError(f"{table.name}: --text-columns gives column numbers, so --label-column needs one too, such as --label-column 2.")
     return ColumnChoice(_check_known(table, choice.texts), _check_known(table, (choice.label,))[0])
 
 
@@ -125,7 +125,7 @@ def _advice(table: TaskFile) -> str:
         if other:
             sign = "tab" if other == "\t" else f"'{other}'"
             return f"Its cells seem to be parted by {sign}; a .csv file has commas, a .tsv file tabs."
-    named = "Name them: --fields TEXT (or TEXT1,TEXT2 for a pair) --label LABEL."
+    named = "Name them: --text-columns TEXT (or TEXT1,TEXT2 for a pair) --label-column LABEL."
     if table.format is TableFormat.JSON_LINES:
         return named
-    return f"{named} If the first line holds no names but a first row, give column numbers: --fields 1 --label 2."
+    return f"{named} If the first line holds no names but a first row, give column numbers: --text-columns 1 --label-column 2."

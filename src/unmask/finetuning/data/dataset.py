@@ -69,7 +69,7 @@ def split_dev(sheet: ExampleSet[Q], fraction: float, seed: int) -> tuple[Example
     numbers: dict[Texts, int] = {}
     group = np.array([numbers.setdefault(one.texts, len(numbers)) for one in sheet.examples], dtype=np.int64)
     if len(numbers) < 2:
-        raise InputError(f"{sheet.name} holds one text only; some must be set aside to judge by. Give more, or --dev.")
+        raise InputError(f"{sheet.name} holds one text only; some must be set aside to judge by. Give more, or --dev-file.")
     aside = max(1, round(fraction * len(numbers)))
     chosen: Bools = permuted_index(group, len(numbers), Key.of(seed, "set aside")) < aside
     return sheet.select(~chosen), sheet.select(chosen)
@@ -96,7 +96,7 @@ def truth_of(row: RawRow, name: str) -> str:
     if cell is None or isinstance(cell, str):
         raise InputError(
             f"{row.where}: the label is missing (field {name!r}). Add it, or remove the line. If rows may have several "
-            "labels or none, use --kind labels."
+            "labels or none, use --task-type multilabel."
         )
     raise InputError(f"{row.where}: the label {name!r} should be a word or a number and is {json_type_name(cell)}.")
 

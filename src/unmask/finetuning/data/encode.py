@@ -36,7 +36,7 @@ class LengthLimits:
         left = self.max_length - 1 - texts
         if left < texts:
             raise InputError(
-                f"Rows of {self.max_length} tokens are too short for {texts} texts; use --length 16 or more."
+                f"Rows of {self.max_length} tokens are too short for {texts} texts; use --max-length 16 or more."
             )
         return left
 

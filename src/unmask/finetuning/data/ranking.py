@@ -74,7 +74,7 @@ def _choose_columns(table: TaskFile, choice: ColumnChoice) -> ColumnChoice:
     if len(made.texts) != 2:
         raise InputError(
             f"{table.name}: ranking needs a query and a candidate in each row, found only "
-            f"{', '.join(map(repr, made.texts))}. Name them: --fields QUERY,CANDIDATE --label LABEL."
+            f"{', '.join(map(repr, made.texts))}. Name them: --text-columns QUERY,CANDIDATE --label-column LABEL."
         )
     return made
 

@@ -74,7 +74,7 @@ def is_seq2seq(first: RawRow) -> bool:
 def choose_source_and_target(table: TaskFile, choice: ColumnChoice = NO_COLUMN_CHOICE) -> ColumnChoice:
     """The field of the source and that of the text: what was chosen, and for the rest the usual names."""
     if len(choice.texts) > 1:
-        raise InputError(f"--fields names one source, found {', '.join(choice.texts)}; --label names its text.")
+        raise InputError(f"--text-columns names one source, found {', '.join(choice.texts)}; --label-column names its text.")
     source, target = "".join(choice.texts), choice.label
     for name in filter(None, (source, target)):
         if name not in table.columns:
@@ -86,7 +86,7 @@ def choose_source_and_target(table: TaskFile, choice: ColumnChoice = NO_COLUMN_C
             return ColumnChoice((have[one],), have[other])
     raise InputError(
         f"{table.name}: no two fields have usual names for a source and the text to be written for it; it has "
-        f"{_some(table)}. Name them: --fields SOURCE --label TEXT."
+        f"{_some(table)}. Name them: --text-columns SOURCE --label-column TEXT."
     )
 
 

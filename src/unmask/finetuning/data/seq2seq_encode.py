@@ -66,7 +66,7 @@ def encode_seq2seq(
     left = limits.text_budget(1) - (max_target_tokens - 1 if after_source else 0)
     if left < 1:
         raise InputError(
-            f"Rows of {limits.max_length} tokens leave no room for a source before a text of {max_target_tokens}. Take a longer --length, "
+            f"Rows of {limits.max_length} tokens leave no room for a source before a text of {max_target_tokens}. Take a longer --max-length, "
             "or write less."
         )
     found = _tokens(questions, tokenizer, tick)

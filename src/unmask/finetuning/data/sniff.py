@@ -29,7 +29,7 @@ def first_row(path: Path) -> RawRow:
     source, form = find_file(path, (*FORMATS_WITH_COLUMNS, TableFormat.JSON, *_WORDS))
     if form is ConllVariant.TEXT:
         raise InputError(
-            f"{path}: a .txt file does not say what it holds. If it has words in columns, say so (--kind tag, or "
+            f"{path}: a .txt file does not say what it holds. If it has words in columns, say so (--task-type tagging, or "
             f'kind = "tag" in a file of tasks); other tasks need a file that ends with {any_of_text((*FORMATS_WITH_COLUMNS, TableFormat.JSON))}.'
         )
     if not isinstance(form, TableFormat) or form not in FORMATS_WITH_COLUMNS:

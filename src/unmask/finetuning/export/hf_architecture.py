@@ -15,7 +15,7 @@ from torch import nn
 
 from unmask.config.model_type import ModelType
 from unmask.core.errors import InputError
-from unmask.finetuning.artifact import FineTunedModel
+from unmask.finetuning.artifact import FineTunedNetwork
 from unmask.finetuning.methods.adapter import Adapter
 from unmask.finetuning.methods.lora import Lora, merge_updates
 from unmask.finetuning.methods.scalar_mix import ScalarMixing
@@ -52,13 +52,13 @@ _NOTE_PASSAGES = (
 _NOTE_CHOICES = "Each choice is a row of its own, and a softmax over the rows of a question compares them."
 
 
-def architecture_for(tuned: FineTunedModel, model_type: ModelType = ModelType.BERT) -> tuple[Architecture, TaskConfig]:
+def architecture_for(tuned: FineTunedNetwork, model_type: ModelType = ModelType.BERT) -> tuple[Architecture, TaskConfig]:
     """The class that answers as a tuned network does, and what must be known to read the answers."""
     purpose, task = _hf_task(tuned)
     return Architecture(model_type, purpose), task
 
 
-def _hf_task(tuned: FineTunedModel) -> tuple[HFTask, TaskConfig]:
+def _hf_task(tuned: FineTunedNetwork) -> tuple[HFTask, TaskConfig]:
     match tuned.task:
         case ClassificationTask(labels=labels):
             return HFTask.CLASSIFIER, TaskConfig(labels)
@@ -82,7 +82,7 @@ def _hf_task(tuned: FineTunedModel) -> tuple[HFTask, TaskConfig]:
     raise _unsupported_error(*_explain_unsupported(tuned.task))
 
 
-def model_for_export(tuned: FineTunedModel) -> EncoderWithHeads:
+def model_for_export(tuned: FineTunedNetwork) -> EncoderWithHeads:
     """The trunk with the head that answers the task, in the units of the task file."""
     learner = _merge_adapters(tuned)
     head = learner.heads[tuned.task.objective.name]
@@ -98,16 +98,16 @@ def model_for_export(tuned: FineTunedModel) -> EncoderWithHeads:
     return model.eval()
 
 
-def _merge_adapters(tuned: FineTunedModel) -> MultiHeadModel:
+def _merge_adapters(tuned: FineTunedNetwork) -> MultiHeadModel:
     """The learner in its plain shape: updates beside its layers are added to them."""
     match tuned.method:
         case Adapter():
             raise _unsupported_error(
-                "has adapters inside its blocks", "Tune with --policy lora, which can be exported, or full"
+                "has adapters inside its blocks", "Tune with --method lora, which can be exported, or full"
             )
         case ScalarMixing():
             raise _unsupported_error(
-                "reads a mixture of all layers", "Tune with --policy frozen, which can be exported, or full"
+                "reads a mixture of all layers", "Tune with --method frozen, which can be exported, or full"
             )
         case Lora():
             learner = deepcopy(tuned.learner)
@@ -133,7 +133,7 @@ def _explain_unsupported(output: TaskDefinition) -> tuple[str, str]:
         case TaggingTask():
             return "chooses the tags of a sentence together, by a CRF", "Tune without --crf"
         case SANPairTask():
-            return "compares pairs word by word, by an answer module of its own", "Tune with --kind classify"
+            return "compares pairs word by word, by an answer module of its own", "Tune with --task-type classification"
     return f"was tuned to {output.task_type}", "No other way of tuning for this can be exported"
 
 

@@ -45,7 +45,7 @@ class Adapter:
         if self.width > 4 * trunk.width:
             raise RecipeError(
                 f"An adapter of width {self.width} is larger than the layers around it: the network is {trunk.width} "
-                "wide. Take a lower --width; usual is 64."
+                "wide. Take a lower --adapter-width; usual is 64."
             )
 
     def add_modules(self, learner: MultiHeadModel, seed: int) -> None:

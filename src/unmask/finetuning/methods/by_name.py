@@ -37,14 +37,21 @@ METHODS: tuple[
 )
 
 
+_OPTIONS: Mapping[str, str] = {"width": "adapter-width", "num_blocks": "num-top-blocks", "rank": "lora-rank"}
+"""The command-line options whose names differ from the fields."""
+
+
 def method_by_name(name: str, options: Options) -> Method:
     """The policy of this name. Refuses an option that it does not have, and says which policies do."""
     found = {policy.name: policy for policy in METHODS}
     if name not in found:
-        raise InputError(f"There is no policy '{name}'. Choose one of: {', '.join(found)}.")
+        raise InputError(f"There is no method '{name}'. Choose one of: {', '.join(found)}.")
     for option in options.keys() - _option_names(found[name]):
         able = [other.name for other in METHODS if option in _option_names(other)]
-        raise InputError(f"--{option} says nothing to --policy {name}; it is for {' and '.join(able) or 'none'}.")
+        written = _OPTIONS.get(option, option.replace("_", "-"))
+        raise InputError(
+            f"--{written} has no effect with --method {name}; it is for {' and '.join(able) or 'none'}. Leave it out."
+        )
     make: Callable[..., Method] = found[name]
     return make(**options)
 

@@ -51,7 +51,7 @@ class Lora:
         if self.rank > trunk.width:
             raise RecipeError(
                 f"An update of rank {self.rank} is larger than the layers of the network, which are {trunk.width} "
-                "wide. Take a lower --rank; usual is 8."
+                "wide. Take a lower --lora-rank; usual is 8."
             )
         if find_spec("peft") is None:
             raise UserError(

@@ -53,7 +53,7 @@ class TopLayers:
         if self.num_blocks not in apart:
             raise RecipeError(
                 f"{self.num_blocks} of {trunk.depth} blocks shall move, but they share weights with lower ones, which "
-                f"would move, too. Take --blocks {next(n for n in apart if n > self.num_blocks)}, or the policy 'full'."
+                f"would move, too. Take --num-top-blocks {next(n for n in apart if n > self.num_blocks)}, or the policy 'full'."
             )
 
     def add_modules(self, learner: MultiHeadModel, seed: int) -> None:

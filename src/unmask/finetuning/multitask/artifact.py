@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from unmask.config.network import NetworkConfig
 from unmask.config.optim import Schedule
-from unmask.finetuning.artifact import BaseModelRef, FineTunedModel, save_finetuned
+from unmask.finetuning.artifact import BaseModelRef, FineTunedNetwork, save_finetuned
 from unmask.finetuning.finetune import model_digest
 from unmask.finetuning.methods.protocol import DEFAULT_SCHEDULE, CachedLayers, FullFineTuning
 from unmask.finetuning.parameter_roles import ParameterLocation, ParameterRole
@@ -47,7 +47,7 @@ class SharedEncoder:
         return ParamLR(1.0 if location.role is ParameterRole.HEAD else 0.0)
 
 
-def save_head(tuned: FineTunedModel, folder: Path, encoder: EncoderWithHeads, facts: Mapping[str, object]) -> None:
+def save_head(tuned: FineTunedNetwork, folder: Path, encoder: EncoderWithHeads, facts: Mapping[str, object]) -> None:
     """Write one task's head into its folder; the trunk lies beside that folder."""
     root = BaseModelRef(ENCODER_FOLDER, f"../{ENCODER_FOLDER}", model_digest(encoder))
     folder.mkdir(exist_ok=True)

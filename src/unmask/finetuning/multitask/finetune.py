@@ -22,7 +22,7 @@ from unmask.config.optim import Adamax, OptimConfig
 from unmask.core.codec import encode
 from unmask.core.errors import InputError
 from unmask.data.tokenize.tokenizer import Tokenizer
-from unmask.finetuning.artifact import FineTunedModel
+from unmask.finetuning.artifact import FineTunedNetwork
 from unmask.finetuning.data.dataset import AnyExampleSet
 from unmask.finetuning.data.encode import LengthLimits
 from unmask.finetuning.data.encoded_dataset import EncodedDataset
@@ -139,15 +139,15 @@ class MultiTaskFineTune:
                 parameter.copy_(self.heads[name])
         return learner
 
-    def finetuned_task(self, learner: MultiHeadModel, task: TaskEntry) -> FineTunedModel:
+    def finetuned_task(self, learner: MultiHeadModel, task: TaskEntry) -> FineTunedNetwork:
         """One task's share of a learner: the trunk, and its own head."""
         output, trunk = task.data.task, learner.network
         with torch.device("meta"):  # only the frame is needed, all weights are there already
             alone = MultiHeadModel(trunk.config, (output.objective,), learner.vocab_size, learner.max_positions)
         alone.network, alone.heads = trunk, nn.ModuleDict({task.name: learner.heads[task.name]})
-        return FineTunedModel(output, task.data.columns, self.settings.max_length, alone.eval(), self.tokenizer)
+        return FineTunedNetwork(output, task.data.columns, self.settings.max_length, alone.eval(), self.tokenizer)
 
-    def continue_with(self, task: TaskEntry, tuned: FineTunedModel, epochs: float) -> MultiTaskFineTune:
+    def continue_with(self, task: TaskEntry, tuned: FineTunedNetwork, epochs: float) -> MultiTaskFineTune:
         """Go on with one task alone, from the trunk and the head that have learned with the others."""
         learner = tuned.learner
         heads = {name: tensor for name, tensor in learner.named_weights().items() if name.startswith("heads.")}
@@ -168,7 +168,7 @@ def encoder_only(learner: MultiHeadModel) -> EncoderWithHeads:
 def _describe_task(task: TaskEntry) -> dict[str, object]:
     job = task.data
     files = [list(file) for file in job.files]
-    return {"weight": task.weight, "output": encode(job.task), "fields": asdict(job.columns), "files": files}
+    return {"weight": task.weight, "task": encode(job.task), "columns": asdict(job.columns), "files": files}
 
 
 def _digest(weights: Mapping[str, Tensor]) -> str:

@@ -12,7 +12,7 @@ What never happens here: a key that is passed over. A misspelt word would change
     weight = 1.0                       # what a loss of this task counts
     metric = "accuracy"                # the score to compare by; left out: the usual one
 
-`pooling`, `max_candidates`, `use_sigmoid`, `crf` and `constrained_tags` say the same as the options of `unmask tune`.
+`pooling`, `max_candidates`, `use_sigmoid`, `crf` and `constrained_tags` say the same as the options of `unmask finetune`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from unmask.finetuning.task_options import TaskOptions, parse_task_type
 
 OPTIONS = ("pooling", "max_candidates", "use_sigmoid", "crf", "constrained_tags")
 """Wishes about some kinds of tasks."""
-KEYS = ("train", "dev", "kind", "fields", "label", "weight", "metric", *OPTIONS)
+KEYS = ("train", "dev", "task_type", "text_columns", "label_column", "weight", "metric", *OPTIONS)
 RESERVED_NAMES = frozenset({"encoder", "each", "checkpoints"})
 """What else lies in the folder of a run, beside a folder for each task."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -111,7 +111,7 @@ def _task(path: Path, name: str, said: Mapping[str, Any], seed: int) -> TaskEntr
 def _task_options(said: Mapping[str, Any]) -> TaskOptions:
     """What is said about a task beyond its files."""
     wish = TaskOptions(
-        task_type=parse_task_type(_text(said, "kind")), columns=ColumnChoice.parse(_fields(said), _text(said, "label"))
+        task_type=parse_task_type(_text(said, "task_type")), columns=ColumnChoice.parse(_fields(said), _text(said, "label_column"))
     )
     return override_many(wish, [(key, str(said[key])) for key in OPTIONS if key in said])
 
@@ -123,9 +123,9 @@ def _named(job: TaskData, name: str) -> TaskData:
 
 def _fields(said: Mapping[str, Any]) -> str | list[str]:
     """Names of fields: a list, or one text with commas."""
-    given: str | list[str] = said.get("fields", "")
+    given: str | list[str] = said.get("text_columns", "")
     if not isinstance(given, str | list) or not all(isinstance(name, str) for name in given):
-        raise InputError('`fields` should be a text or a list of texts, such as "premise,hypothesis"')
+        raise InputError('`text_columns` should be a text or a list of texts, such as "premise,hypothesis"')
     return given
 
 

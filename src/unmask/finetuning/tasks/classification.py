@@ -38,7 +38,7 @@ class ClassPrediction:
 
     def to_json(self) -> dict[str, object]:
         """The class, and how sure the network is of it."""
-        return {"said": self.prediction, "probability": round(max(self.probabilities), 6)}
+        return {"prediction": self.prediction, "probability": round(max(self.probabilities), 6)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ClassificationTask:
     """In the order of their numbers."""
     name: str = "judge"
     pooling: Pooling = Pooling.FIRST
-    task_type: ClassVar[TaskType] = TaskType.CLASSIFY
+    task_type: ClassVar[TaskType] = TaskType.CLASSIFICATION
 
     @staticmethod
     def from_examples(

@@ -38,7 +38,7 @@ class TextPrediction:
 
     def to_json(self) -> dict[str, object]:
         """The text, and how likely it is."""
-        return {"said": self.prediction, "score": round(self.score, 6)}
+        return {"prediction": self.prediction, "score": round(self.score, 6)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class GenerationTask:
 
     generation: GenerationConfig = GenerationConfig()
     name: str = "write"
-    task_type: ClassVar[TaskType] = TaskType.WRITE
+    task_type: ClassVar[TaskType] = TaskType.GENERATION
 
     @staticmethod
     def from_examples(sheet: ExampleSet[Seq2SeqExample], options: TaskOptions = DEFAULT_TASK_OPTIONS) -> GenerationTask:

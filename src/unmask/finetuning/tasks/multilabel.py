@@ -39,7 +39,7 @@ class MultiLabelPrediction:
 
     def to_json(self) -> dict[str, object]:
         """The labels, and how sure the network is of each."""
-        return {"said": list(self.prediction), "probabilities": [round(one, 6) for one in self.probabilities]}
+        return {"prediction": list(self.prediction), "probabilities": [round(one, 6) for one in self.probabilities]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class MultiLabelTask:
     """In the order of their numbers."""
     name: str = "labels"
     pooling: Pooling = Pooling.FIRST
-    task_type: ClassVar[TaskType] = TaskType.LABELS
+    task_type: ClassVar[TaskType] = TaskType.MULTILABEL
 
     @staticmethod
     def from_examples(

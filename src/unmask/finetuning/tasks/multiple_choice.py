@@ -42,7 +42,7 @@ class ChoicePrediction:
 
     def to_json(self) -> dict[str, object]:
         """The choice, and how sure the network is of it."""
-        return {"said": self.prediction, "probability": round(max(self.probabilities), 6)}
+        return {"prediction": self.prediction, "probability": round(max(self.probabilities), 6)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class MultipleChoiceTask:
 
     name: str = "choose"
     pooling: Pooling = Pooling.FIRST
-    task_type: ClassVar[TaskType] = TaskType.CHOOSE
+    task_type: ClassVar[TaskType] = TaskType.MULTIPLE_CHOICE
 
     @staticmethod
     def from_examples(

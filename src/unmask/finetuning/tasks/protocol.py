@@ -30,29 +30,29 @@ def ignore_progress(done: int) -> None:
 class TaskType(StrEnum):
     """What is said about a question."""
 
-    CLASSIFY = "classify"
+    CLASSIFICATION = "classification"
     """One class out of some."""
-    PAIR = "pair"
+    SAN_PAIR = "san-pair"
     """One class out of some, for two texts that are compared word by word."""
-    LABELS = "labels"
+    MULTILABEL = "multilabel"
     """Several labels, one or none."""
-    REGRESS = "regress"
+    REGRESSION = "regression"
     """A number."""
-    TAG = "tag"
+    TAGGING = "tagging"
     """A class for each word."""
-    SPAN = "span"
+    SPAN_QA = "span-qa"
     """A piece of the text, or none."""
-    CHOOSE = "choose"
+    MULTIPLE_CHOICE = "multiple-choice"
     """One of several given answers."""
-    RANK = "rank"
+    RANKING = "ranking"
     """An order of candidates."""
-    WRITE = "write"
+    GENERATION = "generation"
     """A new text."""
 
 
 def default_max_length(task_type: TaskType) -> int:
     """The longest row, unless something else is said: passages that are asked about are long."""
-    return 384 if task_type is TaskType.SPAN else 128
+    return 384 if task_type is TaskType.SPAN_QA else 128
 
 
 class Prediction(Protocol):

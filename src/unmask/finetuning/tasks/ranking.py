@@ -46,7 +46,7 @@ class RankingPrediction:
     def to_json(self) -> dict[str, object]:
         """The candidates with their scores, the best first."""
         best = sorted(zip(self.scores, self.candidates, strict=True), key=lambda one: -one[0])
-        return {"said": [{"candidate": candidate, "score": round(score, 6)} for score, candidate in best]}
+        return {"prediction": [{"candidate": candidate, "score": round(score, 6)} for score, candidate in best]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,12 @@ class RankingTask:
     """Whether scores go through a sigmoid before they are compared, as MT-DNN's paper writes it."""
     name: str = "rank"
     pooling: Pooling = Pooling.FIRST
-    task_type: ClassVar[TaskType] = TaskType.RANK
+    task_type: ClassVar[TaskType] = TaskType.RANKING
 
     def __post_init__(self) -> None:
         if self.max_candidates < 2:
             raise InputError(
-                f"To rank is to compare two candidates or more; --candidates {self.max_candidates} is too few."
+                f"To rank is to compare two candidates or more; --max-candidates {self.max_candidates} is too few."
             )
 
     @staticmethod

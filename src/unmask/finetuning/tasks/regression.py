@@ -38,7 +38,7 @@ class NumberPrediction:
 
     def to_json(self) -> dict[str, object]:
         """The number."""
-        return {"said": round(self.prediction, 6)}
+        return {"prediction": round(self.prediction, 6)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class RegressionTask:
     """The standard deviation of the numbers of the training file."""
     name: str = "rate"
     pooling: Pooling = Pooling.FIRST
-    task_type: ClassVar[TaskType] = TaskType.REGRESS
+    task_type: ClassVar[TaskType] = TaskType.REGRESSION
 
     @staticmethod
     def from_examples(sheet: ExampleSet[TextExample], options: TaskOptions = DEFAULT_TASK_OPTIONS) -> RegressionTask:
@@ -111,7 +111,7 @@ def _number(truth: str, where: str) -> float:
         number = float(truth)
     except ValueError:
         raise InputError(
-            f"{where}: the score {truth!r} is no number. Correct the line, or use --kind classify."
+            f"{where}: the score {truth!r} is no number. Correct the line, or use --task-type classification."
         ) from None
     if not math.isfinite(number):
         raise InputError(f"{where}: the score {truth!r} is not a finite number. Correct the line, or remove it.")

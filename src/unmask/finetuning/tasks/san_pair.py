@@ -74,15 +74,15 @@ class SANPairTask:
     name: str = "pair"
     num_steps: int = 5
     dropout: float = 0.1
-    task_type: ClassVar[TaskType] = TaskType.PAIR
+    task_type: ClassVar[TaskType] = TaskType.SAN_PAIR
 
     @staticmethod
     def from_examples(sheet: ExampleSet[TextExample], options: TaskOptions = DEFAULT_TASK_OPTIONS) -> SANPairTask:
         """The classes of a training file."""
         if len(sheet.examples[0].texts) != 2:
             raise InputError(
-                f"{sheet.name}: a pair needs two texts in a row, found one. Name both fields (--fields ONE,TWO), or "
-                "use --kind classify."
+                f"{sheet.name}: a pair needs two texts in a row, found one. Name both fields (--text-columns ONE,TWO), or "
+                "use --task-type classification."
             )
         return SANPairTask(ClassificationTask.from_examples(sheet, options).labels)
 

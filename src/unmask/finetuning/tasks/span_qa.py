@@ -46,7 +46,7 @@ class SpanQATask:
     threshold: float = 0.0
     """Nothing is said where the score of no answer is higher than that of the best piece by more than this."""
     name: str = "span"
-    task_type: ClassVar[TaskType] = TaskType.SPAN
+    task_type: ClassVar[TaskType] = TaskType.SPAN_QA
     default_max_length: ClassVar[int] = 384
 
     def __post_init__(self) -> None:

@@ -53,7 +53,7 @@ class TagPrediction:
     def to_json(self) -> dict[str, object]:
         """The tags, and the entities if there could be some."""
         found = [{"start": e.start, "end": e.end, "type": e.type, "text": e.text} for e in self.entities]
-        return {"said": self.prediction, "entities": found} if self.spells_entities else {"said": self.prediction}
+        return {"prediction": self.prediction, "entities": found} if self.spells_entities else {"prediction": self.prediction}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class TaggingTask:
     constrained: bool = False
     """Whether only tags that may follow each other are said. A CRF says no others."""
     name: str = "tag"
-    task_type: ClassVar[TaskType] = TaskType.TAG
+    task_type: ClassVar[TaskType] = TaskType.TAGGING
 
     @staticmethod
     def from_examples(sheet: ExampleSet[TaggedSentence], options: TaskOptions = DEFAULT_TASK_OPTIONS) -> TaggingTask:

@@ -100,9 +100,9 @@ class ClaimPlan:
         """The pre-training of one arm with one seed."""
         options = self.options
         budget = [word for name, value in options.budget.items() for word in (f"--{name}", value)]
-        rows = [f"--set=stages.*.max_length={options.max_length}", "--batch", str(options.batch_size)]
-        heldout = ["--held-out", _SUBSET_HELDOUT] if options.subset_tokens else []
-        common = ["--size", options.size, "--short", "--data", str(self.corpus), "--out", str(run.network)]
+        rows = [f"--set=stages.*.max_length={options.max_length}", "--batch-size", str(options.batch_size)]
+        heldout = ["--heldout-fraction", _SUBSET_HELDOUT] if options.subset_tokens else []
+        common = ["--size", options.size, "--preset", "short", "--data", str(self.corpus), "--out", str(run.network)]
         words = [*shlex.split(run.args), *common, *budget, *rows, "--seed", str(run.seed), *heldout]
         args = ("-m", "unmask", "pretrain", *words, *shlex.split(options.pretrain_args))
         return ClaimJob("network", args, run.network / "finished.json", run.folder / "network.log")
@@ -114,12 +114,12 @@ class ClaimPlan:
                 pairs = self.options.out / "pairs"
                 for kind in ("next", "order"):
                     task = f"{kind}={pairs}/{kind}.train.jsonl:{pairs}/{kind}.dev.jsonl"
-                    yield _finetune_job(run, task, "frozen", "--policy frozen --epochs 5")
+                    yield _finetune_job(run, task, "frozen", "--method frozen --epochs 5")
             else:
                 yield self._probe_job(run, probe)
         for task in self.options.tasks:
             for method in self.claim.methods:
-                args = self.options.finetune_args if method == "full" else f"--policy {method} --epochs 5"
+                args = self.options.finetune_args if method == "full" else f"--method {method} --epochs 5"
                 yield _finetune_job(run, task, method, args)
 
     def timing_jobs(self, arms: Sequence[str]) -> Iterator[ClaimJob]:
@@ -146,7 +146,7 @@ def _finetune_job(run: ClaimRun, task: str, method: str, args: str) -> ClaimJob:
     name, _, rest = task.partition("=")
     train, dev, *more = rest.split(":", 2)
     folder = run.folder / f"tuned-{name}-{method}"
-    files = ("--task", train, "--dev", dev, "--out", str(folder), "--seed", str(run.seed))
+    files = ("--train-file", train, "--dev-file", dev, "--out", str(folder), "--seed", str(run.seed))
     words = (*shlex.split(args), *shlex.split("".join(more)))
     line = ("-m", "unmask", "tune", str(run.network), *files, *words)
     return ClaimJob(folder.name, line, folder / "finished.json", run.folder / f"{folder.name}.log")

@@ -11,8 +11,7 @@ from pathlib import Path
 import torch
 
 from unmask.api.pretrain import RunOptions
-from unmask.cli.ui.console import print_facts, print_line
-from unmask.cli.ui.progress import duration
+from unmask.core.reporter import SILENT, Reporter
 from unmask.evaluation.suite_file import SuiteTask
 from unmask.lab.compare.arms import Arm, ArmRun
 from unmask.lab.compare.spec import ComparisonSpec
@@ -48,10 +47,10 @@ def num_finetunes(spec: ComparisonSpec, entry: ArmRun) -> int:
     return len(spec.tasks) * (spec.points + (entry.arm.name in spec.from_scratch))
 
 
-def forecast_cost(spec: ComparisonSpec, arms: Collection[Arm]) -> CostForecast:
+def forecast_cost(spec: ComparisonSpec, arms: Collection[Arm], reporter: Reporter = SILENT) -> CostForecast:
     """Measure a few steps of every arm that is still to be pre-trained."""
     if arms:
-        print_line("measuring a few steps of each member ...", stderr=True)
+        reporter.note("measuring a few steps of each member ...")
     found = {arm.name: _measure_seconds(spec, arm) for arm in spec.arms if arm in arms}
     networks = {arm.name: _STARTUP + found[arm.name].seconds if arm.name in found else _UNKNOWN for arm in spec.arms}
     speeds = [one.tokens_per_second for one in found.values()]
@@ -60,19 +59,6 @@ def forecast_cost(spec: ComparisonSpec, arms: Collection[Arm]) -> CostForecast:
     characters = [_characters(task) * _epochs(spec, task) for task in spec.tasks]
     finetune = sum(characters) / len(characters) * per_character * len(speeds) / sum(speeds) if speeds else _UNKNOWN
     return CostForecast(networks, _STARTUP + finetune)
-
-
-def print_forecast(spec: ComparisonSpec, costs: CostForecast, missing: Sequence[ArmRun], finetunes: int) -> None:
-    """Print how many runs are missing and how long they may take."""
-    every = sum(num_finetunes(spec, entry) for entry in spec.entries)
-    measured = {entry.arm.name: costs.network_seconds[entry.arm.name] for entry in missing}
-    facts = [("networks", f"{len(missing)} of {len(spec.entries)} to pre-train")]
-    facts += [("", f"{name}: about {duration(seconds)} each") for name, seconds in measured.items()]
-    facts += [("tunes", f"{finetunes} of {every} (tasks: {', '.join(task.name for task in spec.tasks)})")]
-    if measured:
-        seconds = sum(costs.network_seconds[entry.arm.name] for entry in missing) + finetunes * costs.finetune_seconds
-        facts += [("time", f"about {duration(seconds)}, one after another")]
-    print_facts(facts)
 
 
 def _measure_seconds(spec: ComparisonSpec, arm: Arm) -> CostEstimate:
@@ -91,14 +77,10 @@ def _run_options(spec: ComparisonSpec) -> RunOptions:
         out=Path(),
         device=spec.device,
         precision=spec.precision,
-        microbatch_tokens=0,
-        compile=False,
         cuda_graphs=spec.cuda_graphs,
         no_kernels=spec.no_kernels,
         num_evals=1,
         keep_checkpoints=1,
-        save_every_minutes=1.0,
-        tensorboard=False,
         dry_run=True,
     )
 

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from unmask.api.pretrain import microbatch_for
 from unmask.api.subprocess_jobs import Job, JobRunner
-from unmask.cli.ui.compare_table import comparison_report, print_comparison
-from unmask.cli.ui.console import explain_interrupt, print_line
-from unmask.cli.ui.progress import ProgressCallback, progress
 from unmask.core.io.atomic import write_json, write_text
+from unmask.core.reporter import ProgressCallback, SilentReporter
 from unmask.evaluation.suite import check_readable
 from unmask.lab.compare.arms import NETWORK, ArmRun
-from unmask.lab.compare.cost import CostForecast, forecast_cost, print_forecast
+from unmask.lab.compare.cost import CostForecast, forecast_cost
 from unmask.lab.compare.curves import fraction_done, keep_points, point_steps
+from unmask.lab.compare.report import comparison_report
 from unmask.lab.compare.results import Results, ResultsReader
 from unmask.lab.compare.spec import ComparisonSpec, check_alone
 from unmask.reports.pages.compare import compare_page
@@ -28,6 +27,16 @@ from unmask.train.rundir.folder import check_same_run, is_finished, lock_run, st
 from unmask.train.rundir.metrics_log import RECORD, read_record
 
 RESULTS, PAGE = "compare.json", "compare.html"
+
+
+class ComparisonListener(SilentReporter):
+    """Receives the events of a comparison; every method does nothing unless it is overridden."""
+
+    def forecast(self, spec: ComparisonSpec, costs: CostForecast, missing: Sequence[ArmRun], finetunes: int) -> None:
+        """The expected cost, before the first run."""
+
+    def finished(self, results: Results, out: Path) -> None:
+        """The results so far: at the end, or after an interruption."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,35 +48,34 @@ class ComparisonRun:
     max_finetunes: int = 0
     """Fine-tuning runs in parallel; 0: one per core."""
     max_pretrainings: int = 1
+    listener: ComparisonListener = field(default_factory=ComparisonListener)
 
-    def run(self, dry_run: bool = False) -> None:
-        """Run what is missing, then print the table."""
+    def run(self, dry_run: bool = False) -> Results | None:
+        """Run what is missing; return the results. A dry run only estimates the cost."""
         spec = self.spec
         check_alone(spec.budget["hours"], self.max_pretrainings)
         for arm in spec.arms:
             _ = spec.setup(arm, 0).budget  # checked before anything takes time
         check_readable(spec.tasks)
-        print_line(spec.describe_vocabulary(), stderr=True)
+        self.listener.note(spec.describe_vocabulary())
         description = spec.description()
         if not dry_run:
             check_same_run(self.out, description)
             self._check_finished()
         missing = list(self._missing())
-        costs = forecast_cost(spec, {entry.arm for entry in missing})
+        costs = forecast_cost(spec, {entry.arm for entry in missing}, self.listener)
         finetunes = sum(1 for entry in spec.entries for _ in self.finetune_jobs(entry))
-        print_forecast(spec, costs, missing, finetunes)
+        self.listener.forecast(spec, costs, missing, finetunes)
         if dry_run:
-            return
-        with lock_run(self.out), explain_interrupt(self.out):
+            return None
+        with lock_run(self.out):
             start_or_resume(self.out, description)
             try:
-                with progress("comparing", costs.total_seconds(spec)) as tick:
+                with self.listener.progress("comparing", costs.total_seconds(spec)) as tick:
                     self._run_missing(_ComparisonProgress(self, costs, tick))
             finally:  # also after an interrupt or a failed run
-                print_comparison(self._write_results())
-            print_line(
-                f"The figures are in {self.out / RESULTS} and {self.out / PAGE}, each run in {self.out / 'members'}."
-            )
+                self.listener.finished(results := self._write_results(), self.out)
+            return results
 
     def _missing(self) -> Iterator[ArmRun]:
         """The networks that are not finished."""
@@ -106,7 +114,7 @@ class ComparisonRun:
         recipe = self.spec.setup(entry.arm, entry.seed).recipe
         run = default_run_config(self.spec.device, self.spec.precision, self.spec.cuda_graphs, self.spec.no_kernels)
         run = replace(run, compile=self.spec.compile)
-        return ["--micro-tokens", str(microbatch_for(recipe, run, self.max_pretrainings))]
+        return ["--microbatch-tokens", str(microbatch_for(recipe, run, self.max_pretrainings))]
 
     def _keep_points(self, entry: ArmRun) -> None:
         places = [self.out / entry.point_folder(number) for number in range(1, self.spec.points)]

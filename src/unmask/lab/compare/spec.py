@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from unmask import __version__
-from unmask.api.pretrain_setup import PretrainRequest, PretrainSetup
+from unmask.api.pretrain_setup import Preset, PretrainRequest, PretrainSetup
 from unmask.core.errors import InputError
 from unmask.core.io.atomic import digest_file
 from unmask.data.tokenize.tokenizer import Tokenizer
@@ -51,7 +51,7 @@ class ComparisonSpec:
     points: int
     scratch: Literal["first", "each", "none"]
     size: str
-    short: bool
+    preset: Preset
     batch_size: int | None
     lr: float | None
     heldout_fraction: float
@@ -97,7 +97,7 @@ class ComparisonSpec:
             changes=arm.changes,
             batch_size=self.batch_size,
             lr=self.lr,
-            short=self.short,
+            preset=self.preset,
             data=self.data,
             init_from=None,
             seed=seed,
@@ -117,20 +117,20 @@ class ComparisonSpec:
     @property
     def machine_args(self) -> tuple[str, ...]:
         """Options about the machine, for every run."""
-        plain = ("--plain",) if self.no_kernels else ()
-        return ("--device", self.device, "--precision", self.precision, "--graphs", self.cuda_graphs, *plain)
+        plain = ("--no-kernels",) if self.no_kernels else ()
+        return ("--device", self.device, "--precision", self.precision, "--cuda-graphs", self.cuda_graphs, *plain)
 
     def pretrain_args(self) -> list[str]:
         """Options of every pre-training run, except member and folder."""
         trials = evals_for(self.points, _MIN_EVALS)
-        keep = ["--keep", str(_ALL)] if self.points > 1 else []
+        keep = ["--keep-checkpoints", str(_ALL)] if self.points > 1 else []
         faster = ["--compile"] if self.compile else []
         return [
             "--data",
             str(self.data),
             *self._learning_args(),
             *self.machine_args,
-            "--trials",
+            "--num-evals",
             str(trials),
             *keep,
             *faster,
@@ -138,9 +138,9 @@ class ComparisonSpec:
 
     def _learning_args(self) -> list[str]:
         """The options that determine the result of pre-training."""
-        given = {**self.budget, "batch": self.batch_size, "rate": self.lr, "held-out": self.heldout_fraction}
+        given = {**self.budget, "batch-size": self.batch_size, "lr": self.lr, "heldout-fraction": self.heldout_fraction}
         words = [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
-        return [*(("--size", self.size) if self.size else ()), *words, *(["--short"] if self.short else [])]
+        return [*(("--size", self.size) if self.size else ()), *words, "--preset", self.preset]
 
     def description(self) -> dict[str, Any]:
         """What identifies the comparison in its folder. Members and seeds may be added later."""
@@ -151,7 +151,7 @@ class ComparisonSpec:
             "corpus": {"folder": str(self.data.resolve()), "manifest": digest_file(self.data / "manifest.json")},
             "pretrain": self._learning_args(),
             "points": self.points,
-            "tune": suite["options"],
+            "finetune": suite["options"],
             "tasks": suite["tasks"],
         }
 
@@ -174,5 +174,5 @@ def check_alone(hours: float | None, at_once: int) -> None:
     if hours is not None and at_once > 1:
         raise InputError(
             f"--hours gives every network the same time on this machine, so no two may share it; found "
-            f"--pretrain-at-once {at_once}. Leave it out, or give the budget in steps, tokens or FLOPs."
+            f"--max-pretrainings {at_once}. Leave it out, or give the budget in steps, tokens or FLOPs."
         )

@@ -7,13 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
-from unmask.cli.ui.console import console, explain_interrupt, print_line
-from unmask.cli.ui.progress import progress
-from unmask.cli.ui.training_display import step_counter
 from unmask.core.errors import InputError
 from unmask.core.io.atomic import write_json, write_text
+from unmask.core.reporter import SILENT, Reporter
 from unmask.finetuning.epoch_batches import EpochBatches
 from unmask.finetuning.finetune import FineTune
 from unmask.finetuning.init_weights import StartFrom
@@ -29,7 +25,7 @@ from unmask.reports.pages.landscape import landscape_page
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.run_config import RunConfig
 from unmask.train.rundir.folder import check_same_run, lock_run, start_or_resume
-from unmask.train.rundir.metrics_log import LogLine
+from unmask.train.rundir.metrics_log import LogLine, step_counter
 
 NUMBERS, PAGE, HEIGHTS = "landscape.json", "landscape.html", "heights"
 
@@ -74,25 +70,25 @@ class LandscapeStudy:
     config: LandscapeConfig
     run: RunConfig
     out: Path
+    reporter: Reporter = SILENT
 
-    def execute(self) -> None:
-        """Train and measure what is missing, then write and print the results."""
-        with lock_run(self.out), explain_interrupt(self.out):
+    def execute(self) -> Landscape:
+        """Train and measure what is missing; write the numbers and the page."""
+        with lock_run(self.out):
             description = self._describe()
             check_same_run(self.out, description)
             for sentence in self.finetune.data.notes:
-                print_line(sentence, stderr=True)
+                self.reporter.note(sentence)
             first, second = self._encode()
             start_or_resume(self.out, description)  # after encoding, so that an error leaves no folder
             surfaces = [self._surface(origin, first, second) for origin in StartFrom]
-            pretrained, scratch = map(_measure, surfaces)
+            pretrained, scratch = (_measure(surface, self.reporter) for surface in surfaces)
             found = self._to_landscape(pretrained, scratch, first)
             write_json(self.out / NUMBERS, _nan_to_null(asdict(found)))
             write_text(
                 self.out / PAGE, landscape_page(found, tuple(comparison_rows(found)), tuple(describe_verdict(found)))
             )
-            print_landscape(found)
-            print_line(f"The page is {self.out / PAGE}, all numbers are in {self.out / NUMBERS}.")
+            return found
 
     def _describe(self) -> dict[str, Any]:
         """What identifies the runs; the resolution of the landscape may change."""
@@ -102,7 +98,7 @@ class LandscapeStudy:
     def _encode(self) -> tuple[EpochBatches, EpochBatches]:
         """The encoded rows of both runs."""
         data, other = self.finetune.data, self.second.data
-        with progress("encoding", len(data.train) + len(data.dev)) as tick:
+        with self.reporter.progress("encoding", len(data.train) + len(data.dev)) as tick:
             batches = self.finetune.encode(tick)
         if other is data:
             return batches, replace(batches, seed=self.second.seed)
@@ -127,12 +123,12 @@ class LandscapeStudy:
     def _finetune(self, tracked: TrackedFineTune, model: MultiHeadModel, run: RunConfig) -> FinishedRun:
         if tracked.is_finished:
             return tracked.train(model, run)
-        with progress(f"fine-tuning {tracked.folder.name.replace('-', ' ')}", tracked.num_steps) as tick:
+        with self.reporter.progress(f"fine-tuning {tracked.folder.name.replace('-', ' ')}", tracked.num_steps) as tick:
             return tracked.train(model, run, [step_counter(tick, _loss)])
 
     def _to_landscape(self, pretrained: LandscapeSide, scratch: LandscapeSide, batches: EpochBatches) -> Landscape:
         finetune, settings = self.finetune, self.finetune.settings
-        judged_by = DevMetric.LOSS if finetune.data.task.task_type is TaskType.REGRESS else DevMetric.ERROR
+        judged_by = DevMetric.LOSS if finetune.data.task.task_type is TaskType.REGRESSION else DevMetric.ERROR
         rows, lr = f"{settings.batch_size}, rows of {settings.max_length}", f"learning rate {settings.lr:g}"
         facts = (
             ("network", finetune.source),
@@ -149,24 +145,11 @@ class LandscapeStudy:
         return "scratch" if origin is StartFrom.SCRATCH else "pretrained"
 
 
-def _measure(surface: LossSurface) -> LandscapeSide:
+def _measure(surface: LossSurface, reporter: Reporter) -> LandscapeSide:
     """Measure one side with a progress bar."""
     done = itertools.count(1)
-    with progress(f"measuring {surface.name}", surface.num_points) as tick:
+    with reporter.progress(f"measuring {surface.name}", surface.num_points) as tick:
         return surface.measure(lambda: tick(next(done)))
-
-
-def print_landscape(found: Landscape) -> None:
-    """Print the table and the verdict."""
-    shown = Table(box=None, pad_edge=False, header_style="dim")
-    shown.add_column("")
-    for side in found.sides:
-        shown.add_column(side.name, justify="right")
-    for row in comparison_rows(found):
-        shown.add_row(*row)
-    console().print(shown)
-    for sentence in describe_verdict(found):
-        print_line(sentence)
 
 
 def _count_rows(rows: int, batches: EpochBatches) -> str:

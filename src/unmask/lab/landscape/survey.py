@@ -87,7 +87,7 @@ class LossSurface:
         moved, length = l2_norm(update), l2_norm(end)
         if not moved or not l2_norm(second):
             raise InputError(
-                f"The run {self.name} did not change any weight, so there is no landscape. Take a higher --rate."
+                f"The run {self.name} did not change any weight, so there is no landscape. Take a higher --lr."
             )
         axes = PlaneAxes(update, scaled(second, moved / l2_norm(second)))
         meter, cache = self._meter(self.config.rows)

@@ -85,7 +85,7 @@ def describe_verdict(found: Landscape) -> Iterator[str]:
     for name in flat:
         yield (
             f"{_run(name).capitalize()} learned next to nothing: its loss fell by less than {MAX_BASIN_RISE}. "
-            "The loss around it is flat and no basin, so widths cannot be compared. Take more epochs or a higher rate."
+            "The loss around it is flat and no basin, so widths cannot be compared. Take more epochs or a higher --lr."
         )
     cut = [_run(side.name) for side in found.sides if not side.basins[0].closed]
     if not flat:

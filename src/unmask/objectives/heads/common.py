@@ -41,7 +41,7 @@ def pooler_of(head: nn.Module) -> PoolerClassifier:
     if not isinstance(row, PoolerClassifier):
         raise UserError(
             "Only a head that reads the first token of a row can be written as one of BERT's classes; this one reads "
-            "all tokens. Tune with --read first to export it."
+            "all tokens. Tune with --pooling first to export it."
         )
     return row
 

@@ -135,7 +135,7 @@ def _plan_task(task: Task, corpus: Corpus, length: int, renew: MaskingMode, seed
     if uses_similar_words(task) and not len(corpus.vocab.similar_words):
         raise CorpusError(
             f"Task '{task.name}' shows similar words, but {corpus.folder} has no table of them, so random ones would "
-            f"stand in. Make the table with: unmask vectors --data {corpus.folder}"
+            f"stand in. Make the table with: unmask similar-words --data {corpus.folder}"
         )
     feed = TaskBatches.for_task(task, corpus, length, renew, seed)
     if not len(feed.plan):

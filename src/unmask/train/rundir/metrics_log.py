@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self, TextIO, TypeAlias
 
 from unmask.core.io.atomic import atomic_file, disk_errors
+from unmask.core.reporter import ProgressCallback
 
 RECORD = "record.jsonl"
 LogLine: TypeAlias = Mapping[str, Any]
@@ -49,6 +50,17 @@ class MetricsLog:
     def __exit__(self, *error: type[BaseException] | BaseException | TracebackType | None) -> None:
         with disk_errors(self.path.parent):
             self._file.close()
+
+
+def step_counter(tick: ProgressCallback, remark: Callable[[LogLine], str]) -> Listener:
+    """A listener that reports the number of steps, with a remark made from each line."""
+
+    def listen(line: LogLine) -> None:
+        if line["kind"] == "start" and line["step"]:
+            tick.note(f"going on from step {line['step']:,}")
+        tick(line["step"], remark(line))
+
+    return listen
 
 
 def read_record(path: Path) -> Iterator[dict[str, Any]]:

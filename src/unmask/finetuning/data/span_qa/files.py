@@ -58,7 +58,7 @@ def choose_qa_columns(rows: Sequence[RawRow], name: str, choice: ColumnChoice, t
     """The fields of question, passage and answers: what was chosen, and for the rest the usual names."""
     if len(choice.texts) not in (0, 2):
         raise InputError(
-            f"--fields names the question and the passage, in this order; found {', '.join(choice.texts)}."
+            f"--text-columns names the question and the passage, in this order; found {', '.join(choice.texts)}."
         )
     have = dict.fromkeys(field for row in rows for field in row.fields)
     for given in filter(None, (*choice.texts, choice.label if truths else "")):
@@ -127,8 +127,8 @@ def _usual(have: Iterable[str], names: Sequence[str], what: str, file: str) -> s
     found = next((lower[name] for name in names if name in lower), "")
     if not found:
         raise InputError(
-            f"{file}: no field has a usual name for the {what}; {_there(have)}. Name them: --fields QUESTION,PASSAGE "
-            "--label ANSWERS."
+            f"{file}: no field has a usual name for the {what}; {_there(have)}. Name them: --text-columns QUESTION,PASSAGE "
+            "--label-column ANSWERS."
         )
     return found
 

@@ -79,7 +79,7 @@ class QAPrediction:
         chosen = (
             {"start": self.best[0].start, "probability": likely[0]} if self.prediction else {"probability": likely[-1]}
         )
-        return {"said": self.prediction, **chosen, "no_answer": round(self.no_answer_score, 6), "best": best}
+        return {"prediction": self.prediction, **chosen, "no_answer": round(self.no_answer_score, 6), "best": best}
 
 
 def predict_spans(

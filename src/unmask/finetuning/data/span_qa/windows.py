@@ -190,5 +190,5 @@ def _notes(windows: PassageWindows, sizes: WindowSizes, cut: int, lost: int) -> 
     if cut:
         said.append(f"{cut:,} questions were cut to {sizes.max_question} tokens")
     if lost:
-        said.append(f"note: {lost:,} answers fit into no window and are not learned; a longer --length may help")
+        said.append(f"note: {lost:,} answers fit into no window and are not learned; a longer --max-length may help")
     return tuple(said)

@@ -91,7 +91,7 @@ def _columns(sentence: ConllSentence, choice: ColumnChoice, truths: bool) -> Col
         if name not in names:
             raise InputError(
                 f"{sentence.where}: there is no column {name!r}; columns have numbers from 1 to {width} here. Give "
-                "words and tags as in --fields 1 --label 2."
+                "words and tags as in --text-columns 1 --label-column 2."
             )
     if width == 1:
         raise InputError(f"{sentence.where}: the first word has one column; a second is needed, for its tag.")

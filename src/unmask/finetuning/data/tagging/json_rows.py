@@ -36,7 +36,7 @@ def choose_tag_columns(row: RawRow, choice: ColumnChoice, truths: bool) -> Colum
     Without truths a new file may call its words, or its running text, otherwise than the training file did.
     """
     if len(choice.texts) > 1:
-        raise InputError(f"--fields names one field, which holds the words; found {', '.join(choice.texts)}.")
+        raise InputError(f"--text-columns names one field, which holds the words; found {', '.join(choice.texts)}.")
     for name in filter(None, (*choice.texts, choice.label)) if truths else ():
         if name not in row.fields:
             raise InputError(f"{row.where}: there is no field {name!r}; {_there(row)}.")
@@ -121,7 +121,7 @@ def _usual(row: RawRow, names: Iterable[str], what: str) -> str:
     found = next((have[name] for name in names if name in have), "")
     if not found:
         raise InputError(
-            f"{row.where}: no field has a usual name for {what}; {_there(row)}. Name them: --fields WORDS --label TAGS."
+            f"{row.where}: no field has a usual name for {what}; {_there(row)}. Name them: --text-columns WORDS --label-column TAGS."
         )
     return found
 

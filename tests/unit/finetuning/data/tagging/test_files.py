@@ -147,13 +147,13 @@ def test_columns_that_are_not_there_are_refused(tmp_path):
 
 
 def test_the_kind_is_guessed_from_form_and_fields(tmp_path):
-    assert infer_task_type(tmp_path / "a.conll.gz", ColumnChoice()) is TaskType.TAG
-    assert infer_task_type(write_lines(tmp_path / "a.jsonl", [TOKENS]), ColumnChoice()) is TaskType.TAG
+    assert infer_task_type(tmp_path / "a.conll.gz", ColumnChoice()) is TaskType.TAGGING
+    assert infer_task_type(write_lines(tmp_path / "a.jsonl", [TOKENS]), ColumnChoice()) is TaskType.TAGGING
     assert (
         infer_task_type(write_lines(tmp_path / "b.jsonl", [{"text": TEXT, "entities": []}]), ColumnChoice())
-        is TaskType.TAG
+        is TaskType.TAGGING
     )
     assert (
         infer_task_type(write_lines(tmp_path / "c.jsonl", [{"text": TEXT, "label": "a"}]), ColumnChoice())
-        is TaskType.CLASSIFY
+        is TaskType.CLASSIFICATION
     )

@@ -1,9 +1,4 @@
-"""`fill`: what a network would put where a token is missing.
-
-What arrives: a network, and texts with `[MASK]` in them. What leaves: for each mask the likeliest tokens with their
-probabilities, as a table with bars or as JSON, a line for each text.
-What never happens here: guessing; see `unmask.inference.fill_mask`.
-"""
+"""`fill-mask`: the most probable tokens for each [MASK] of a text, as a table or as JSON lines."""
 
 from __future__ import annotations
 
@@ -26,36 +21,33 @@ _BAR = 40
 """The columns of a bar that says: certain."""
 
 
-def fill(
+def fill_mask(
     source: Annotated[Path, typer.Argument(help="A run folder of pretrain, or a Hugging Face folder.")],
     text: Annotated[
         list[str] | None, typer.Argument(help="Texts with [MASK]; - or nothing: standard input.", show_default=False)
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many tokens to show for each mask.")] = 5,
+    top_k: Annotated[int, typer.Option(min=1, help="Tokens to show for each mask.")] = 5,
     checkpoint: Annotated[CheckpointChoice, typer.Option(help="Which checkpoint of a run.")] = CheckpointChoice.LAST,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, a line for each text.")] = False,
 ) -> None:
-    """Fill the masks of a text: the likeliest tokens for each, with their probabilities.
+    """Fill the masks of a text: the most probable tokens for each, with their probabilities.
 
     Examples:
 
-        unmask fill runs/bert "今天天气真[MASK]"
+        unmask fill-mask runs/bert "今天天气真[MASK]"
 
-        unmask fill runs/bert "The [MASK] sat on the [MASK]." --top 3
+        unmask fill-mask runs/bert "The [MASK] sat on the [MASK]." --top-k 3
 
-        cat lines.txt | unmask fill exported/ - --json
+        cat lines.txt | unmask fill-mask exported/ - --json
     """
+    from unmask.api.models import Model
     from unmask.cli.ui.console import print_line
-    from unmask.inference.fill_mask import fill_masks as fill_masks
-    from unmask.inference.fill_mask import mask_filler
-    from unmask.loading.open_model import open_model
 
     texts = _texts(text or ["-"])
-    opened = open_model(source, checkpoint)
-    model = mask_filler(opened.model, opened.generator)
-    if model is opened.generator:
-        print_line("note: masks are filled by the generator of this run; its discriminator says no tokens.", True)
-    filled = fill_masks(model, opened.tokenizer, texts, top)
+    model = Model.open(source, checkpoint)
+    if model.fills_with_generator:
+        print_line("note: masks are filled by the generator of this run; the discriminator predicts no tokens.", True)
+    filled = model.fill_mask(texts, top_k)
     if json:
         _print_json(filled)
     else:
@@ -74,7 +66,7 @@ def _texts(given: Sequence[str]) -> list[str]:
         sys.stderr.write("Type a text with [MASK] on each line, and Ctrl-D at the end.\n")
     texts = [text for one in given for text in (read_stdin_lines() if one == "-" else (check_surrogates(one, "text"),))]
     if not texts:
-        raise InputError('There is no text to fill. For example: unmask fill runs/tiny "今天天气真[MASK]"')
+        raise InputError('There is no text to fill. For example: unmask fill-mask runs/tiny "今天天气真[MASK]"')
     return texts
 
 

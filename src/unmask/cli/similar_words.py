@@ -1,8 +1,4 @@
-"""`vectors`: which words of a corpus are similar, learned from the corpus itself or read from a file.
-
-What arrives: a prepared folder and wishes. What leaves: `vectors/` inside it, and a look at what was found.
-What never happens here: the work itself; see `unmask.data.similar_words`.
-"""
+"""`similar-words`: words of a corpus that may replace one another, from trained vectors or a synonym file (MacBERT)."""
 
 from __future__ import annotations
 
@@ -26,7 +22,7 @@ _THREADS = 4
 """How many are advised where the machine has so many cores."""
 
 
-def vectors(
+def similar_words(
     data: Annotated[Path, typer.Option(help="A prepared folder.")],
     method: Annotated[
         NeighbourSource, typer.Option(help="none: take the synonym file alone.")
@@ -51,11 +47,11 @@ def vectors(
 
     Examples:
 
-        unmask vectors --data data/
+        unmask similar-words --data data/
 
-        unmask vectors --data data/ --method fasttext --dim 200 --epochs 10
+        unmask similar-words --data data/ --method fasttext --dim 200 --epochs 10
 
-        unmask vectors --data data/ --method none --synonyms cilin.txt.gz
+        unmask similar-words --data data/ --method none --synonyms cilin.txt.gz
     """
     from unmask.cli.ui.console import print_line
 
