@@ -106,8 +106,8 @@ def export_finetuned_model(source: Path, out: Path, options: ExportOptions, base
 
 def _architecture(form: ExportForm, model: EncoderWithHeads, opened: LoadedNetwork) -> Architecture:
     """The class to write for; refuses one that the dialect does not have, or that needs a head which is not there."""
-    from unmask.interop.hf.model_map import Architecture, HFTask
     from unmask.interop.hf.lookup import best_architecture, model_map, model_type_for, parts_of
+    from unmask.interop.hf.model_map import Architecture, HFTask
 
     if form is ExportForm.CLASSIFIER:
         raise InputError("--as classifier needs a network that was fine-tuned for a task: unmask finetune makes one.")

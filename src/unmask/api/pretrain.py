@@ -94,12 +94,15 @@ class PretrainListener:
 class _EventListener(PretrainListener):
     """Passes the lines of the log to one function."""
 
-    def __init__(self, on_event: Listener) -> None:
+    def __init__(self, on_event: Callable[[Mapping[str, Any]], object]) -> None:
         self.on_event = on_event
 
     @contextmanager
     def log_listeners(self, out: Path) -> Iterator[Sequence[Listener]]:
-        yield (self.on_event,)
+        def listen(line: Mapping[str, Any]) -> None:
+            self.on_event(line)
+
+        yield (listen,)
 
 
 class PretrainKeywords(TypedDict, total=False):

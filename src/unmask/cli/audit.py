@@ -58,8 +58,8 @@ def audit(
 
 def _subject(member: str, rule: str, changes: list[str]) -> Recipe | Task:
     """What was named: a member with its changes, or a bare rule."""
-    from unmask.members import resolve_member
     from unmask.core.errors import RecipeError
+    from unmask.members import resolve_member
 
     if bool(member) == bool(rule):
         found = f"both '{member}' and --rule {rule}" if member else "neither"

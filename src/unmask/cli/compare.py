@@ -110,8 +110,8 @@ def compare(
 
     from unmask.cli.ui.compare_table import TerminalComparisonListener
     from unmask.cli.ui.console import explain_interrupt
-    from unmask.lab.compare.spec import ComparisonSpec
     from unmask.lab.compare.run import ComparisonRun
+    from unmask.lab.compare.spec import ComparisonSpec
 
     spec = ComparisonSpec(
         members=tuple(members),

@@ -23,9 +23,7 @@ def embed(
     source: Annotated[Path, typer.Argument(help="A run folder of pretrain, or a Hugging Face folder.")],
     files: Annotated[list[str], typer.Argument(help=".txt .jsonl .csv .tsv, also .gz; - for standard input.")],
     out: Annotated[Path, typer.Option(help="The .npy file to write.")],
-    pooling: Annotated[
-        Pooling, typer.Option(help="How token states become one vector.")
-    ] = Pooling.MEAN,
+    pooling: Annotated[Pooling, typer.Option(help="How token states become one vector.")] = Pooling.MEAN,
     layer: Annotated[str, typer.Option(help="Which layer: last, or a number; 0 is the embeddings.")] = _LAST,
     field: Annotated[str, typer.Option(help="The field or column that holds the text.")] = "text",
     batch_size: Annotated[int, typer.Option(min=1, help="Texts in a batch.")] = 64,

@@ -71,8 +71,8 @@ def show(
         unmask show roberta --set "renew=Copies(1)"
     """
     from unmask.cli.ui.console import console
-    from unmask.members import resolve_member
     from unmask.core.codec import to_tree
+    from unmask.members import resolve_member
 
     for line in to_tree(resolve_member(member, set_ or [], size)):
         console().print(line, markup=False, highlight=False)
@@ -97,8 +97,8 @@ def diff(
         unmask diff bert bert --set stages.0.tasks.0.corruption.select.rate=0.4
     """
     from unmask.cli.ui.console import console, print_line
-    from unmask.members import resolve_member
     from unmask.core.codec import difference
+    from unmask.members import resolve_member
 
     changes = set_ or []
     left, right = resolve_member(other, []), resolve_member(member, changes)

@@ -7,7 +7,6 @@ What never happens here: the work; see `unmask.finetuning` and `unmask.train`.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 

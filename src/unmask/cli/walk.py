@@ -100,8 +100,8 @@ def _walks(
 
 def _subjects(member: str, rule: str, changes: list[str], task: str) -> list[WalkTarget]:
     """The member, or the rule, or all rules."""
-    from unmask.members import apply_changes, resolve_member
     from unmask.core.errors import RecipeError
+    from unmask.members import apply_changes, resolve_member
     from unmask.tasks.presets import find_preset, presets
     from unmask.walks.walk import WalkTarget
 

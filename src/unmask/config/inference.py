@@ -45,9 +45,9 @@ class BeamSearch:
 class DecoderKind(StrEnum):
     """The part of a network that generates text."""
 
-    NEW_DECODER = "1"
+    NEW_DECODER = "new"
     """A new decoder with cross-attention to the encoder's states."""
-    PREFIX_LM = "2"
+    PREFIX_LM = "encoder"
     """The encoder itself as a prefix language model: it continues its source, and every pre-trained weight is used."""
 
 

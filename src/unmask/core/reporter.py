@@ -5,8 +5,7 @@ The library prints nothing. A flow takes a `Reporter`; the command line passes o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 
@@ -44,10 +43,9 @@ class SilentReporter:
     def note(self, sentence: str) -> None:
         """Discard a message."""
 
-    @contextmanager
-    def progress(self, title: str, total: float) -> Iterator[ProgressCallback]:
+    def progress(self, title: str, total: float) -> AbstractContextManager[ProgressCallback]:
         """Discard the progress."""
-        yield _SilentProgress()
+        return nullcontext(_SilentProgress())
 
 
 SILENT = SilentReporter()

@@ -21,7 +21,9 @@ from unmask.data.text.files.paths import strip_compression_suffix
 SETTINGS_FILE = "suite.toml"
 _SWITCHES = frozenset({"crf"})
 _OPTIONS = (
-    frozenset({"task_type", "text_columns", "label_column", "epochs", "lr", "batch_size", "max_length", "pooling", "method"})
+    frozenset(
+        {"task_type", "text_columns", "label_column", "epochs", "lr", "batch_size", "max_length", "pooling", "method"}
+    )
     | _SWITCHES
 )
 

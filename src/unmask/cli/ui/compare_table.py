@@ -12,11 +12,11 @@ from unmask.cli.ui.console import console, print_facts, print_line
 from unmask.cli.ui.progress import TerminalReporter
 from unmask.evaluation.metrics.classification import METRIC_NAMES
 from unmask.lab.compare.arms import ArmRun
-from unmask.lab.compare.spec import ComparisonSpec
 from unmask.lab.compare.cost import CostForecast, num_finetunes
 from unmask.lab.compare.report import cost_rows, member_rows
 from unmask.lab.compare.results import Results, TaskFacts
 from unmask.lab.compare.run import PAGE, RESULTS, ComparisonListener
+from unmask.lab.compare.spec import ComparisonSpec
 from unmask.reports.pages.compare import CostRow, MemberRow
 from unmask.reports.text.number_format import format_count, format_duration
 from unmask.reports.text.score_format import format_mean_std
@@ -31,9 +31,11 @@ class TerminalComparisonListener(TerminalReporter, ComparisonListener):
     """Shows a comparison in the terminal."""
 
     def forecast(self, spec: ComparisonSpec, costs: CostForecast, missing: Sequence[ArmRun], finetunes: int) -> None:
+        """Print the expected cost."""
         print_forecast(spec, costs, missing, finetunes)
 
     def finished(self, results: Results, out: Path) -> None:
+        """Print the tables."""
         print_comparison(results)
         print_line(f"The figures are in {out / RESULTS} and {out / PAGE}, each run in {out / 'members'}.")
 

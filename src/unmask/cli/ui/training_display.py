@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 from unmask.api.pretrain import PretrainListener
 from unmask.api.pretrain_setup import PretrainSetup
 from unmask.cli.ui.console import print_facts, print_line, print_path
-from unmask.cli.ui.progress import ProgressCallback, duration, progress
+from unmask.cli.ui.progress import duration, progress
 from unmask.core.errors import UserError
+from unmask.core.reporter import ProgressCallback
 from unmask.data.corpus.corpus import Corpus
 from unmask.tasks.recipe import Recipe
 from unmask.train.batches.recipe_batches import unigram_entropy
@@ -92,18 +93,22 @@ class TerminalPretrainListener(PretrainListener):
         self.tensorboard = tensorboard
 
     def note(self, sentence: str) -> None:
+        """Print a message on standard error."""
         print_line(sentence, stderr=True)
 
     def estimated(self, estimate: CostEstimate, run: RunConfig, setup: PretrainSetup) -> None:
+        """Print the estimated cost."""
         print_estimate(estimate, run, setup.budget)
         if setup.request.flops is not None:
             print_line(f"{setup.request.flops:g} FLOPs are {setup.budget.text()} of this recipe.")
 
     def started(self, setup: PretrainSetup) -> None:
+        """Print the recipe, the budget and the loss of a unigram model."""
         print_start(setup.recipe, setup.corpus, setup.budget)
 
     @contextmanager
     def log_listeners(self, out: Path) -> Iterator[Sequence[Listener]]:
+        """A progress bar, a line per evaluation, and TensorBoard."""
         with ExitStack() as stack:
             boards = [stack.enter_context(_writer(out))] if self.tensorboard else []
             tick = stack.enter_context(progress("training", 1.0))

@@ -37,30 +37,16 @@ class StepTiming:
                 size=self.size,
                 changes=(*(one.removeprefix("--set=") for one in changes), f"stages.*.max_length={self.max_length}"),
                 batch_size=self.batch_size,
-                lr=None,
-                short=True,
+                preset="short",
                 data=self.data,
-                init_from=None,
-                seed=0,
                 heldout_fraction=self.heldout_fraction,
                 steps=_BUDGET_STEPS,
-                tokens=None,
-                hours=None,
-                flops=None,
             )
         )
         options = RunOptions(
             out=Path(),
-            device="auto",
-            precision="auto",
-            microbatch_tokens=0,
-            compile=False,
-            cuda_graphs="auto",
-            no_kernels=False,
             num_evals=1,
             keep_checkpoints=1,
-            save_every_minutes=1.0,
-            tensorboard=False,
             dry_run=True,
         ).for_this_machine(setup.recipe)
         context = DistContext(0, 1, options.device)

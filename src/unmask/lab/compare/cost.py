@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import gzip
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from unmask.core.codec import difference
 from unmask.evaluation.metrics.classification import METRIC_NAMES
 from unmask.evaluation.suite import mean
-from unmask.lab.compare.spec import ComparisonSpec
 from unmask.lab.compare.results import MemberStanding, Results
+from unmask.lab.compare.spec import ComparisonSpec
 from unmask.reports.charts.metric_vs_compute import ChartLine, ChartPanel, ChartPoint
 from unmask.reports.pages.compare import ComparisonReport, CostRow, MemberRow, RecipeDifference
 from unmask.reports.text.number_format import NumberFormat
@@ -53,6 +53,7 @@ def member_rows(results: Results) -> list[MemberRow]:
 
 
 def cost_rows(results: Results) -> list[CostRow]:
+    """The costs of every member with a finished network."""
     return [_cost_row(one) for one in results.standings if one.runs]
 
 

@@ -6,15 +6,18 @@ Each run is a command of its own in its own folder; it resumes if interrupted an
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from unmask.api.pretrain import microbatch_for
+from unmask.api.pretrain_setup import Preset
 from unmask.api.subprocess_jobs import Job, JobRunner
 from unmask.core.io.atomic import write_json, write_text
 from unmask.core.reporter import ProgressCallback, SilentReporter
+from unmask.data.corpus.corpus import Corpus
 from unmask.evaluation.suite import check_readable
+from unmask.evaluation.suite_file import read_suite
 from unmask.lab.compare.arms import NETWORK, ArmRun
 from unmask.lab.compare.cost import CostForecast, forecast_cost
 from unmask.lab.compare.curves import fraction_done, keep_points, point_steps
@@ -167,3 +170,43 @@ class _ComparisonProgress:
         whole = self.costs.entry_seconds(self.comparison.spec, entry)
         tuned = whole - waiting * self.costs.finetune_seconds if is_finished(network) else 0.0
         return self.costs.network_seconds[entry.arm.name] * fraction_done(network) + max(tuned, 0.0)
+
+
+def compare(
+    members: Sequence[str],
+    corpus: Corpus | Path | str,
+    *,
+    suite: Path | str,
+    out: Path | str,
+    size: str = "small",
+    steps: int | None = None,
+    tokens: int | None = None,
+    seeds: int = 3,
+    preset: Preset = "published",
+    changes: Sequence[str] = (),
+    finetune_options: Mapping[str, object] | None = None,
+    listener: ComparisonListener | None = None,
+) -> Results:
+    """Pre-train members with one budget on one corpus, fine-tune each on a suite; the same call resumes in `out`.
+
+    Each run is a process of its own. `changes` are PATH=VALUE, or MEMBER:PATH=VALUE for one member.
+    """
+    words = [word for name, value in (finetune_options or {}).items() for word in _option(name, value)]
+    spec = ComparisonSpec(
+        members=tuple(members),
+        changes=tuple(changes),
+        data=corpus.folder if isinstance(corpus, Corpus) else Path(corpus),
+        tasks=read_suite(Path(suite)),
+        budget={"steps": steps, "tokens": tokens, "hours": None, "flops": None},
+        seeds=seeds,
+        size=size,
+        preset=preset,
+        finetune_args=tuple(words),
+    )
+    results = ComparisonRun(spec, Path(out), listener=listener or ComparisonListener()).run()
+    assert results is not None
+    return results
+
+
+def _option(name: str, value: object) -> tuple[str, str]:
+    return f"--{name.replace('_', '-')}", str(value)

@@ -43,25 +43,26 @@ class ComparisonSpec:
     """The members, the data, the budget and the options of all runs."""
 
     members: tuple[str, ...]
-    changes: tuple[str, ...]
     data: Path
     tasks: tuple[SuiteTask, ...]
     budget: Mapping[str, float | None]
-    seeds: int
-    points: int
-    scratch: Literal["first", "each", "none"]
-    size: str
-    preset: Preset
-    batch_size: int | None
-    lr: float | None
-    heldout_fraction: float
-    finetune_args: tuple[str, ...]
+    """Steps, tokens, hours and FLOPs; one is given."""
+    changes: tuple[str, ...] = ()
+    seeds: int = 3
+    points: int = 1
+    scratch: Literal["first", "each", "none"] = "first"
+    size: str = "small"
+    preset: Preset = "published"
+    batch_size: int | None = None
+    lr: float | None = None
+    heldout_fraction: float = 0.01
+    finetune_args: tuple[str, ...] = ()
     """Options of every fine-tuning run."""
-    device: str
-    precision: Literal["auto", "float32", "bfloat16"]
-    compile: bool
-    cuda_graphs: Switch
-    no_kernels: bool
+    device: str = "auto"
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    compile: bool = False
+    cuda_graphs: Switch = "auto"
+    no_kernels: bool = False
 
     @cached_property
     def arms(self) -> tuple[Arm, ...]:
