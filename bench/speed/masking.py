@@ -119,7 +119,7 @@ def compare_speeds(corpus: Corpus, peer: Peer, seconds: float) -> None:
     print(f"{tokens:,} tokens; {ROWS} rows at a time; million tokens a second of processor time, one thread")
     print("collator: as a data loader calls it; its core: the masking alone, tensors in, tensors out")
     if not len(corpus.vocab.similar_words):
-        print("this corpus has no table of similar words: that rule shows random words (see unmask vectors)")
+        print("this corpus has no table of similar words: that rule shows random words (see unmask similar-words)")
     print()
     print(f"{'rows of':>7}  {'rule':22} {'ours':>7}  {'collator':>8} {'ratio':>6}  {'its core':>8} {'ratio':>6}")
     for length in (512, 128):

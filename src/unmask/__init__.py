@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from unmask import finetuning as finetuning
     from unmask import parts as parts
     from unmask.api.evaluate_suite import evaluate as evaluate
+    from unmask.api.finetune import FineTuneOptions as FineTuneOptions
     from unmask.api.finetune import finetune as finetune
     from unmask.api.models import FineTunedModel as FineTunedModel
     from unmask.api.models import Model as Model
     from unmask.api.models import Run as Run
     from unmask.api.models import load as load
     from unmask.api.prepare import prepare as prepare
+    from unmask.api.prepare_options import PrepareOptions as PrepareOptions
     from unmask.api.pretrain import pretrain as pretrain
     from unmask.api.recipes import (
         audit as audit,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     )
     from unmask.core.errors import UserError as UserError
     from unmask.data.corpus.corpus import Corpus as Corpus
+    from unmask.finetuning.task_options import TaskOptions as TaskOptions
     from unmask.interop.hf.parity_check import ParityReport as ParityReport
     from unmask.lab.compare.run import compare as compare
     from unmask.tasks.recipe import Recipe as Recipe
@@ -69,6 +72,9 @@ _HOMES = {
     "audit": "unmask.api.recipes",
     "task_batches": "unmask.api.recipes",
     "ParityReport": "unmask.interop.hf.parity_check",
+    "FineTuneOptions": "unmask.api.finetune",
+    "PrepareOptions": "unmask.api.prepare_options",
+    "TaskOptions": "unmask.finetuning.task_options",
     "UserError": "unmask.core.errors",
 }
 """The module of each public name."""

@@ -18,7 +18,7 @@ from unmask.train.rundir.metrics_log import RECORD, read_record
 
 SMALL = (
     *("--set", "trunk.depth=1", "--set", "trunk.width=32", "--set", "trunk.heads=2", "--set", "trunk.inner=64"),
-    *("--set", "stages.0.length=32", "--batch", "8", "--rate", "1e-3", "--device", "cpu", "--held-out", "0.02"),
+    *("--set", "stages.0.length=32", "--batch-size", "8", "--lr", "1e-3", "--device", "cpu", "--heldout-fraction", "0.02"),
 )
 TWO_STAGES = ("--set", "stages.1.length=48", "--set", "stages.0.share=0.5", "--set", "stages.1.share=0.5")
 

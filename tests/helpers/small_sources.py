@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from unmask.cli.embed import embed
 from unmask.cli.export import export
-from unmask.cli.fill import fill
+from unmask.cli.fill_mask import fill_mask
 from unmask.config.network import Sharing, TransformerConfig
 from unmask.core.codec import encode, fingerprint
 from unmask.data.tokenize.trainers.train import train_tokenizer
@@ -24,7 +24,7 @@ from unmask.train.rundir.checkpoint import BestEval, RunState, save_checkpoint
 TEXTS = ("今天天气真好，我们去公园散步。", "The quick brown fox jumps over the lazy dog.") * 2
 POSITIONS = 24
 app = typer.Typer(pretty_exceptions_enable=False)
-for command in (fill, embed, export):
+for command in (fill_mask, embed, export):
     app.command()(command)
 
 

@@ -1,4 +1,4 @@
-"""Small tuned networks of every kind, as `unmask tune` leaves them, and what they answer themselves."""
+"""Small tuned networks of every kind, as `unmask finetune` leaves them, and what they answer themselves."""
 
 from __future__ import annotations
 

@@ -139,8 +139,8 @@ def test_documents_without_tokens_are_counted(unmask: Unmask, tokenizer: Path, t
         (["good.txt", "--tokenizer", "nowhere.json"], "cannot read the tokenizer"),
         (["good.txt", "--phrases", "nowhere.list"], "the phrase list cannot be read"),
         (["good.txt", "--for", "nobody"], "There is no member 'nobody'"),
-        (["good.txt", "--layers", "verse"], "--layers takes phrase and entity"),
-        (["good.txt", "--near-duplicates", "7"], "takes a number between 0 and 1"),
+        (["good.txt", "--units", "verse"], "--units takes phrase and entity"),
+        (["good.txt", "--near-duplicate-threshold", "7"], "takes a number between 0 and 1"),
         (["good.txt", "--vocab-size", "3"], "choose a larger size"),
     ],
 )

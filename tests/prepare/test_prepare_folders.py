@@ -71,8 +71,8 @@ def test_progress_is_plain_lines_when_piped(unmask: Unmask, text: Path, tokenize
         (["other.txt"], "it was begun with the file walks.txt, and now there is other.txt"),
         (["longer/walks.txt"], "the file walks.txt had"),
         (["walks.txt", "other.txt"], "it was begun with 1 input files, and now there are 2"),
-        (["walks.txt", "--shortest", "9"], "'clean' was 'cleaning, at least 2 visible characters'"),
-        (["walks.txt", "--layers", "entity"], "'layers' was ['sentence', 'word']"),
+        (["walks.txt", "--min-chars", "9"], "'clean' was 'cleaning, at least 2 visible characters'"),
+        (["walks.txt", "--units", "entity"], "'layers' was ['sentence', 'word']"),
         (["walks.txt", "--vocab-size", "900"], "'vocabulary' was 'given"),
     ],
 )

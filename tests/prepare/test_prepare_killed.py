@@ -24,7 +24,7 @@ KILLS = int(os.environ.get("UNMASK_KILLS", "20"))
 
 def words(news: Path, out: Path, processes: int) -> tuple[object, ...]:
     """The command that is killed: it learns a vocabulary, then phrases, then writes shards."""
-    return "prepare", news, "--vocab-size", 2500, "--layers", "phrase", "--out", out, "-j", processes
+    return "prepare", news, "--vocab-size", 2500, "--units", "phrase", "--out", out, "-j", processes
 
 
 @pytest.fixture(scope="module")

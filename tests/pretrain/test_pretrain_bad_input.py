@@ -41,8 +41,8 @@ def refused(ended: Ended, out: Path, *sentences: str) -> None:
         (["--set", "stages.0.share=0.7"], "the stages' shares of the steps must sum to 1, found 0.7, 0.5"),
         (["--set", "stages.0.length=4"], "A stage needs rows of at least 8 tokens"),
         (["--set", "trunk.dropout=1.5"], "Dropout lies between 0 and 1"),
-        (["--rate", "0"], "AdamW needs a positive learning rate; found 0.0"),
-        (["--rate", "nan"], "a finite number"),
+        (["--lr", "0"], "AdamW needs a positive learning rate; found 0.0"),
+        (["--lr", "nan"], "a finite number"),
         (["--size", "huge"], "bert has no size 'huge'. It has: tiny, mini, small"),
         (
             ["--steps", "9", "--tokens", "900"],
@@ -52,7 +52,7 @@ def refused(ended: Ended, out: Path, *sentences: str) -> None:
         (["--device", "gpu"], "The device 'gpu' cannot be used here"),
         (["--device", "meta"], "The device 'meta' cannot be used here"),
         (
-            ["--from", "nowhere"],
+            ["--init-from", "nowhere"],
             "nowhere: there is no such folder, and nothing is downloaded. Needed is the folder of a run",
         ),
     ],
@@ -75,7 +75,7 @@ def test_no_budget(server: Server, data: Path, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("more", [["--steps", "many"], ["--steps", "0"], ["--held-out", "0.9"], ["--precision", "int"]])
+@pytest.mark.parametrize("more", [["--steps", "many"], ["--steps", "0"], ["--heldout-fraction", "0.9"], ["--precision", "int"]])
 def test_a_value_of_the_wrong_kind(more: list[str], server: Server, data: Path, tmp_path: Path) -> None:
     ended = server.run(*words(data, tmp_path / "run", *more))
     assert ended.code == 2
@@ -116,7 +116,7 @@ def test_a_corpus_that_changed_under_the_manifest(server: Server, data: Path, tm
 def test_layers_that_were_not_prepared(server: Server, data: Path, tmp_path: Path) -> None:
     change = ("--set", "stages.0.tasks.0.corrupt.select.layer=phrase")
     ended = server.run(*words(data, tmp_path / "run", *change, member="wwm"))
-    refused(ended, tmp_path / "run", "reads phrase, sentence, word units, but the corpus in", "--layers phrase")
+    refused(ended, tmp_path / "run", "reads phrase, sentence, word units, but the corpus in", "--units phrase")
 
 
 @pytest.mark.parametrize(
@@ -128,12 +128,12 @@ def test_layers_that_were_not_prepared(server: Server, data: Path, tmp_path: Pat
     ],
 )
 def test_too_little_text(text: str, member: str, sentence: str, server: Server, tmp_path: Path) -> None:
-    small = prepared(server, tmp_path, text, "--shortest", 1)
+    small = prepared(server, tmp_path, text, "--min-chars", 1)
     refused(server.run(*words(small, tmp_path / "run", member=member)), tmp_path / "run", sentence)
 
 
 def test_text_that_gives_no_row(server: Server, tmp_path: Path) -> None:
-    small = prepared(server, tmp_path, "甲\n\n乙\n\n丙\n\n丁\n\n戊", "--shortest", 1, "--vocabulary", "byte-bpe")
+    small = prepared(server, tmp_path, "甲\n\n乙\n\n丙\n\n丁\n\n戊", "--min-chars", 1, "--vocabulary", "byte-bpe")
     ended = server.run(*words(small, tmp_path / "run", member="albert"))
     refused(ended, tmp_path / "run", "gives task 'cloze' no row at all. Prepare more text")
 
@@ -141,7 +141,7 @@ def test_text_that_gives_no_row(server: Server, tmp_path: Path) -> None:
 def test_a_start_with_another_vocabulary(server: Server, finished: Path, tmp_path: Path) -> None:
     text = "\n\n".join(f"第{number}篇。完全不同的一些文字，词表也不同。" for number in range(40))
     other = prepared(server, tmp_path, text)
-    ended = server.run(*words(other, tmp_path / "run", "--from", finished))
+    ended = server.run(*words(other, tmp_path / "run", "--init-from", finished))
     sentence = f"The corpus was not prepared for the network in {finished}, so its ids would be misread."
     refused(ended, tmp_path / "run", sentence, f"--tokenizer {finished}/tokenizer.json")
 
@@ -149,8 +149,8 @@ def test_a_start_with_another_vocabulary(server: Server, finished: Path, tmp_pat
 def test_a_start_that_is_a_corpus_or_has_fewer_positions(
     server: Server, data: Path, finished: Path, tmp_path: Path
 ) -> None:
-    refused(server.run(*words(data, tmp_path / "run", "--from", data)), tmp_path / "run", "is a prepared corpus")
-    longer = ("--from", finished, "--set", "stages.1.length=64")
+    refused(server.run(*words(data, tmp_path / "run", "--init-from", data)), tmp_path / "run", "is a prepared corpus")
+    longer = ("--init-from", finished, "--set", "stages.1.length=64")
     ended = server.run(*words(data, tmp_path / "run", *longer))
     refused(ended, tmp_path / "run", "has rows of 64 tokens, but the network in", "has 48 positions")
 
@@ -158,14 +158,14 @@ def test_a_start_that_is_a_corpus_or_has_fewer_positions(
 def test_a_start_with_fewer_segments_than_the_rows_have(server: Server, data: Path, tmp_path: Path) -> None:
     alone = tmp_path / "alone"
     assert server.run(*words(data, alone, "--steps", "1", member="roberta")).code == 0
-    ended = server.run(*words(data, tmp_path / "run", "--from", alone, "--set", "stages.1.length=32"))
+    ended = server.run(*words(data, tmp_path / "run", "--init-from", alone, "--set", "stages.1.length=32"))
     refused(ended, tmp_path / "run", "has rows of 2 segments, but the network in", "knows 1.")
 
 
 def test_a_batch_smaller_than_the_number_of_processes(server: Server, data: Path, tmp_path: Path) -> None:
     """Both processes are started as torchrun would; both refuse, and none waits for the other."""
     shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    line = words(data, tmp_path / "run", "--batch", 1)
+    line = words(data, tmp_path / "run", "--batch-size", 1)
     children = [server.start(*line, **shared, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in (0, 1)]
     for child in children:
         refused(Ended(child.wait(), child.said()), tmp_path / "run", "2 processes share the rows of a step")
@@ -177,7 +177,7 @@ def test_what_is_not_finite_stops_the_run_and_is_kept(server: Server, data: Path
     from unmask.train.rundir.checkpoint import MODEL, read_state, read_tensors
 
     out = tmp_path / "run"
-    line = words(data, out, "--rate", "1e30", "--trials", 1)
+    line = words(data, out, "--lr", "1e30", "--num-evals", 1)
     ended = server.run(*line)
     assert ended.code == 2
     assert "Traceback" not in ended.said
@@ -196,7 +196,7 @@ def test_what_is_not_finite_stops_the_run_and_is_kept(server: Server, data: Path
 def test_weights_that_are_not_finite_do_not_end_as_a_finished_run(server: Server, data: Path, tmp_path: Path) -> None:
     """The last step breaks the weights, so no later step can notice; the trial does."""
     out = tmp_path / "run"
-    ended = server.run(*words(data, out, "--rate", "1e38", "--steps", 2, "--set", "descent.schedule.warmup.share=0"))
+    ended = server.run(*words(data, out, "--lr", "1e38", "--steps", 2, "--set", "descent.schedule.warmup.share=0"))
     assert ended.code == 2
     assert "not finite" in ended.said.splitlines()[-1]
     assert not (out / "finished.json").exists()
@@ -220,7 +220,7 @@ def test_a_start_with_broken_weights(server: Server, data: Path, finished: Path,
     model["trunk.embed.norm.weight"][3] = float("nan")
     remove_atomically(last)
     save_checkpoint(source / "checkpoints", model, memory, state)
-    ended = server.run(*words(data, tmp_path / "run", "--from", source))
+    ended = server.run(*words(data, tmp_path / "run", "--init-from", source))
     assert ended.code == 2
     assert "Traceback" not in ended.said
     assert "not finite" in ended.said.splitlines()[-1]

@@ -53,7 +53,7 @@ def test_a_finished_run_is_left_alone(server: Server, data: Path, finished: Path
     before = content(finished)
     ended = server.run(*words(data, finished))
     assert ended.code == 0
-    assert f"{finished} is finished already. To train further: --from {finished} and a new --out." in ended.said
+    assert f"{finished} is finished already. To train further: --init-from {finished} and a new --out." in ended.said
     assert content(finished) == before
 
 
@@ -63,9 +63,9 @@ def test_a_finished_run_is_left_alone(server: Server, data: Path, finished: Path
         (["--seed", "1"], "seed was 0 and is now 1"),
         (["--steps", "13"], "budget.steps was 12 and is now 13"),
         (["--tokens", "900"], "budget.tokens was nothing and is now 900"),
-        (["--batch", "9"], "recipe.stages.0.batch was 8 and is now 9"),
-        (["--rate", "2e-3"], "recipe.descent.optimiser.rate was 0.001 and is now 0.002"),
-        (["--held-out", "0.1"], "held_out was 0.02 and is now 0.1"),
+        (["--batch-size", "9"], "recipe.stages.0.batch was 8 and is now 9"),
+        (["--lr", "2e-3"], "recipe.descent.optimiser.rate was 0.001 and is now 0.002"),
+        (["--heldout-fraction", "0.1"], "held_out was 0.02 and is now 0.1"),
         (["--set", "trunk.depth=2"], "recipe.trunk.depth was 1 and is now 2"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -94,7 +94,7 @@ def test_another_member_or_another_corpus_is_refused(
 def test_another_table_of_similar_words_is_another_run(server: Server, data: Path, tmp_path: Path) -> None:
     """It lies beside the shards, and decides what MacBERT shows."""
     corpus, out = Path(shutil.copytree(data, tmp_path / "data")), tmp_path / "run"
-    learn = ("vectors", "--data", corpus, "--dim", 8, "--epochs", 1, "--min-count", 1, "--at-least", -1)
+    learn = ("similar-words", "--data", corpus, "--dim", 8, "--epochs", 1, "--min-count", 1, "--at-least", -1)
     run = words(corpus, out, member="macbert", steps=2)
     for line in (learn, run, learn, run, (*learn, "--seed", 2)):
         ended = server.run(*line)
@@ -135,9 +135,9 @@ def test_one_process_at_a_time(server: Server, data: Path, tmp_path: Path) -> No
         assert ended.code == 2
         assert f"Another process is training in {out} right now." in sentence(ended.said)
     assert not out.exists()
-    child = server.start(*words(data, out, "--save-minutes", 0, steps=9999))
+    child = server.start(*words(data, out, "--save-every-minutes", 0, steps=9999))
     wait_for_step(out, 2)
-    ended = server.run(*words(data, out, "--save-minutes", 0, steps=9999))
+    ended = server.run(*words(data, out, "--save-every-minutes", 0, steps=9999))
     assert ended.code == 2
     assert "Another process is training in" in sentence(ended.said)
     child.kill()
@@ -148,18 +148,18 @@ def test_one_process_at_a_time(server: Server, data: Path, tmp_path: Path) -> No
 def test_logistics_may_change_and_a_corpus_may_move(server: Server, data: Path, finished: Path, tmp_path: Path) -> None:
     """Stop a run, move the corpus, and go on in another way: what is learned stays the same."""
     out, moved = tmp_path / "run", tmp_path / "elsewhere"
-    child = server.start(*words(data, out, "--save-minutes", 0))
+    child = server.start(*words(data, out, "--save-every-minutes", 0))
     wait_for_step(out, 3)
     child.kill()
     shutil.copytree(data, moved)
-    ended = server.run(*words(moved, out, "--keep", 5, "--trials", 3, "--save-minutes", 0.001))
+    ended = server.run(*words(moved, out, "--keep-checkpoints", 5, "--num-evals", 3, "--save-every-minutes", 0.001))
     assert ended.code == 0, ended.said
     assert end_of(out) == end_of(finished)
 
 
 def begun(server: Server, data: Path, out: Path) -> list[Path]:
     """A run that was killed after some steps, with two checkpoints."""
-    child = server.start(*words(data, out, "--save-minutes", 0, "--trials", 1))
+    child = server.start(*words(data, out, "--save-every-minutes", 0, "--num-evals", 1))
     wait_for_step(out, 4)
     child.kill()
     assert child.wait() < 0
@@ -175,7 +175,7 @@ def test_a_flipped_byte_is_noticed_and_an_older_checkpoint_goes_on(
     raw = bytearray((last / name).read_bytes())
     raw[len(raw) // 2] ^= 1
     (last / name).write_bytes(raw)
-    line = words(data, out, "--save-minutes", 0, "--trials", 1)
+    line = words(data, out, "--save-every-minutes", 0, "--num-evals", 1)
     ended = server.run(*line)
     assert ended.code == 2
     told = f"The checkpoint {last} is damaged: {name}"
@@ -210,7 +210,7 @@ def test_a_full_disk(spare: int, small_disk: Path, server: Server, data: Path, f
     """With no room at all, for a record, for a part of a checkpoint, and for one."""
     out = small_disk / "run"
     (small_disk / "ballast").write_bytes(bytes((3 * 1024 - 8 - spare) * 1024))
-    line = words(data, out, "--save-minutes", 0, "--trials", 1)
+    line = words(data, out, "--save-every-minutes", 0, "--num-evals", 1)
     ended = server.run(*line)
     assert ended.code == 2, ended.said
     assert f"The disk under {small_disk}" in sentence(ended.said)
@@ -228,7 +228,7 @@ def test_a_full_disk(spare: int, small_disk: Path, server: Server, data: Path, f
 def test_training_goes_on_from_a_run(server: Server, data: Path, finished: Path, tmp_path: Path) -> None:
     """A new run that begins with the weights of another begins where that one ended."""
     out = tmp_path / "further"
-    ended = server.run(*words(data, out, "--from", finished, "--steps", 4))
+    ended = server.run(*words(data, out, "--init-from", finished, "--steps", 4))
     assert ended.code == 0, ended.said
     last = [line for line in read_record(finished / RECORD) if line["kind"] == "eval"][-1]
     first = next(line for line in read_record(out / RECORD) if line["kind"] == "eval")
@@ -267,7 +267,7 @@ def test_two_processes_stop_together(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "two"
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(free_port())]
     started = subprocess.Popen(
-        [*launch, "-m", "unmask", *words(data, out, "--trials", 1, steps=99_999)],
+        [*launch, "-m", "unmask", *words(data, out, "--num-evals", 1, steps=99_999)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

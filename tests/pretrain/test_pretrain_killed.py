@@ -24,7 +24,7 @@ from unmask.train.rundir.checkpoint import list_checkpoints, read_state
 
 KILLS = int(os.environ.get("UNMASK_KILLS", "20"))
 STEPS = 24
-OFTEN = ("--save-minutes", 0, "--trials", 4, "--keep", 2)
+OFTEN = ("--save-every-minutes", 0, "--num-evals", 4, "--keep-checkpoints", 2)
 """A checkpoint after every step, and a trial now and then."""
 
 
@@ -140,7 +140,7 @@ def test_the_real_command_killed_three_times(data: Path, undisturbed: dict[str, 
 def test_interrupted_by_the_user(server: Server, data: Path, undisturbed: dict[str, bytes], tmp_path: Path) -> None:
     """No step is lost: the last one in the record is the one from which the run goes on."""
     out = tmp_path / "run"
-    child = server.start(*line(data, out, "--save-minutes", 9))
+    child = server.start(*line(data, out, "--save-every-minutes", 9))
     wait_for_lines(out, 3)
     os.kill(child.number, signal.SIGINT)
     assert child.wait() == 130
@@ -155,7 +155,7 @@ def test_interrupted_by_the_user(server: Server, data: Path, undisturbed: dict[s
 def test_interrupted_with_who_reads_what_it_says(data: Path, undisturbed: dict[str, bytes], tmp_path: Path) -> None:
     """Ctrl-C ends all of a pipe, as with `2>&1 | tee log`."""
     out = tmp_path / "run"
-    words = shlex.join([sys.executable, "-m", "unmask", *line(data, out, "--save-minutes", 9)])
+    words = shlex.join([sys.executable, "-m", "unmask", *line(data, out, "--save-every-minutes", 9)])
     quiet = {**os.environ, "OMP_NUM_THREADS": "1"}
     pipe = subprocess.Popen(f"{words} 2>&1 | cat > {tmp_path / 'log'}", shell=True, env=quiet, start_new_session=True)
     wait_for_lines(out, 3)
@@ -178,7 +178,7 @@ def test_whoever_started_it_is_interrupted(data: Path, tmp_path: Path) -> None:
         if (out / "record.jsonl").exists() and 3 in steps_of(out):
             raise KeyboardInterrupt
 
-    child = Job(tuple(words(data, out, "--trials", 1, steps=99_999)), out)
+    child = Job(tuple(words(data, out, "--num-evals", 1, steps=99_999)), out)
     with pytest.raises(KeyboardInterrupt):
         JobRunner(1, watch).run([child])
     assert steps_of(out)[-1] == read_state(list_checkpoints(out / "checkpoints")[-1]).progress.step

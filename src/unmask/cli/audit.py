@@ -24,7 +24,7 @@ def audit(
     member: Annotated[str, typer.Argument(help="A member, or your_file.py:name.", show_default=False)] = "",
     rule: Annotated[str, typer.Option(help="Audit a bare rule instead of a member: word, span, t5, ...")] = "",
     rows: Annotated[int, typer.Option(min=0, help="Rows to look at for each task and length; 0: all.")] = 2000,
-    length: Annotated[int | None, typer.Option(min=8, help="Row length, instead of the stages' own.")] = None,
+    max_length: Annotated[int | None, typer.Option(min=8, help="Tokens in a row, instead of the stages' own.")] = None,
     seed: Annotated[int, typer.Option(help="The seed of the draws.")] = 0,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Change a value first: PATH=VALUE.")] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Compare all files with their digests first.")] = False,
@@ -36,7 +36,7 @@ def audit(
 
         unmask audit macbert --data data/
 
-        unmask audit wwm --data data/ --length 256 --rows 0
+        unmask audit wwm --data data/ --max-length 256 --rows 0
 
         unmask audit --rule span --data data/ --json
     """
@@ -45,7 +45,7 @@ def audit(
 
     subject = _subject(member, rule, set_ or [])
     corpus = _corpus(data, verify)
-    lengths = () if length is None else (length,)
+    lengths = () if max_length is None else (max_length,)
     findings = measure(subject, corpus, Key.of(seed), rows or _EVERY, lengths)
     _print_note(subject, data, beside=json)
     if json:

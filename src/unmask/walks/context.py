@@ -87,7 +87,7 @@ class WalkContext:
         vocab = corpus.vocab
         similar = f"the table of {folder}, {pluralize(len(vocab.similar_words), 'word')}"
         if not len(vocab.similar_words):
-            similar = f"{folder} has no table (make one with: unmask vectors), so random tokens stand in"
+            similar = f"{folder} has no table (make one with: unmask similar-words), so random tokens stand in"
         about = f"the vocabulary of {folder}, {vocab.size:,} entries"
         own = CorpusUnits.read(folder, frozenset(corpus.manifest.layers))
         segmented = f"found as in {folder}, with its {own.describe()}" if own.describe() else ""

@@ -58,20 +58,12 @@ def test_a_cpu_asks_nobody():
 def test_a_process_makes_lessons_where_steps_are_recorded_on_a_gpu(monkeypatch, device, graphs, world, process):
     monkeypatch.setenv("WORLD_SIZE", world)
     found = replace(RUN, device=torch.device(device), cuda_graphs=graphs, max_in_flight=2)
-    monkeypatch.setattr(pretrain, "run_here", lambda *_: found)
+    monkeypatch.setattr(pretrain, "default_run_config", lambda *_: found)
     wish = RunOptions(
         out=Path("runs"),
-        device="auto",
-        precision="auto",
-        microbatch_tokens=0,
-        compile=False,
-        cuda_graphs="auto",
-        no_kernels=False,
         num_evals=3,
         keep_checkpoints=1,
         save_every_minutes=5.0,
-        tensorboard=False,
-        dry_run=False,
     )
     made = wish.for_this_machine(member("bert", "tiny"))
     assert made.batch_worker_process is process

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from unmask.api.prepare import PrepareOptions
+from unmask.api.prepare import run_prepare as prepare
+from unmask.api.prepare_options import PrepareOptions
 from unmask.api.pretrain_setup import PretrainRequest, PretrainSetup
-from unmask.cli.prepare import run as prepare
 from unmask.config.optim import AdamW, Muon
 from unmask.core.errors import InputError, RecipeError
 from unmask.members import members
@@ -20,16 +20,9 @@ WISH = PretrainRequest(
     member="bert",
     size="tiny",
     changes=(),
-    batch_size=None,
-    lr=None,
-    short=False,
     data=Path("data"),
-    init_from=None,
-    seed=0,
     heldout_fraction=0.1,
     steps=10,
-    tokens=None,
-    hours=None,
 )
 
 

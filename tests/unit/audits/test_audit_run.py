@@ -286,7 +286,7 @@ def test_similar_words_without_a_table_break_the_rule_and_say_what_to_do(corpus)
     bare = replace(corpus, vocab=replace(corpus.vocab, similar_words=NO_SIMILAR_WORDS))
     findings = audit(preset("similar"), bare, KEY, rows=200, lengths=(128,))
     assert [finding.name for finding in findings.broken] == ["chosen words that have a similar word"]
-    assert "unmask vectors" in findings.broken[0].advice
+    assert "unmask similar-words" in findings.broken[0].advice
 
 
 def test_a_table_that_knows_few_words_breaks_the_rule_and_the_wanted_share_is_still_named(corpus):
@@ -333,7 +333,7 @@ def test_a_missing_layer_is_refused(corpus):
         audit(preset("word"), plain, KEY)
     with pytest.raises(RecipeError, match="unmask prepare CORPUS --out NEW_FOLDER"):
         audit(preset("word"), plain, KEY)
-    with pytest.raises(RecipeError, match="unmask prepare CORPUS --layers entity --out NEW_FOLDER"):
+    with pytest.raises(RecipeError, match="unmask prepare CORPUS --units entity --out NEW_FOLDER"):
         audit(cloze(WholeUnits(UnitKind.ENTITY)), plain, KEY)
     with pytest.raises(RecipeError, match="was prepared with sentence only"):
         audit(next(found for found in members() if found.name == "wwm"), plain, KEY)

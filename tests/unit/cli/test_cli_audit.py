@@ -59,27 +59,27 @@ def test_a_sound_member_exits_with_0_and_fits_80_columns():
 
 
 def test_a_broken_rule_exits_with_1_and_says_what_to_do():
-    result = run("macbert", "--length", "128", "--rows", "100")
+    result = run("macbert", "--max-length", "128", "--rows", "100")
     assert result.exit_code == 1
-    assert "unmask vectors --data data" in result.output
+    assert "unmask similar-words --data data" in result.output
 
 
 def test_another_kind_of_vocabulary_is_noted_before_the_tables():
-    result = run("roberta", "--length", "128", "--rows", "100")
+    result = run("roberta", "--max-length", "128", "--rows", "100")
     note = "note: data has a WordPiece vocabulary; roberta's is ByteBPE (prepare --for roberta)"
     assert result.output.splitlines()[0] == note
     assert result.exit_code == 0
-    assert "note" not in run("bert", "--length", "128", "--rows", "100").output
+    assert "note" not in run("bert", "--max-length", "128", "--rows", "100").output
 
 
 def test_a_note_stays_out_of_the_json():
-    result = run("roberta", "--length", "128", "--rows", "20", "--json")
+    result = run("roberta", "--max-length", "128", "--rows", "20", "--json")
     assert json.loads(result.stdout)["name"] == "roberta"
     assert "note: data has a WordPiece vocabulary" in result.stderr
 
 
 def test_a_few_rows_are_not_called_sound():
-    result = run("wwm", "--length", "128", "--rows", "1")
+    result = run("wwm", "--max-length", "128", "--rows", "1")
     assert "1 row, " in result.output
     assert "too few rows" in result.output
     assert "-" not in {word[:1] for line in result.output.splitlines() for word in line.split() if "." in word}
@@ -99,7 +99,7 @@ def stored(corpus, monkeypatch):
 
 
 def test_sound_files_are_verified_and_audited(stored):
-    result = run("wwm", "--verify", "--length", "128", "--rows", "100")
+    result = run("wwm", "--verify", "--max-length", "128", "--rows", "100")
     assert result.exit_code == 0
     assert "tokens chosen (15 % wanted)" in result.output
 
@@ -109,8 +109,8 @@ def test_a_changed_file_is_found_before_anything_is_measured(stored):
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
-    assert run("wwm", "--length", "128", "--rows", "100").exit_code == 0
-    result = run("wwm", "--verify", "--length", "128", "--rows", "100")
+    assert run("wwm", "--max-length", "128", "--rows", "100").exit_code == 0
+    result = run("wwm", "--verify", "--max-length", "128", "--rows", "100")
     assert isinstance(result.exception, CorpusError)
     assert "units.npy has changed since it was written" in str(result.exception)
 
@@ -123,7 +123,7 @@ def test_a_file_that_is_gone_is_told_as_damage(stored):
 
 
 def test_a_histogram_is_drawn_beside_its_law():
-    result = run("--rule", "span", "--rows", "60", "--length", "256")
+    result = run("--rule", "span", "--rows", "60", "--max-length", "256")
     assert "run length in words: measured #, law |" in result.output
     assert " 22.41 %" in result.output
 

@@ -21,8 +21,8 @@ from unmask.lab.compare.spec import ComparisonSpec
 from unmask.train.rundir.metrics_log import read_record
 
 LINE = (
-    *("compare", "bert", "wwm", "--size", "tiny", "--short", "--data", "data", "--suite", "tasks", "--out", "lab"),
-    *("--batch", "4", "--epochs", "1", "--tune-batch", "8", "--device", "cpu", "--at-once", "2", "--seeds", "1"),
+    *("compare", "bert", "wwm", "--size", "tiny", "--preset", "short", "--data", "data", "--suite", "tasks", "--out", "lab"),
+    *("--batch-size", "4", "--epochs", "1", "--finetune-batch-size", "8", "--device", "cpu", "--max-finetunes", "2", "--seeds", "1"),
 )
 
 
@@ -154,10 +154,10 @@ def _check_results() -> None:
         (("bert", "--steps", "3"), "bert was named twice"),
         (("--steps", "3", "--set", "roberta:renew=EveryVisit"), "'roberta' is not compared here"),
         (("--steps", "3", "--set", "bert:trunk.deep=3"), "trunk"),
-        (("--hours", "1", "--pretrain-at-once", "2"), "the same time on this machine"),
+        (("--hours", "1", "--max-pretrainings", "2"), "the same time on this machine"),
         (("--steps", "3", "--suite", "data"), "holds no task"),
         (("--steps", "3", "--data", "tasks"), "tasks"),
-        (("--steps", "3", "--policy", "all"), "all"),
+        (("--steps", "3", "--method", "all"), "all"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_before_a_folder_is_made(words, sentence):

@@ -16,7 +16,7 @@ def test_one_vector_a_row_in_order(source, tmp_path):
     (tmp_path / "a.txt").write_text("天气\nthe quick brown fox jumps\n散步\n")
     (tmp_path / "b.csv").write_text("text,n\nthe quick brown fox jumps,1\n天气,2\n")
     out = tmp_path / "new" / "v.npy"
-    result = run("embed", source, tmp_path / "a.txt", tmp_path / "b.csv", "--out", out, "--batch", "2")
+    result = run("embed", source, tmp_path / "a.txt", tmp_path / "b.csv", "--out", out, "--batch-size", "2")
     assert result.exit_code == 0
     assert "5 vectors of 16 numbers, float32" in result.stdout.replace("\n", " ")
     vectors = np.load(out)
@@ -29,13 +29,13 @@ def test_the_options_reach_the_vectors(source, tmp_path):
     (tmp_path / "a.jsonl").write_text('{"body": "天气"}\n{"body": "散步"}\n')
     words = ("embed", source, tmp_path / "a.jsonl", "--field", "body", "--out", tmp_path / "v.npy")
     made = {}
-    for extra in ((), ("--pool", "first"), ("--pool", "max"), ("--layer", "0"), ("--layer", "2"), ("--normalise",)):
+    for extra in ((), ("--pooling", "first"), ("--pooling", "max"), ("--layer", "0"), ("--layer", "2"), ("--normalize",)):
         assert run(*words, *extra).exit_code == 0
         made[extra] = np.load(tmp_path / "v.npy")
     np.testing.assert_array_equal(made[()], made["--layer", "2"])
-    assert not np.allclose(made["--pool", "first"], made["--pool", "max"])
+    assert not np.allclose(made["--pooling", "first"], made["--pooling", "max"])
     assert not np.allclose(made["--layer", "0"], made["--layer", "2"])
-    np.testing.assert_allclose(np.linalg.norm(made["--normalise",], axis=1), 1, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(made["--normalize",], axis=1), 1, atol=1e-5)
 
 
 def test_long_texts_are_mentioned(source, tmp_path):

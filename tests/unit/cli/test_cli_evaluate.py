@@ -17,7 +17,7 @@ from unmask.core.errors import InputError
 from unmask.evaluation.suite import plan_runs
 from unmask.evaluation.suite_file import read_suite
 
-QUICK = ("--seeds", "1", "--epochs", "1", "--batch", "8", "--device", "cpu", "--at-once", "2")
+QUICK = ("--seeds", "1", "--epochs", "1", "--batch-size", "8", "--device", "cpu", "--max-parallel", "2")
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +70,7 @@ def test_a_killed_suite_loses_no_finished_run_and_repeats_none():
     assert page.count("<circle") == 4
     assert "http" not in page.replace("http://www.w3.org", "")
     answers = Path("out/submissions/mood.jsonl").read_text(encoding="utf-8").splitlines()
-    assert {json.loads(line)["said"] for line in answers} <= {"好", "坏"}
+    assert {json.loads(line)["prediction"] for line in answers} <= {"好", "坏"}
     assert len(answers) == 2
 
 
@@ -105,8 +105,8 @@ def test_what_is_no_suite_is_refused():
 def test_options_of_a_task_come_after_those_of_all():
     Path("tasks/suite.toml").write_text("[all]\nepochs = 2\nrate = 1e-3\n[mood]\nepochs = 5\n", encoding="utf-8")
     mood, number = read_suite(Path("tasks"))
-    assert mood.option_args() == ["--epochs", "5", "--rate", "0.001"]
-    assert number.option_args() == ["--epochs", "2", "--rate", "0.001"]
+    assert mood.option_args() == ["--epochs", "5", "--lr", "0.001"]
+    assert number.option_args() == ["--epochs", "2", "--lr", "0.001"]
     attempts = plan_runs((mood, number), 2, scratch=True)
     assert len({attempt.folder_name for attempt in attempts}) == len(attempts) == 8
     assert "--from-scratch" in attempts[1].command_args(Path("net"), Path("out"), ())

@@ -48,7 +48,7 @@ def test_an_export_can_be_exported_again(source, tmp_path):
     assert one.read_bytes() == two.read_bytes()
 
 
-@pytest.mark.parametrize(("form", "said"), [("pretraining", "needs a head for rows"), ("classifier", "unmask tune")])
+@pytest.mark.parametrize(("form", "said"), [("pretraining", "needs a head for rows"), ("classifier", "unmask finetune")])
 def test_a_form_that_the_network_cannot_have_is_told(tmp_path, form, said):
     source = write_run(tmp_path / "r1", "roberta")
     result = run("export", source, tmp_path / "out", "--as", form)
@@ -99,7 +99,7 @@ def test_layers_that_cannot_share_there_are_told(tmp_path):
 def test_vectors_for_sentence_transformers_and_a_graph(source, tmp_path):
     pytest.importorskip("sentence_transformers")
     pytest.importorskip("onnxruntime")
-    result = run("export", source, tmp_path / "out", "--as", "sentence", "--pooling", "first", "--normalise", "--onnx")
+    result = run("export", source, tmp_path / "out", "--as", "sentence", "--pooling", "first", "--normalize", "--onnx")
     assert result.exit_code == 0
     said = " ".join(result.output.split())
     assert "proven: sentence-transformers" in said
@@ -114,7 +114,7 @@ def test_a_network_without_a_head_for_rows_can_be_an_encoder(tmp_path):
     assert "trained without a pooler" in (tmp_path / "out" / "README.md").read_text()
 
 
-@pytest.mark.parametrize("words", [("--pool", "first"), ("--normalise",), ("--as", "encoder", "--pooling", "mean")])
+@pytest.mark.parametrize("words", [("--pooling", "first"), ("--normalize",), ("--as", "encoder", "--pooling", "mean")])
 def test_an_option_of_no_use_is_told(source, tmp_path, words):
     result = run("export", source, tmp_path / "out", *words)
     assert isinstance(result.exception, InputError)

@@ -40,11 +40,11 @@ def place(monkeypatch, tmp_path):
     torch.set_num_threads(before)
 
 
-QUICK = ["--rate", "3e-3", "--batch", "8", "--points", "3", "--rows", "99", "--map-rows", "99", "--device", "cpu"]
+QUICK = ["--lr", "3e-3", "--batch-size", "8", "--points", "3", "--rows", "99", "--map-rows", "99", "--device", "cpu"]
 
 
 def run(*words: str, out: str = "out"):
-    given = ["net", "--task", "train.jsonl", "--dev", "dev.jsonl", "--out", out, *QUICK, "--grid", "4", *words]
+    given = ["net", "--train-file", "train.jsonl", "--dev-file", "dev.jsonl", "--out", out, *QUICK, "--grid", "4", *words]
     return CliRunner(env={"COLUMNS": "80"}).invoke(app, given)
 
 
@@ -149,8 +149,8 @@ def test_a_second_file_that_asks_something_else_moves_the_trunk_alone():
         (["--grid", "2"], "--grid of at least 3"),
         (["--second", "0"], "another seed than --seed 0"),
         (["--second", "nowhere.jsonl"], "there is no file nowhere.jsonl"),
-        (["--kind", "guess"], "There is no kind 'guess'"),
-        (["--rate", "-1"], "positive number for --rate"),
+        (["--task-type", "guess"], "There is no kind 'guess'"),
+        (["--lr", "-1"], "positive number for --lr"),
     ],
 )
 def test_what_cannot_work_is_a_sentence_and_leaves_nothing(words, sentence):

@@ -49,7 +49,7 @@ def place(monkeypatch, tmp_path):
 
 
 def run(*words: str):
-    quick = ["--rate", "3e-3", "--batch", "8", "--device", "cpu", "--out", "out", "--epochs", "2"]
+    quick = ["--lr", "3e-3", "--batch-size", "8", "--device", "cpu", "--out", "out", "--epochs", "2"]
     return CliRunner(env={"COLUMNS": "80"}).invoke(app, ["net", "tasks.toml", *quick, *words])
 
 
@@ -72,7 +72,7 @@ def test_a_trunk_a_folder_for_each_task_and_a_table_come_out():
         assert told["metric"] == "accuracy"
         assert f"{told['metrics']['accuracy']:.4f}" in result.output
         answers = [json.loads(line) for line in Path("out", name, "predictions.jsonl").read_text().splitlines()]
-        right = sum(answer["said"] == answer["label"] for answer in answers)
+        right = sum(answer["prediction"] == answer["label"] for answer in answers)
         assert right / len(answers) == pytest.approx(told["metrics"]["accuracy"])
         assert open_finetuned(Path("out", name)).task.objective.name == name
     assert read_task(Path("out/mood"))["metrics"]["accuracy"] > 0.8
@@ -118,7 +118,7 @@ def test_a_kill_in_the_middle_repeats_no_finished_part(monkeypatch):
     ("words", "said"),
     [
         (["--epochs", "0"], "positive number for --epochs"),
-        (["--length", "64"], "the network has 32 positions only"),
+        (["--max-length", "64"], "the network has 32 positions only"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(words, said):

@@ -14,7 +14,7 @@ from folder_net import BAD, GOOD, lines, network
 from typer.testing import CliRunner
 
 from unmask.api.finetune import ProgressRemark
-from unmask.cli.finetune import tune
+from unmask.cli.finetune import finetune
 from unmask.cli.landscape import landscape
 from unmask.cli.multitask import multitask
 from unmask.cli.predict import predict
@@ -26,7 +26,7 @@ from unmask.finetuning.export.hf import open_finetuned
 from unmask.finetuning.task_data import read_examples
 
 app = typer.Typer(pretty_exceptions_enable=False)
-app.command()(tune)
+app.command()(finetune)
 
 
 @pytest.fixture(autouse=True)
@@ -43,12 +43,12 @@ def place(monkeypatch, tmp_path):
 
 
 def run(*words: str):
-    quick = ["--rate", "3e-3", "--batch", "8", "--device", "cpu", "--out", "out"]
+    quick = ["--lr", "3e-3", "--batch-size", "8", "--device", "cpu", "--out", "out"]
     return CliRunner(env={"COLUMNS": "80"}).invoke(app, ["net", *quick, *words])
 
 
 def test_scores_answers_and_a_network_come_out():
-    result = run("--task", "train.jsonl", "--dev", "dev.jsonl", "--epochs", "12")
+    result = run("--train-file", "train.jsonl", "--dev-file", "dev.jsonl", "--epochs", "12")
     assert result.exit_code == 0, result.output
     for said in (
         "text from 'text', label from 'label'",
@@ -64,7 +64,7 @@ def test_scores_answers_and_a_network_come_out():
     assert told["metrics"]["accuracy"] > 0.8
     lines = Path("out/predictions.jsonl").read_text(encoding="utf-8").splitlines()
     answers = [json.loads(line) for line in lines]
-    right = sum(answer["said"] == answer["label"] for answer in answers)
+    right = sum(answer["prediction"] == answer["label"] for answer in answers)
     assert right / 10 == told["metrics"]["accuracy"]
     assert sorted(path.name for path in Path("out").iterdir()) == [
         "finished.json",
@@ -80,26 +80,26 @@ def test_scores_answers_and_a_network_come_out():
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--crf",), "--crf says nothing to --kind classify; it is for tag."),
-        (("--beam", "2"), "--beam says nothing to --kind classify; it is for write."),
-        (("--width", "8"), "--width says nothing to --policy full; it is for adapter."),
-        (("--no-cache",), "--cache says nothing to --policy full; it is for frozen and layers."),
-        (("--policy", "lora", "--rank", "17"), "An update of rank 17 is larger"),
-        (("--policy", "adapter", "--width", "65"), "An adapter of width 65 is larger"),
+        (("--crf",), "--crf says nothing to --task-type classification; it is for tag."),
+        (("--num-beams", "2"), "--num-beams says nothing to --task-type classification; it is for write."),
+        (("--adapter-width", "8"), "--adapter-width says nothing to --method full; it is for adapter."),
+        (("--no-cache-features",), "--cache-features says nothing to --method full; it is for frozen and layers."),
+        (("--method", "lora", "--lora-rank", "17"), "An update of rank 17 is larger"),
+        (("--method", "adapter", "--adapter-width", "65"), "An adapter of width 65 is larger"),
     ],
 )
 def test_an_option_that_says_nothing_is_refused(words, sentence):
-    result = run("--task", "train.jsonl", *words)
+    result = run("--train-file", "train.jsonl", *words)
     assert isinstance(result.exception, UserError)
     assert sentence in str(result.exception)
     assert not Path("out").exists()
 
 
 def test_adapters_whose_network_was_moved_are_told_where_it_is():
-    run("--task", "train.jsonl", "--epochs", "0.1", "--policy", "adapter", "--width", "4")
+    run("--train-file", "train.jsonl", "--epochs", "0.1", "--method", "adapter", "--adapter-width", "4")
     before = [answer.said for answer in answers_of("out")]
     Path("net").rename("elsewhere")
-    with pytest.raises(InputError, match=r"which should lie in .*net and is not there.*--network"):
+    with pytest.raises(InputError, match=r"which should lie in .*net and is not there.*--base-model"):
         open_finetuned(Path("out"))
     assert [answer.said for answer in answers_of("out", Path("elsewhere"))] == before
     network(Path("net"), seed=2)
@@ -113,42 +113,42 @@ def answers_of(folder, moved=None):
 
 
 def test_a_tuned_network_answers_a_new_file_as_it_did_before():
-    run("--task", "train.jsonl", "--dev", "dev.jsonl", "--epochs", "2")
+    run("--train-file", "train.jsonl", "--dev-file", "dev.jsonl", "--epochs", "2")
     before = [json.loads(line) for line in Path("out/predictions.jsonl").read_text(encoding="utf-8").splitlines()]
     lines("new.jsonl", [{"text": one["text"]} for one in before])
     predict(Path("out"), Path("new.jsonl"), Path("said.jsonl"), device="cpu")
     again = [json.loads(line) for line in Path("said.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [(one["said"], one["probability"]) for one in again] == [(one["said"], one["probability"]) for one in before]
+    assert [(one["prediction"], one["probability"]) for one in again] == [(one["prediction"], one["probability"]) for one in before]
     predict(Path("out"), Path("new.jsonl"), Path("said.tsv"), device="cpu")
     assert Path("said.tsv").read_text(encoding="utf-8").splitlines()[:2] == [
         "index\tprediction",
-        f"0\t{before[0]['said']}",
+        f"0\t{before[0]["prediction"]}",
     ]
     predict(Path("out"), Path("new.jsonl"), Path("said.json"), device="cpu")
-    assert json.loads(Path("said.json").read_text(encoding="utf-8"))["1"] == before[1]["said"]
+    assert json.loads(Path("said.json").read_text(encoding="utf-8"))["1"] == before[1]["prediction"]
     with pytest.raises(InputError, match="should end with"):
         predict(Path("out"), Path("new.jsonl"), Path("said.xml"), device="cpu")
 
 
 def test_the_same_command_again_only_tells_and_another_is_refused():
-    first = run("--task", "train.jsonl", "--epochs", "1")
+    first = run("--train-file", "train.jsonl", "--epochs", "1")
     assert "4 of its rows (1 text in 10) were set aside to judge by" in first.output
     before = Path("out/model.safetensors").stat().st_mtime_ns
-    again = run("--task", "train.jsonl", "--epochs", "1")
+    again = run("--train-file", "train.jsonl", "--epochs", "1")
     assert again.exit_code == 0
     assert "out is tuned already." in again.output
     assert "accuracy" in again.output
     assert Path("out/model.safetensors").stat().st_mtime_ns == before
-    other = run("--task", "train.jsonl", "--epochs", "1", "--seed", "1")
+    other = run("--train-file", "train.jsonl", "--epochs", "1", "--seed", "1")
     assert isinstance(other.exception, InputError)
     assert "settings.seed was 0 and is now 1" in str(other.exception)
-    assert "--from" not in str(other.exception)  # which is an option of pretrain alone
+    assert "--init-from" not in str(other.exception)  # which is an option of pretrain alone
 
 
 def test_numbers_for_pairs_from_a_table_without_names():
     rows = [f"{GOOD}\t{(GOOD, BAD)[i % 2]}\t{5 - 4 * (i % 2) + i / 100}" for i in range(30)]
     Path("pairs.tsv").write_text("\n".join(rows), encoding="utf-8")
-    result = run("--task", "pairs.tsv", "--fields", "1,2", "--label", "3", "--epochs", "1", "--length", "16")
+    result = run("--train-file", "pairs.tsv", "--text-columns", "1,2", "--label-column", "3", "--epochs", "1", "--max-length", "16")
     assert result.exit_code == 0, result.output
     assert "Pearson correlation" in result.output
     assert "30 of 30 rows have more than 16 tokens" in " ".join(result.output.split())
@@ -156,8 +156,8 @@ def test_numbers_for_pairs_from_a_table_without_names():
 
 
 def test_from_scratch_differs_from_the_start_alone():
-    run("--task", "train.jsonl", "--epochs", "0.1", "--out", "known")
-    run("--task", "train.jsonl", "--epochs", "0.1", "--out", "drawn", "--from-scratch")
+    run("--train-file", "train.jsonl", "--epochs", "0.1", "--out", "known")
+    run("--train-file", "train.jsonl", "--epochs", "0.1", "--out", "drawn", "--from-scratch")
     known, drawn = (open_finetuned(Path(name)).learner.named_weights() for name in ("known", "drawn"))
     assert known.keys() == drawn.keys()
     assert {"heads.judge.row.pool.weight", "heads.judge.row.classify.bias"} < known.keys()
@@ -166,18 +166,18 @@ def test_from_scratch_differs_from_the_start_alone():
 
 
 REFUSED = {
-    "no file": (["--task", "none.jsonl"], "there is no such file"),
-    "no field": (["--task", "train.jsonl", "--fields", "body"], "there is no field 'body'"),
-    "missing label": (["--task", "missing.jsonl"], "missing.jsonl:2: the label is missing"),
+    "no file": (["--train-file", "none.jsonl"], "there is no such file"),
+    "no field": (["--train-file", "train.jsonl", "--text-columns", "body"], "there is no field 'body'"),
+    "missing label": (["--train-file", "missing.jsonl"], "missing.jsonl:2: the label is missing"),
     "unseen label": (
-        ["--task", "train.jsonl", "--dev", "unseen.jsonl"],
+        ["--train-file", "train.jsonl", "--dev-file", "unseen.jsonl"],
         "unseen.jsonl:1: the label '中' does not occur",
     ),
-    "too long": (["--task", "train.jsonl", "--length", "64"], "the network has 32 positions only"),
-    "no epochs": (["--task", "train.jsonl", "--epochs", "0"], "a positive number for --epochs, found 0.0"),
-    "words as numbers": (["--task", "train.jsonl", "--kind", "regress"], "train.jsonl:1: the score '好' is no number"),
-    "half a character": (["--task", "torn.jsonl"], "half of a surrogate pair"),
-    "no rate": (["--task", "train.jsonl", "--rate", "0"], "a positive number for --rate, found 0.0"),
+    "too long": (["--train-file", "train.jsonl", "--max-length", "64"], "the network has 32 positions only"),
+    "no epochs": (["--train-file", "train.jsonl", "--epochs", "0"], "a positive number for --epochs, found 0.0"),
+    "words as numbers": (["--train-file", "train.jsonl", "--task-type", "regression"], "train.jsonl:1: the score '好' is no number"),
+    "half a character": (["--train-file", "torn.jsonl"], "half of a surrogate pair"),
+    "no rate": (["--train-file", "train.jsonl", "--lr", "0"], "a positive number for --lr, found 0.0"),
 }
 
 
@@ -195,10 +195,10 @@ def test_a_mistake_is_a_sentence_and_leaves_no_folder(case):
 
 def test_a_folder_in_use_or_with_something_else_is_refused():
     with folder_lock(Path("out"), "training in"):
-        assert isinstance(run("--task", "train.jsonl").exception, CorpusError)
+        assert isinstance(run("--train-file", "train.jsonl").exception, CorpusError)
     Path("out").mkdir()
     Path("out/letters.txt").write_text("mine")
-    result = run("--task", "train.jsonl")
+    result = run("--train-file", "train.jsonl")
     assert isinstance(result.exception, InputError | RecipeError)
     assert "is not empty" in str(result.exception)
     assert [path.name for path in Path("out").iterdir()] == ["letters.txt"]

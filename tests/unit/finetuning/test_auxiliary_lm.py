@@ -164,5 +164,5 @@ def test_a_trunk_at_rest_is_refused(tmp_path, policy):
     with pytest.raises(RecipeError, match=f"the policy '{policy.name}' keeps it still"):
         tuning(tmp_path, policy, HALF)
     tuning(tmp_path, Adapter(), HALF)
-    with pytest.raises(InputError, match="--beside, found -1"):
+    with pytest.raises(InputError, match="--lm-weight, found -1"):
         replace(SETTINGS, lm_weight=-1)

@@ -60,7 +60,7 @@ def test_one_changed_number_in_the_trunk_is_enough(tmp_path):
     save_finetuned(tuned(made, tmp_path / "run"), tmp_path / "run", BaseModelRef("little"), {})
     with torch.no_grad():
         made.model.network.embed.token.weight[7, 3] += 1e-6
-    with pytest.raises(InputError, match="Name the one that it was tuned from with --network"):
+    with pytest.raises(InputError, match="Name the one that it was tuned from with --base-model"):
         load_finetuned(tmp_path / "run", lambda root: made.model)
 
 

@@ -76,8 +76,8 @@ def test_it_learns_classes_and_comes_back_bit_for_bit(tmp_path):
     assert judged(tuning, back) == said
     assert (back.task, back.columns, back.max_length) == (tuned.task, tuned.columns, tuned.max_length)
     lines = [json.loads(line) for line in (tmp_path / "run/predictions.jsonl").read_text().splitlines()]
-    assert [line["said"] for line in lines] == [answer.prediction for answer in said]
-    assert lines[0].keys() == {"text", "label", "said", "probability"}
+    assert [line["prediction"] for line in lines] == [answer.prediction for answer in said]
+    assert lines[0].keys() == {"text", "label", "prediction", "probability"}
 
 
 def test_it_learns_numbers_in_the_units_of_the_file(tmp_path):
@@ -92,7 +92,7 @@ def test_it_learns_numbers_in_the_units_of_the_file(tmp_path):
     save_finetuned(tuned, tmp_path / "run", BaseModelRef("little"), {})
     assert judged(tuning, load_finetuned(tmp_path / "run", nowhere)) == said
     line = json.loads((tmp_path / "run/predictions.jsonl").read_text().splitlines()[0])
-    assert line.keys() == {"text", "label", "said"}
+    assert line.keys() == {"text", "label", "prediction"}
     assert len(line["text"]) == 2
 
 

@@ -72,9 +72,9 @@ def test_fields_are_found_by_their_usual_names_or_as_they_were_named(tmp_path: P
             "task.jsonl:2: the text to be written .'tgt'",
         ),
         ([{"src": "a", "tgt": 3}], ColumnChoice(), "task.jsonl:1: the field 'tgt' should hold text and holds a number"),
-        ([{"one": "a", "two": "b"}], ColumnChoice(), "it has 'one', 'two'. Name them: --fields SOURCE --label TEXT"),
+        ([{"one": "a", "two": "b"}], ColumnChoice(), "it has 'one', 'two'. Name them: --text-columns SOURCE --label-column TEXT"),
         ([{"src": "a", "tgt": "b"}], ColumnChoice(("source",)), "there is no field 'source'; it has 'src', 'tgt'"),
-        ([{"src": "a", "tgt": "b", "x": "c"}], ColumnChoice(("src", "x")), "--fields names one source, found src, x"),
+        ([{"src": "a", "tgt": "b", "x": "c"}], ColumnChoice(("src", "x")), "--text-columns names one source, found src, x"),
     ],
 )
 def test_rows_that_cannot_be_used_are_refused_with_their_line(tmp_path: Path, rows, said, sentence):
@@ -195,7 +195,7 @@ def test_a_network_learns_to_write(version: DecoderKind):
         answers = last.predict(learner, asked, last.encode(asked, TOKENIZER, ROOM))
         assert [answer.prediction for answer in answers] == list(PAIRS.values())
         assert all(-1 < answer.score < 0 for answer in answers)
-        assert answers[0].to_json()["said"] == "we liked it"
+        assert answers[0].to_json()["prediction"] == "we liked it"
 
 
 @every_version

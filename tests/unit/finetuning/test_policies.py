@@ -182,7 +182,7 @@ def test_a_policy_is_chosen_by_name_and_only_with_its_own_options():
     assert method_by_name("full", {"layer_lr_decay": 0.9}) == FullFineTuning(0.9)
     assert method_by_name("top", {"num_blocks": 2}) == TopLayers(2)
     assert method_by_name("frozen", {"cache_features": False}) == FrozenEncoder(cache_features=False)
-    with pytest.raises(InputError, match="--width says nothing to --policy frozen; it is for adapter"):
+    with pytest.raises(InputError, match="--adapter-width says nothing to --method frozen; it is for adapter"):
         method_by_name("frozen", {"width": 8})
     with pytest.raises(InputError, match="it is for full and gradual"):
         method_by_name("norms", {"layer_lr_decay": 0.9})

@@ -98,10 +98,10 @@ def test_large_groups_are_learned_in_parts_that_leave_no_candidate_out(right, wr
 
 
 def test_one_candidate_alone_cannot_be_ranked():
-    with pytest.raises(InputError, match="--candidates 1 is too few"):
+    with pytest.raises(InputError, match="--max-candidates 1 is too few"):
         RankingTask(max_candidates=1)
 
 
 def test_an_answer_is_told_with_the_best_first():
     line = RankingPrediction(("a", "b", "c"), (0.5, 2.0, -1.0)).to_json()
-    assert [one["candidate"] for one in line["said"]] == ["b", "a", "c"]
+    assert [one["candidate"] for one in line["prediction"]] == ["b", "a", "c"]

@@ -101,7 +101,7 @@ def test_every_output_learns_under_every_read_out_and_comes_back_bit_for_bit(tmp
     assert list(back.predict(judged)) == list(said)
     lines = [json.loads(line) for line in (tmp_path / "run/predictions.jsonl").read_text().splitlines()]
     assert len(lines) == len(judged)
-    assert "said" in lines[0]
+    assert "prediction" in lines[0]
 
 
 def test_several_labels_one_and_none_are_said(tmp_path):

@@ -61,11 +61,11 @@ def test_what_is_added_is_added_once_for_all_depths(policy):
 @pytest.mark.parametrize(
     ("trunk", "blocks", "wish"),
     [
-        (LITE, 1, "Take --blocks 3"),
-        (TWO_SETS, 1, "1 of 4 blocks shall move, but they share weights with lower ones.*Take --blocks 2"),
-        (TWO_SETS, 3, "Take --blocks 4"),
-        (replace(LITE, sharing=Sharing.ATTENTION), 2, "Take --blocks 3, or the policy 'full'"),
-        (replace(LITE, depth=4, layers_per_group=2), 2, "Take --blocks 4"),
+        (LITE, 1, "Take --num-top-blocks 3"),
+        (TWO_SETS, 1, "1 of 4 blocks shall move, but they share weights with lower ones.*Take --num-top-blocks 2"),
+        (TWO_SETS, 3, "Take --num-top-blocks 4"),
+        (replace(LITE, sharing=Sharing.ATTENTION), 2, "Take --num-top-blocks 3, or the policy 'full'"),
+        (replace(LITE, depth=4, layers_per_group=2), 2, "Take --num-top-blocks 4"),
     ],
 )
 def test_blocks_that_cannot_move_alone_are_refused(tmp_path, trunk, blocks, wish):

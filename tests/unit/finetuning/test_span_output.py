@@ -180,7 +180,7 @@ def test_nothing_is_fitted_where_every_question_has_an_answer(tmp_path):
 def test_a_silent_answer_tells_how_likely_silence_is():
     line = said("a", 1.0).to_json()
     weights = [math.exp(2.0), math.exp(1.0), math.exp(3.0)]
-    assert line["said"] == ""
+    assert line["prediction"] == ""
     assert "start" not in line
     assert line["probability"] == pytest.approx(weights[2] / sum(weights), abs=1e-6)
     assert line["no_answer"] == 1.0

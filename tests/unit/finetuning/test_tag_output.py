@@ -67,7 +67,7 @@ def test_it_learns_and_comes_back(tmp_path, wish):
     assert back.task == made.data.task
     assert said_by(made, back) == answers
     line = json.loads((tmp_path / "run/predictions.jsonl").read_text().splitlines()[2])
-    assert line.keys() == {"words", "tags", "said", "entities"}
+    assert line.keys() == {"words", "tags", "prediction", "entities"}
     assert line["entities"][0].keys() == {"start", "end", "type", "text"}
 
 
@@ -115,7 +115,7 @@ def test_entities_have_their_place_and_text(tmp_path):
     running = TaggedSentence(("Li", "Bai"), (), (4, 8))
     assert output._to_prediction(running, ("B-PER", "I-PER")).to_json()["entities"][0]["end"] == 11
     assert TaggingTask(("NN", "VB"), TagScheme.FREE)._to_prediction(words, ("NN",) * 5).to_json() == {
-        "said": ("NN",) * 5
+        "prediction": ("NN",) * 5
     }
 
 

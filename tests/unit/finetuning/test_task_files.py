@@ -95,9 +95,9 @@ REFUSED = {
         "no field has a usual name for a text; it has 'foo'",
     ),
     "no usual label": ("a.jsonl", '{"text": "a"}\n', ColumnChoice(), "no field has a usual name for a label"),
-    "no header": ("a.tsv", "真好\t1\n真坏\t0\n", ColumnChoice(), "give column numbers: --fields 1 --label 2"),
+    "no header": ("a.tsv", "真好\t1\n真坏\t0\n", ColumnChoice(), "give column numbers: --text-columns 1 --label-column 2"),
     "header by number": ("a.tsv", "text\tlabel\n真坏\t0\n", ColumnChoice(("1",), "2"), "the first line holds names"),
-    "label by name": ("a.tsv", "真好\t1\n", ColumnChoice(("1",)), "--label needs one too"),
+    "label by name": ("a.tsv", "真好\t1\n", ColumnChoice(("1",)), "--label-column needs one too"),
     "missing label": (
         "a.jsonl",
         '{"text": "a", "label": 1}\n{"text": "b"}\n',
@@ -236,5 +236,5 @@ def test_a_file_of_another_kind_is_told_all_kinds_that_can_be_read(write):
         load_task_data(write("a.xlsx", "x"), None)
     known = ".jsonl, .csv, .tsv, .json, .conll, .bio, .iob, .bmes, .bioes or .txt, each also with .gz or .zst"
     assert f"a.xlsx is not of a kind that is read here: {known}." in str(error.value)
-    with pytest.raises(InputError, match=r"say so \(--kind tag, .* other tasks .* \.jsonl, \.csv, \.tsv or \.json\."):
+    with pytest.raises(InputError, match=r"say so \(--task-type tagging, .* other tasks .* \.jsonl, \.csv, \.tsv or \.json\."):
         load_task_data(write("a.txt", "a O\n"), None)

@@ -125,13 +125,13 @@ def test_updates_are_added_to_a_copy(tmp_path):
 @pytest.mark.parametrize(
     ("output", "policy", "said"),
     [
-        (ClassificationTask(("a", "b")), Adapter(4), r"adapters inside its blocks.*--policy lora"),
-        (ClassificationTask(("a", "b")), ScalarMixing(), r"mixture of all layers.*--policy frozen"),
+        (ClassificationTask(("a", "b")), Adapter(4), r"adapters inside its blocks.*--method lora"),
+        (ClassificationTask(("a", "b")), ScalarMixing(), r"mixture of all layers.*--method frozen"),
         (TaggingTask(TAGS, TagScheme.BIO, crf=True), FrozenEncoder(), r"together, by a CRF.*without --crf"),
-        (SANPairTask(("a", "b")), FrozenEncoder(), r"word by word.*--kind classify"),
+        (SANPairTask(("a", "b")), FrozenEncoder(), r"word by word.*--task-type classification"),
         (GenerationTask(), FrozenEncoder(), "tuned to write"),
-        (ClassificationTask(("a", "b"), pooling=Pooling.MEAN), FrozenEncoder(), "--read first"),
-        (MultipleChoiceTask(pooling=Pooling.ATTENTION), FrozenEncoder(), "--read first"),
+        (ClassificationTask(("a", "b"), pooling=Pooling.MEAN), FrozenEncoder(), "--pooling first"),
+        (MultipleChoiceTask(pooling=Pooling.ATTENTION), FrozenEncoder(), "--pooling first"),
     ],
     ids=str,
 )

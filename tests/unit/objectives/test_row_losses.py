@@ -103,5 +103,5 @@ def test_what_reads_the_first_token_can_be_written_as_a_class_of_bert_and_nothin
             "classify.bias",
         }
     assert not Classification(4, pooling=Pooling.MEAN).first_only
-    with pytest.raises(UserError, match="--read first"):
+    with pytest.raises(UserError, match="--pooling first"):
         pooler_of(head_of(Classification(4, pooling=Pooling.MEAN)))

@@ -210,7 +210,7 @@ def test_phrases_and_entities_that_are_missing_are_asked_for_by_name() -> None:
     )
     recipe = replace(member("wwm"), stages=(replace(STAGE, tasks=(task,)),))
     for have, wish in (({UnitKind.PHRASE}, "entity"), (set(), "entity,phrase")):
-        with pytest.raises(RecipeError, match=f"prepare CORPUS --for wwm --layers {wish} --out NEW_FOLDER"):
+        with pytest.raises(RecipeError, match=f"prepare CORPUS --for wwm --units {wish} --out NEW_FOLDER"):
             recipe.check_corpus(frozenset({UnitKind.SENTENCE, UnitKind.WORD} | have), "data/news")
 
 

@@ -1,6 +1,6 @@
 """The table of similar words for similar-word replacement (MacBERT).
 
-Words are token ids; their neighbors have the same number of tokens and are sorted, best first. `unmask vectors` creates
+Words are token ids; their neighbors have the same number of tokens and are sorted, best first. `unmask similar-words` creates
 the table, and this module looks words up in it, many at a time.
 """
 
@@ -22,7 +22,7 @@ from unmask.data.tokenize.word_table import UNKNOWN, WordTable, word_lengths
 
 ARRAYS = ("tokens", "offsets", "neighbours", "rows")
 """The arrays of a saved table, one `.npy` file each; `table.json` holds the digest of the tokenizer."""
-_REMEDY = "Remove that folder; unmask vectors makes it anew."
+_REMEDY = "Remove that folder; unmask similar-words makes it anew."
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -94,14 +94,14 @@ def main() -> None:
     options = _parse()
     if options.probe == "steps":
         arms = dict(arm.split("=", 1) for arm in options.arm)
-        timing = StepTiming(options.data, options.size, options.max_length, options.batch_size, options.held_out)
+        timing = StepTiming(options.data, options.size, options.max_length, options.batch_size, options.heldout_fraction)
         print(json.dumps(step_times(timing, arms)))
         return
     corpus = Corpus.open(options.data)
     if options.probe == "subset":
         write_subset(corpus, options.tokens, options.out)
         return
-    train, heldout = split_heldout(corpus, options.held_out)
+    train, heldout = split_heldout(corpus, options.heldout_fraction)
     if options.probe == "pairs":
         tokenizer = Tokenizer.load(options.data / "tokenizer.json")
         write_pair_tasks(train, heldout, tokenizer, options.out, options.max_length, options.rows)
@@ -126,7 +126,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--size", default="mini", help="steps: size of the network")
     parser.add_argument("--batch-size", type=int, default=64, help="steps: rows in a step")
     parser.add_argument("--max-length", type=int, default=128, help="tokens in a row")
-    parser.add_argument("--held-out", type=float, default=HELDOUT_FRACTION, help="as in pretrain")
+    parser.add_argument("--heldout-fraction", type=float, default=HELDOUT_FRACTION, help="as in pretrain")
     options = parser.parse_args()
     needed = {"pairs": "out", "subset": "out", "steps": "arm"}.get(options.probe, "run")
     if not getattr(options, needed):

@@ -1,4 +1,4 @@
-"""`unmask vectors` on a prepared folder: what it prints, what it leaves, what it refuses."""
+"""`unmask similar-words` on a prepared folder: what it prints, what it leaves, what it refuses."""
 
 import json
 from dataclasses import replace
@@ -9,14 +9,14 @@ from small_words import LONG, make_corpus, make_tokenizer, sentences
 from typer import Typer
 from typer.testing import CliRunner
 
-from unmask.cli.vectors import vectors
+from unmask.cli.similar_words import similar_words
 from unmask.core.errors import CorpusError, InputError
 from unmask.core.records import TokenDoc, TokenUnits
 from unmask.data.corpus.corpus import Corpus
 from unmask.data.corpus.shard_worker import write_shard
 
 APP = Typer()
-APP.command()(vectors)
+APP.command()(similar_words)
 TOKENIZER = make_tokenizer()
 
 
@@ -87,7 +87,7 @@ def test_threads_are_mentioned_when_there_is_much_to_read(folder, monkeypatch, c
     monkeypatch.setattr("os.cpu_count", lambda: cores)
     quick = ("--data", folder, "--dim", 4, "--epochs", 1)
     assert "-j" not in call(*quick).stderr
-    monkeypatch.setattr("unmask.cli.vectors._MANY", 100)
+    monkeypatch.setattr("unmask.cli.similar_words._MANY", 100)
     told = call(*quick).stderr
     assert f"{advised}would be faster" in told if advised else "-j" not in told
     assert "-j" not in call(*quick, "-j", 2).stderr

@@ -104,7 +104,7 @@ def test_bands_move_with_the_threshold() -> None:
 
 
 def test_a_threshold_outside_its_range_is_refused() -> None:
-    with pytest.raises(RecipeError, match=r"--near-duplicates takes a number between 0 and 1, found 2\.0\."):
+    with pytest.raises(RecipeError, match=r"--near-duplicate-threshold takes a number between 0 and 1, found 2\.0\."):
         MinHashConfig(threshold=2.0)
     with pytest.raises(RecipeError, match="at least 2 hashes, found 5 and 1"):
         MinHashConfig(num_hashes=1)

@@ -189,6 +189,6 @@ def test_a_table_that_does_not_fit_is_refused_with_a_sentence(tmp_path, wrong):
         np.save(folder / "neighbours.npy", np.array([1, 5]))
     elif wrong == "json":
         (folder / "table.json").write_text("[]")
-    with pytest.raises(CorpusError, match="unmask vectors") as caught:
+    with pytest.raises(CorpusError, match="unmask similar-words") as caught:
         SimilarWords.load(folder, "digest")
     assert str(folder) in str(caught.value)

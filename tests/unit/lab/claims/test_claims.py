@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from unmask.api.short_run import short_recipe
 from unmask.cli.main import app
-from unmask.cli.ui.console import apply_changes
+from unmask.members import apply_changes
 from unmask.core.codec import fingerprint
 from unmask.core.errors import InputError
 from unmask.data.corpus.corpus import Corpus
