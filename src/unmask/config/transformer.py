@@ -78,6 +78,8 @@ class WeightInit(StrEnum):
     """`init_std` for every matrix (BERT)."""
     FAN_IN = "fan_in"
     """One over the root of the input width, and 1 for embeddings (T5, Mesh TensorFlow)."""
+    SCALED_RESIDUAL = "scaled_residual"
+    """`init_std`, over sqrt(2 * depth) for projections into the residual stream, halved for positions (GPT-2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -307,6 +307,8 @@ class NextToken(TargetBase):
     """The token that follows each token. A weight of 0 takes a position out of the loss."""
 
     weights: Array = field(metadata={"axis": Axis.TOKEN, "fill": 0})
+    num_ignored: int = field(default=0, kw_only=True, metadata=HOST_ONLY)
+    """In a batch: how many weights are 0, padding not counted."""
 
 
 @dataclass(frozen=True, slots=True)

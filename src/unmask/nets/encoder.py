@@ -194,13 +194,19 @@ class TransformerEncoder(Backbone):
         return EncoderMemory.empty(self.config, num_rows, self.memory_length, device)
 
     def require_encoder(self, purpose: str) -> TransformerEncoder:
-        """This network itself."""
+        """The network itself."""
         return self
 
     @torch.no_grad()
     def rescale_init(self) -> None:
-        """With `WeightInit.FAN_IN`: scale initial weights to the spread of T5."""
+        """Scale initial weights to the spread of T5 (`FAN_IN`) or of GPT-2 (`SCALED_RESIDUAL`)."""
         rescale_to_fan_in(self, self.config)
+        if self.config.init is WeightInit.SCALED_RESIDUAL:
+            outputs = {id(one.weight): one.weight for block in self.blocks() for one in block.output_layers()}
+            for weight in outputs.values():  # shared ones once
+                weight.mul_((2 * self.config.depth) ** -0.5)
+            if isinstance(self.embed.position, nn.Embedding):
+                self.embed.position.weight.mul_(0.5)
 
 
 def rescale_to_fan_in(network: nn.Module, config: TransformerConfig) -> None:

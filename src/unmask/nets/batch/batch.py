@@ -37,6 +37,7 @@ from unmask.core.records import (
     Inputs,
     InputsAndTargets,
     Ints,
+    NextToken,
     PermutedTarget,
     Target,
     TokenLabels,
@@ -147,6 +148,8 @@ def _complete(target: Target, inputs: Inputs) -> Target:
     """The target with what only a network needs of it."""
     if isinstance(target, Cloze):
         return replace(target, uniform=_uniforms(inputs, target.positions, target.answers))
+    if isinstance(target, NextToken):
+        return replace(target, num_ignored=int((target.weights == 0).sum()))
     if isinstance(target, TokenLabels):
         return replace(target, lengths=tuple(np.diff(np.searchsorted(target.positions, inputs.rows)).tolist()))
     if isinstance(target, CandidateGroups):

@@ -104,7 +104,7 @@ class ResidualBranch(FusableModule):
             assert isinstance(self.norm, nn.LayerNorm), "set_fused takes layer norm alone"
             rate = self.dropout if self.training else 0.0
             return bias_dropout_residual_norm(
-                x_TD, made_TD, self._last_layer.get_parameter("bias"), self.norm, rate, seeds
+                x_TD, made_TD, self.last_layer.get_parameter("bias"), self.norm, rate, seeds
             )
         summed_TD = x_TD + self._dropout(self.adapter(made_TD))
         if self.norm_placement is Norm.PRE:
@@ -117,7 +117,7 @@ class ResidualBranch(FusableModule):
 
         It serves post-norm with layer norm and a bias, where no adapter changes the output of the sub-layer.
         """
-        last = self._last_layer
+        last = self.last_layer
         bare = isinstance(self.adapter, nn.Identity) and type(last) in (nn.Linear, LinearDeferredBias)
         layer_norm = self.norm_placement is Norm.POST and isinstance(self.norm, nn.LayerNorm)
         self.fused = on and bare and layer_norm and last.bias is not None
@@ -148,7 +148,7 @@ class ResidualBranch(FusableModule):
         return "down" if isinstance(self.sublayer, FeedForward) else "out"
 
     @property
-    def _last_layer(self) -> nn.Module:
+    def last_layer(self) -> nn.Module:
         """The last linear layer of the sub-layer."""
         layer: nn.Module = getattr(self.sublayer, self._last_layer_name)
         return layer
@@ -180,6 +180,12 @@ class Block(nn.Module):
             x_TD = self.cross_attention(x_TD, source, seeds=seeds)
         fed_TD: Tensor = self.ffn(x_TD, seeds=seeds)
         return fed_TD
+
+    def output_layers(self) -> tuple[nn.Linear, ...]:
+        """The last linear layers of its branches, which write into the residual stream."""
+        branches = (self.attention, self.cross_attention, self.ffn)
+        layers = (branch.last_layer for branch in branches if branch is not None)
+        return tuple(layer for layer in layers if isinstance(layer, nn.Linear))
 
     def dropout_seed_counts(self, tokens: int) -> tuple[int, ...]:
         """How many dropout seeds each of its kernels takes, in turn."""

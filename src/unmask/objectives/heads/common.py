@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from unmask.config.network import NetworkValues
 from unmask.config.pooling import Pooling
 from unmask.core.errors import UserError
-from unmask.core.records import IGNORE_INDEX, Cloze, RowClass, RowValue
+from unmask.core.records import IGNORE_INDEX, Cloze, NextToken, RowClass, RowValue
 from unmask.nets.batch.batch import Batch
 from unmask.nets.encoder import HiddenStates
-from unmask.nets.kernels.dispatch import kernel_supports
+from unmask.nets.kernels.dispatch import FusableModule, kernel_supports
 from unmask.nets.layers.heads import LMHead, PoolerClassifier
 from unmask.nets.layers.pooling import ClsPooling, build_pooling, build_row_head
 
@@ -53,13 +53,19 @@ def cross_entropy_sum(logits_NC: Tensor, targets_N: Tensor, num_ignored: int = 0
 
 
 def lm_loss(
-    x_PE: Tensor, token: nn.Embedding, bias_V: Tensor, targets_P: Tensor, num_ignored: int = 0, fused: bool = False
+    x_PE: Tensor,
+    token: nn.Embedding,
+    bias_V: Tensor | None,
+    targets_P: Tensor,
+    num_ignored: int = 0,
+    fused: bool = False,
 ) -> tuple[LossSum, Tensor]:
     """Tokens through their own embedding: the loss, and logits that hold until its gradient is taken."""
     if fused and kernel_supports(x_PE):
         from unmask.nets.kernels import vocab_loss
 
-        total, right, logits_PV = vocab_loss.linear_cross_entropy(x_PE, token.weight, bias_V, targets_P)
+        added_V = token.weight.new_zeros(token.num_embeddings) if bias_V is None else bias_V
+        total, right, logits_PV = vocab_loss.linear_cross_entropy(x_PE, token.weight, added_V, targets_P)
         return LossSum(total, right, len(targets_P) - num_ignored), logits_PV
     logits_PV = F.linear(x_PE, token.weight, bias_V)
     return cross_entropy_sum(logits_PV, targets_P, num_ignored), logits_PV
@@ -94,6 +100,22 @@ class MLMHead(nn.Module):
     def positions(self, batch: Batch) -> tuple[Tensor, ...]:
         """The chosen positions."""
         return (batch.target(Cloze).positions,)
+
+
+class CLMHead(FusableModule):
+    """The next token at every position, through the token embedding itself, without a layer or a bias of its own."""
+
+    def __init__(self, token: nn.Embedding) -> None:
+        super().__init__()
+        self.token = token
+
+    def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
+        """The loss at every position whose weight is not 0."""
+        target = batch.target(NextToken)
+        answers_T = torch.where(target.weights > 0, batch.tokens.ids_T.roll(-1), IGNORE_INDEX)
+        ignored = target.num_ignored + target.num_padding
+        term, _ = lm_loss(states.last_TD, self.token, None, answers_T, ignored, self.fused)
+        return term
 
 
 class PooledHead(nn.Module):
