@@ -171,7 +171,7 @@ def worker_of(recipe: Recipe, course: RecipeBatches, vocabulary: int, run: RunCo
 def _found(recipe: Recipe, timed: Timed, meter: FlopsMeter, vocabulary: int, peak: float) -> Found:
     """Operations are counted for the very rows that were computed."""
     stage = recipe.stages[0]
-    loads = [workload_of(one.instances[0], one.objectives, one.isolate_documents) for one in timed.lessons]
+    loads = [workload_of(one.instances[0], one.objectives, one.attention.isolate_documents) for one in timed.lessons]
     tflops = sum(map(meter.step, loads)) / len(timed.lessons) / timed.seconds / 1e12
     least = sum(least_seconds(recipe, vocabulary, load) for load in loads) / len(loads)
     return Found(

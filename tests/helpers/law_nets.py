@@ -146,7 +146,7 @@ def uneven(course: BatchSource) -> RunPosition:
 
 def run_of(**logistics: object) -> RunConfig:
     """A run on the CPU that is judged at its two ends only, unless something else is said."""
-    return RunConfig(**{"device": CPU, "trials": 1, **logistics})
+    return RunConfig(**{"device": CPU, "num_evals": 1, **logistics})
 
 
 def worker_for(made: TrainingSpec, run: RunConfig, processes: DistContext = ALONE) -> StepRunner:

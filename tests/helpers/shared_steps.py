@@ -41,7 +41,12 @@ def do_all(folder: Path, processes: DistContext) -> None:
     for recipe in subjects():
         home = folder / recipe.name
         gradients(recipe, home, processes)
-        train(training(recipe, STEPS), run_of(microbatch_tokens=MICRO, trials=2, max_in_flight=2, save_every_minutes=0.001), processes, home)
+        train(
+            training(recipe, STEPS),
+            run_of(microbatch_tokens=MICRO, num_evals=2, max_in_flight=2, save_every_minutes=0.001),
+            processes,
+            home,
+        )
 
 
 def gradients(recipe: Recipe, home: Path, processes: DistContext) -> None:

@@ -62,7 +62,7 @@ def told(recipe: Recipe, **logistics: object) -> Tensor:
 
 @every_member
 def test_a_step_that_is_repeated_has_the_draws_that_it_would_have_had(recipe: Recipe) -> None:
-    ways = {"precision": Precision.BFLOAT16, "fused": True}
+    ways = {"precision": Precision.BFLOAT16, "triton_kernels": True}
     recorded, plainly = (told(recipe, cuda_graphs=graphs, **ways) for graphs in (True, False))
     torch.testing.assert_close(recorded, plainly, rtol=2e-3, atol=2e-3)
     if recipe.network.dropout:
@@ -82,7 +82,7 @@ def electra() -> Recipe:
 
 
 def worker_of(aside: bool) -> tuple[StepRunner, DeviceBatch]:
-    ways = {"precision": Precision.BFLOAT16, "fused": True, "graphs": True, "queue": 1}
+    ways = {"precision": Precision.BFLOAT16, "triton_kernels": True, "cuda_graphs": True, "max_in_flight": 1}
     made = training(electra(), 1)
     worker = worker_for(made, run_of(device=DEVICE, generator_stream=aside, **ways))
     assert bool(worker.model.generator_stream.streams) is aside

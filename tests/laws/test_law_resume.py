@@ -17,7 +17,7 @@ from unmask.train.rundir.checkpoint import MODEL, OPTIMIZER, list_checkpoints, r
 from unmask.train.rundir.metrics_log import RECORD, LogLine, read_record
 
 STEPS = 20
-CHECKPOINTS = {"trials": 10, "keep": 3}
+CHECKPOINTS = {"num_evals": 10, "keep_checkpoints": 3}
 """A checkpoint after every second step."""
 
 
@@ -50,7 +50,13 @@ class StopAt:
 def go(recipe: Recipe, folder: Path, until: int = STEPS, queue: int = 0, graphs: bool = False) -> None:
     """Train, or go on training, with a learner that knows nothing of what was before."""
     listeners = [StopAt(until)] if until < STEPS else []
-    train(training(recipe, STEPS), run_of(**CHECKPOINTS, max_in_flight=queue, cuda_graphs=graphs), ALONE, folder, listeners)
+    train(
+        training(recipe, STEPS),
+        run_of(**CHECKPOINTS, max_in_flight=queue, cuda_graphs=graphs),
+        ALONE,
+        folder,
+        listeners,
+    )
 
 
 def stop(recipe: Recipe, folder: Path, at: int, queue: int = 0, graphs: bool = False) -> None:

@@ -86,7 +86,7 @@ def test_accumulated_steps_follow_the_curve_of_whole_ones(recipe: Recipe, tmp_pa
     assert [line["grad_norm"] for line in split] == pytest.approx([line["grad_norm"] for line in whole], rel=1e-3)
 
 
-EVENED: tuple[dict[str, Any], ...] = ({"even": True}, {"graphs": True, "queue": 1})
+EVENED: tuple[dict[str, Any], ...] = ({"bucket_shapes": True}, {"cuda_graphs": True, "max_in_flight": 1})
 """With shapes that are rounded up; the second also with every step that comes again done in the places of the first."""
 
 
@@ -140,7 +140,13 @@ def test_recorded_steps_on_a_device_follow_the_curve_of_those_that_are_not(recip
 
 @pytest.mark.parametrize(
     "logistics",
-    [{"trials": 6}, {"keep": 5, "save_minutes": 0.0}, {"micro": 1}, {"micro": 1 << 40}, {"queue": 2}],
+    [
+        {"num_evals": 6},
+        {"keep_checkpoints": 5, "save_every_minutes": 0.0},
+        {"microbatch_tokens": 1},
+        {"microbatch_tokens": 1 << 40},
+        {"max_in_flight": 2},
+    ],
     ids=lambda logistics: ", ".join(logistics),
 )
 def test_nothing_in_a_run_changes_the_curve(logistics: dict[str, Any], tmp_path: Path) -> None:

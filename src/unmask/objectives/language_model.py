@@ -57,7 +57,7 @@ class CLM(Objective):
 
     def cost(self, config: NetworkConfig, vocab_size: int) -> ForwardCost:
         """The whole vocabulary at every position."""
-        return lm_output_cost(config, vocab_size)
+        return ForwardCost(per_token=lm_output_cost(config, vocab_size).per_prediction)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,8 +64,8 @@ def export_hf(
         model = _with_pooler(model)
     if _positions_differ(model, architecture, tokenizer.vocab.pad):
         model = _with_position_offset(model, tokenizer.vocab.pad + 1)
-    tokenizer = with_template(tokenizer, model.encoder.config.num_segments, architecture.task in DOWNSTREAM_TASKS)
     config = write_config(model, tokenizer.vocab.pad, architecture, task)
+    tokenizer = with_template(tokenizer, model.encoder.config.num_segments, architecture.task in DOWNSTREAM_TASKS)
     weights = to_hf_state_dict(model, architecture)
     require_transformers()
     for extra in extras:
