@@ -122,8 +122,8 @@ def test_layers_that_were_not_prepared(server: Server, data: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("text", "member", "sentence"),
     [
-        ("只有一篇文章。它有两句话。", "bert", "holds 1 document, but two to learn from and two to be judged by"),
-        ("甲。\n\n乙。\n\n丙。", "roberta", "holds 3 documents, but two to learn from and two to be judged by"),
+        ("只有一篇文章。它有两句话。", "bert", "has 1. Add documents"),
+        ("甲。\n\n乙。\n\n丙。", "roberta", "has 3. Add documents"),
         ("甲\n\n乙\n\n丙\n\n丁\n\n戊", "albert", "holds special tokens and no text, so there is nothing to learn from"),
     ],
 )

@@ -89,20 +89,20 @@ def _section(
     source: AuditSource,
     length: int,
     rows: int,
-    asked: tuple[Corruption, Sequence[Measure]],
+    part: tuple[Corruption, Sequence[Measure]],
     again: tuple[Finding, ...],
 ) -> Section:
     """Count on every batch, sum, and derive findings."""
-    corrupt, questions = asked
+    corrupt, measures = part
     totals: list[Numbers] = []
     tokens = 0
     for batch in source.batches(corrupt, rows):
-        counted = [measure.count(batch) for measure in questions]
+        counted = [measure.count(batch) for measure in measures]
         totals = [old + new for old, new in zip(totals, counted, strict=True)] if totals else counted
         tokens += len(batch.example.ids)
-    said = [one for measure, total in zip(questions, totals, strict=True) for one in measure.to_findings(total)]
-    found = tuple(one for one in said if isinstance(one, Finding))
-    drawn = tuple(one for one in said if isinstance(one, Histogram))
+    outputs = [one for measure, total in zip(measures, totals, strict=True) for one in measure.to_findings(total)]
+    found = tuple(one for one in outputs if isinstance(one, Finding))
+    drawn = tuple(one for one in outputs if isinstance(one, Histogram))
     return Section(name, length, min(rows, len(source.plan)), tokens, (*found, *again), drawn)
 
 
@@ -115,11 +115,11 @@ def _distinct_draws(source: AuditSource, corrupt: Corruption) -> Finding:
 def _check_units(task: Task, corpus: Corpus) -> None:
     missing = task.required_units - corpus.layers
     if missing:
-        asked = ",".join(sorted(missing & {UnitKind.PHRASE, UnitKind.ENTITY}))
+        layers = ",".join(sorted(missing & {UnitKind.PHRASE, UnitKind.ENTITY}))
         raise RecipeError(
             f"The rule '{task.name}' reads {', '.join(sorted(missing))} units, but the corpus in {corpus.folder} was "
             f"prepared with {', '.join(sorted(corpus.layers))} only. Prepare it again with: unmask prepare CORPUS "
-            + (f"--units {asked} " if asked else "")
+            + (f"--units {layers} " if layers else "")
             + "--out NEW_FOLDER"
         )
 

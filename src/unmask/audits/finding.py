@@ -57,7 +57,7 @@ class AtLeast:
 
 @dataclass(frozen=True, slots=True)
 class Unspecified:
-    """The rule does not say."""
+    """No expectation."""
 
 
 @dataclass(frozen=True, slots=True)

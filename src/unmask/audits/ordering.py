@@ -86,11 +86,11 @@ class OrderCheck:
         """The fraction of targets, valid ranks, and a random order: adjacent ranks increase half of the time."""
         free, hidden, wanted, runs, bad, rises, pairs = total
         yield Finding(
-            "text asked for", ratio(hidden, free), Expected(ratio(wanted, free), RATE_TOLERANCE), FindingUnit.SHARE
+            "predicted tokens", ratio(hidden, free), Expected(ratio(wanted, free), RATE_TOLERANCE), FindingUnit.SHARE
         )
         yield informational("length of a run of targets, mean", ratio(hidden, runs), FindingUnit.MEAN)
         yield violation("rows whose ranks are no order", bad)
-        yield share_finding("neighbours said from left to right", rises, pairs, 0.5, pairs)
+        yield share_finding("adjacent tokens predicted from left to right", rises, pairs, 0.5, pairs)
 
 
 def _layout(batch: AuditBatch) -> tuple[Ints, Ints, Ints, Ints]:

@@ -117,8 +117,8 @@ def verdict_line(findings: Findings) -> str:
     broken, unjudged = findings.broken, len(findings.undecided)
     rest = f"; {unjudged} could not be judged, too few rows." if unjudged else "."
     if not broken:
-        said = f"every judged rule holds ({judged})" if unjudged else f"every rule holds ({judged} judged)"
-        return f"{findings.name}: {said}{rest}"
+        verdict = f"every judged rule holds ({judged})" if unjudged else f"every rule holds ({judged} judged)"
+        return f"{findings.name}: {verdict}{rest}"
     names = "; ".join(dict.fromkeys(finding.name for finding in broken))
     return f"{findings.name}: {len(broken)} of {_count_text(judged, 'rule')} broken: {names}{rest}"
 

@@ -140,9 +140,9 @@ class InfillMasks:
         )
         yield informational("masks in a row", ratio(masks, rows), FindingUnit.MEAN)
         yield Finding(
-            f"{name} behind a mask, mean", ratio(hidden, masks), Expected(ratio(budget, spans), slack), FindingUnit.MEAN
+            f"{name} per mask, mean", ratio(hidden, masks), Expected(ratio(budget, spans), slack), FindingUnit.MEAN
         )
-        yield from list(compare_lengths(f"{name} behind a mask", 0, counted, expected / max(spans, 1e-9)))[1:]
+        yield from list(compare_lengths(f"{name} per mask", 0, counted, expected / max(spans, 1e-9)))[1:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,16 +149,23 @@ class DialogueCheck:
         ends = example.protected & (np.arange(len(example.ids)) != np.repeat(example.rows[:-1], example.lengths))
         turns = row_sums(ends, example.rows)
         odd = (turns < 2) | (turns > self.dialogues.max_turns)
-        nobody = ~np.isin(example.segment, (QUERY, REPLY))
-        sums = len(fake), fake.sum(), wrong.sum(), turns.sum(), (ends & (example.segment == REPLY)).sum(), nobody.sum()
+        speakerless = ~np.isin(example.segment, (QUERY, REPLY))
+        sums = (
+            len(fake),
+            fake.sum(),
+            wrong.sum(),
+            turns.sum(),
+            (ends & (example.segment == REPLY)).sum(),
+            speakerless.sum(),
+        )
         return np.array([*sums, odd.sum()], dtype=np.float64)
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
         """The declared fraction of fake rows, without contradictions."""
-        rows, fake, wrong, turns, replies, nobody, odd = total
+        rows, fake, wrong, turns, replies, speakerless, odd = total
         yield informational("turns in a row", ratio(turns, rows), FindingUnit.MEAN)
-        yield informational("turns of the one who replies", ratio(replies, turns), FindingUnit.SHARE)
+        yield informational("turns of the replying speaker", ratio(replies, turns), FindingUnit.SHARE)
         yield share_finding(f"{REPLY_FACT}: rows with a fake turn", fake, rows, self.dialogues.fake_fraction, rows)
         yield violation(f"{REPLY_FACT}: rows their documents contradict", wrong)
         yield violation("rows with too few or too many turns", odd)
-        yield violation("tokens without a speaker", nobody)
+        yield violation("tokens without a speaker", speakerless)

@@ -55,14 +55,14 @@ class MaskRate:
         """Tokens, selected, expected, and the squared gap of each row."""
         lengths = batch.example.lengths
         chosen = count_in_rows(batch.example, audited_tokens(batch).positions)
-        asks = _expected_tokens(self.select, batch.example)
-        gap = ((chosen - asks) ** 2).sum()
-        return np.array([lengths.sum(), chosen.sum(), asks.sum(), gap], dtype=np.float64)
+        expected = _expected_tokens(self.select, batch.example)
+        gap = ((chosen - expected) ** 2).sum()
+        return np.array([lengths.sum(), chosen.sum(), expected.sum(), gap], dtype=np.float64)
 
     def to_findings(self, total: Numbers) -> MeasureOutput:
         """Half a point, or the variation among rows. Rounded budgets deviate a little from the rate."""
-        tokens, chosen, asks, gap = total
-        rule = Expected(ratio(asks, tokens), max(RATE_TOLERANCE, SIGMAS * sqrt(gap) / max(tokens, 1)))
+        tokens, chosen, expected, gap = total
+        rule = Expected(ratio(expected, tokens), max(RATE_TOLERANCE, SIGMAS * sqrt(gap) / max(tokens, 1)))
         yield Finding(
             labelled_by_target("tokens chosen", self.select.rate), ratio(chosen, tokens), rule, FindingUnit.SHARE
         )

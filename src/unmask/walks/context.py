@@ -87,7 +87,7 @@ class WalkContext:
         vocab = corpus.vocab
         similar = f"the table of {folder}, {pluralize(len(vocab.similar_words), 'word')}"
         if not len(vocab.similar_words):
-            similar = f"{folder} has no table (make one with: unmask similar-words), so random tokens stand in"
+            similar = f"{folder} has no table (make one with: unmask similar-words), so random tokens are used instead"
         about = f"the vocabulary of {folder}, {vocab.size:,} entries"
         own = CorpusUnits.read(folder, frozenset(corpus.manifest.layers))
         segmented = f"found as in {folder}, with its {own.describe()}" if own.describe() else ""
@@ -133,7 +133,7 @@ def _with_phrases(document: Document, phrases: Sequence[str]) -> Document:
     text = document.text
     absent = [phrase for phrase in phrases if phrase not in text]
     if absent:
-        raise InputError(f"The phrase '{absent[0]}' does not stand in the text; name phrases as the text has them.")
+        raise InputError(f"The phrase '{absent[0]}' does not occur in the text. Write phrases as the text has them.")
     found = TermMatcher(_terms(phrases, UnitKind.PHRASE)).find(document)
     _check_borders(document, found)
     known = (document.char_spans[UnitKind.PHRASE],) if UnitKind.PHRASE in document.char_spans else ()

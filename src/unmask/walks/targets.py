@@ -88,8 +88,8 @@ ReadableTarget: TypeAlias = PredictedTokens | DecoderScript | OtherTarget
 
 _FACTS = {
     RowFact.NEXT: ("B really follows A", "B comes from another document"),
-    RowFact.ORDER: ("A and B stand in their true order", "A and B were swapped"),
-    RowFact.PAIR: ("A and B stand in their true order", "A and B were swapped", "B comes from another document"),
+    RowFact.ORDER: ("A and B are in their true order", "A and B were swapped"),
+    RowFact.PAIR: ("A and B are in their true order", "A and B were swapped", "B comes from another document"),
     RowFact.REPLY: ("every turn belongs to this conversation", "one turn comes from another conversation"),
 }
 
@@ -113,21 +113,21 @@ def _readable_target(
     shown = names(instance.inputs.ids)
     match target:
         case Cloze(positions, answers):
-            said = _predicted_tokens(positions.tolist(), names(answers), shown, steps[-1])
-            return PredictedTokens(f"say the true token at {pluralize(len(said), 'place')}, all at once", said)
+            tokens = _predicted_tokens(positions.tolist(), names(answers), shown, steps[-1])
+            return PredictedTokens(f"predict the true token at {pluralize(len(tokens), 'place')}, all at once", tokens)
         case PermutedTarget(rank, positions, answers):
             order = np.argsort(rank[positions])
-            said = _predicted_tokens(positions[order].tolist(), names(answers[order]), shown, steps[-1])
+            tokens = _predicted_tokens(positions[order].tolist(), names(answers[order]), shown, steps[-1])
             return PredictedTokens(
-                "in the drawn order: each turn sees the tokens that were not chosen, and the turns before it",
-                said,
+                "in the drawn order: each prediction uses the tokens that were not chosen and the earlier ones",
+                tokens,
                 is_sequential=True,
             )
         case NextToken(weights):
             here = np.flatnonzero(weights[:-1])
             pairs = ((i, shown[i], shown[i + 1], places[i].fate, 0) for i in here.tolist())
             return PredictedTokens(
-                "say the next token at every place but the last", tuple(PredictedToken(*pair) for pair in pairs)
+                "predict the next token at every place but the last", tuple(PredictedToken(*pair) for pair in pairs)
             )
         case DecoderTarget():
             return _decoder_script(target, steps, vocab, names)
@@ -140,11 +140,11 @@ def _readable_target(
 
 
 def _predicted_tokens(
-    positions: list[int], says: Sequence[str], shown: Sequence[str], step: TraceStep
+    positions: list[int], tokens: Sequence[str], shown: Sequence[str], step: TraceStep
 ) -> tuple[PredictedToken, ...]:
     places = step.positions
-    pairs = zip(positions, says, strict=True)
-    return tuple(PredictedToken(at, shown[at], said, places[at].fate, places[at].group) for at, said in pairs)
+    pairs = zip(positions, tokens, strict=True)
+    return tuple(PredictedToken(at, shown[at], token, places[at].fate, places[at].group) for at, token in pairs)
 
 
 def _decoder_script(target: DecoderTarget, steps: Sequence[TraceStep], vocab: Vocab, names: Names) -> DecoderScript:
@@ -170,8 +170,8 @@ def _span_borders(step: TraceStep, shown: Sequence[str]) -> OtherTarget:
         if span.positions[0] > 1 and span.positions[-1] < len(shown) - 2
     ]
     if not sides:
-        return OtherTarget("no span stands between two borders, so nothing is said from borders alone (SBO)")
-    return OtherTarget("each span is also said from its two borders alone (SBO): " + ", ".join(sides))
+        return OtherTarget("no span is between two borders, so nothing is predicted from borders alone (SBO)")
+    return OtherTarget("each span is also predicted from its two borders alone (SBO): " + ", ".join(sides))
 
 
 def _target_after_generator(objective: Objective, instance: InputsAndTargets) -> OtherTarget:
@@ -179,14 +179,12 @@ def _target_after_generator(objective: Objective, instance: InputsAndTargets) ->
     match objective:
         case Generator():
             return OtherTarget(
-                "a small network, the generator, says them; a token is drawn from each of its guesses, and the network "
-                "itself is shown the text with these tokens, right or wrong, and without any mask"
+                "a small network, the generator, predicts them; a token is sampled from each prediction, and the "
+                "network reads the text with these tokens, right or wrong, and without any mask"
             )
         case RTD():
-            asked_for = pluralize(objective.num_predictions(instance), "token")
-            return OtherTarget(
-                f"of {asked_for}: is it the text's own, or was it replaced? (a right guess is the text's own)"
-            )
+            predicted = pluralize(objective.num_predictions(instance), "token")
+            return OtherTarget(f"for {predicted}: original or replaced? (a correct sample counts as original)")
         case AllTokensMLM():
             return OtherTarget(
                 f"the true token at all {pluralize(objective.num_predictions(instance), 'place')}; a gate may copy it"
@@ -196,5 +194,5 @@ def _target_after_generator(objective: Objective, instance: InputsAndTargets) ->
 
 
 def _row_fact(name: str, value: int) -> OtherTarget:
-    told = _FACTS[RowFact(name)][value] if name in {truth.value for truth in RowFact} else str(value)
-    return OtherTarget(f"from the first token: {told} ({name} = {value})")
+    fact = _FACTS[RowFact(name)][value] if name in {truth.value for truth in RowFact} else str(value)
+    return OtherTarget(f"from the first token: {fact} ({name} = {value})")

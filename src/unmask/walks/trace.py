@@ -112,8 +112,8 @@ def _trace_step(corrupt: Corruption, example: RowBatch, origin: Ints, vocab: Voc
     numbered = replace(example, ids=np.arange(len(example.ids), dtype=np.int32) + np.int32(vocab.size))
     source = corrupt(numbered, vocab, key).inputs.ids.astype(np.int64) - vocab.size
     source[source < 0] = _NEW
-    asked = _spans_in_place(corrupt, instance)
-    spans = tuple(_to_selected_spans(asked) if asked else _selected_gaps(source, len(example.ids)))
+    in_place = _spans_in_place(corrupt, instance)
+    spans = tuple(_to_selected_spans(in_place) if in_place else _selected_gaps(source, len(example.ids)))
     group = np.zeros(len(source), dtype=np.int64)
     for number, span in enumerate(spans, start=1):
         group[list(span.positions)] = number
@@ -171,13 +171,13 @@ def _fates(instance: InputsAndTargets, origin: Ints, fixed: Bools, group: Ints, 
     ordered = any(isinstance(target, PermutedTarget) for target in instance.targets)
     new = origin == _NEW
     conditions = [new & (ids == vocab.mask), new & np.isin(ids, sentinels), new, fixed, group > 0, _is_moved(origin)]
-    asked = TokenFate.ORDERED if ordered else TokenFate.KEPT
+    kept = TokenFate.ORDERED if ordered else TokenFate.KEPT
     outcomes = (
         TokenFate.MASK,
         TokenFate.SENTINEL,
         TokenFate.RANDOM,
         TokenFate.SPECIAL,
-        asked,
+        kept,
         TokenFate.MOVED,
         TokenFate.SHOWN,
     )

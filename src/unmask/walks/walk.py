@@ -273,7 +273,7 @@ def _other_text_note(example: RowBatch, far: Bits) -> str:
     if not len(far):
         return ""
     segments = " and ".join(SEGMENT_LETTERS[segment] for segment in sorted(set(far.tolist())))
-    place = segments if example.segment.any() else "behind the text"
+    place = segments if example.segment.any() else "after the text"
     return f"{place}: a sample sentence; --other gives yours"
 
 

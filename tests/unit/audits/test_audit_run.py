@@ -233,14 +233,14 @@ class NoOrder(PermutationOrder):
     [
         ("t5", LongSpans(), "span length, mean"),
         ("t5", LongSpans(), "span length in tokens, largest gap"),
-        ("infill", LongMasks(), "words behind a mask, mean"),
-        ("infill", LongMasks(), "words behind a mask, largest gap"),
+        ("infill", LongMasks(), "words per mask, mean"),
+        ("infill", LongMasks(), "words per mask, largest gap"),
         ("delete", DeletesMore(), "text deleted"),
         ("permute", Tears(), "sentences torn apart"),
         ("rotate", Loses(), "tokens lost or doubled"),
         ("rotate", Loses(), "special tokens touched"),
         ("mass", InFront(), "fragments at the beginning"),
-        ("xlnet", InReadingOrder(), "neighbours said from left to right"),
+        ("xlnet", InReadingOrder(), "adjacent tokens predicted from left to right"),
         ("xlnet", NoOrder(), "rows whose ranks are no order"),
     ],
 )

@@ -81,7 +81,7 @@ def test_seed_visit_and_set_change_the_draw():
         (("--rule", "token", "--set", "rate"), RecipeError, "PATH=VALUE"),
         (("--rule", "token", "--text", " "), InputError, "nothing to walk"),
         (("--rule", "token", "--data", "nowhere"), CorpusError, "no prepared corpus"),
-        (("--rule", "phrase", "--phrase", "天气"), InputError, "does not stand in the text"),
+        (("--rule", "phrase", "--phrase", "天气"), InputError, "does not occur in the text"),
     ],
 )
 def test_mistakes_are_sentences(words, error, sentence):

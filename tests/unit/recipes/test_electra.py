@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from unmask.members import resolve_member
 from unmask.config.optim import LossWeighting
 from unmask.core.codec import decode, encode
 from unmask.data.corrupt.masking import MaskTokens
-from unmask.members import member
+from unmask.members import member, resolve_member
 from unmask.nets.encoder import TransformerEncoder, num_parameters
 from unmask.objectives.all_tokens_mlm import AllTokensMLM
 from unmask.objectives.generator import Generator, Tie

@@ -115,7 +115,7 @@ def test_phrases_are_chosen_first_and_whole():
 def test_a_phrase_must_stand_in_the_text_on_word_borders():
     with pytest.raises(InputError, match=r"'言模' cuts a word.*语言\|模型"):
         annotate(SENTENCE, frozenset(), ["言模"])
-    with pytest.raises(InputError, match="'机器' does not stand"):
+    with pytest.raises(InputError, match="'机器' does not occur"):
         annotate(SENTENCE, frozenset(), ["机器"])
 
 
@@ -145,7 +145,7 @@ def test_a_pair_takes_its_second_segment_from_the_other_document():
 
 def test_a_sample_sentence_is_called_one():
     assert take(WalkTarget.of_member(member("bert"))).other_text_note == "B: a sample sentence; --other gives yours"
-    assert take(WalkTarget.of_member(member("roberta"))).other_text_note.startswith("behind the text: a sample")
+    assert take(WalkTarget.of_member(member("roberta"))).other_text_note.startswith("after the text: a sample")
     assert not take(WalkTarget.of_member(member("bert")), other="别的文章。").other_text_note
     assert not take(of_rule("token")).other_text_note
 

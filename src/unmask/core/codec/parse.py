@@ -63,15 +63,15 @@ def _parse_part(node: ast.expr, kind: object, old: object, where: str) -> object
     return build_config(cls, values, where)
 
 
-def _bind_arguments(call: ast.Call, kinds: Mapping[str, object], who: str) -> dict[str, ast.expr]:
+def _bind_arguments(call: ast.Call, kinds: Mapping[str, object], part: str) -> dict[str, ast.expr]:
     """The typed expression of each field, given in order or by name."""
     has = f"it has {', '.join(kinds)}" if kinds else "it has none"
     if len(call.args) > len(kinds):
-        raise RecipeError(f"{who} was given {len(call.args)} values, more than it has fields; {has}")
+        raise RecipeError(f"{part} was given {len(call.args)} values, more than it has fields; {has}")
     given = dict(zip(kinds, call.args, strict=False))
     for word in call.keywords:
         if word.arg is None or word.arg not in kinds or word.arg in given:
-            raise RecipeError(f"{who} has no field {word.arg!r}, or was given it twice; {has}")
+            raise RecipeError(f"{part} has no field {word.arg!r}, or was given it twice; {has}")
         given[word.arg] = word.value
     return given
 
@@ -79,6 +79,6 @@ def _bind_arguments(call: ast.Call, kinds: Mapping[str, object], who: str) -> di
 def _unknown_part_error(typed: str, old: object, where: str) -> RecipeError:
     names = ", ".join(children_of(old))
     return RecipeError(
-        f"{where}: there is no part {typed!r} that could stand here. Write one as Name(field=value), for example "
+        f"{where}: there is no part {typed!r} that fits here. Write one as Name(field=value), for example "
         "Packed(join=never)" + (f"; or set one of its fields: {names}" if names else "")
     )

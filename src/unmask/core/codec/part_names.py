@@ -34,7 +34,7 @@ def class_of_tag(tag: str, where: str, modules: Mapping[str, ModuleType]) -> typ
     """The class of a tag: a part of `unmask`, or one that a trusted module defines. No other module is imported."""
     home, _, name = tag.rpartition(":")
     if home and home not in modules:
-        raise RecipeError(f"{where}: the part {tag!r} lies outside unmask; the module it comes from must be given too")
+        raise RecipeError(f"{where}: the part {tag!r} is not of unmask; pass the module that defines it as trusted")
     found = vars(modules[home]).get(name) if home else _import_class(_locations()[0].get(tag))
     if not isinstance(found, type) or (home and found.__module__ != home):
         raise RecipeError(f"{where}: there is no part {tag!r} in {home or 'this version of unmask'}")

@@ -41,16 +41,18 @@ def _differences(left: object, right: object, path: str) -> Iterator[Difference]
         return
     alike = type(left) is type(right) or (isinstance(left, Mapping) and isinstance(right, Mapping))
     if not (alike and (_is_nested(left) or _is_nested(right))):
-        told = _distinguishing_line(left, right), _distinguishing_line(right, left)
-        yield Difference(path, *(told if told[0] != told[1] else (repr(left), repr(right))))
+        lines = _distinguishing_line(left, right), _distinguishing_line(right, left)
+        yield Difference(path, *(lines if lines[0] != lines[1] else (repr(left), repr(right))))
         return
-    ours, theirs = children_of(left), children_of(right)
-    for name in ours | theirs:
+    left_items, right_items = children_of(left), children_of(right)
+    for name in left_items | right_items:
         below = f"{path}.{name}".removeprefix(".")
-        if name in ours and name in theirs:
-            yield from _differences(ours[name], theirs[name], below)
+        if name in left_items and name in right_items:
+            yield from _differences(left_items[name], right_items[name], below)
         else:
-            yield Difference(below, *(_outline(side[name]) if name in side else "nothing" for side in (ours, theirs)))
+            yield Difference(
+                below, *(_outline(side[name]) if name in side else "nothing" for side in (left_items, right_items))
+            )
 
 
 def _tree_lines(value: object, label: str, indent: str) -> Iterator[str]:
@@ -74,10 +76,10 @@ def to_line(value: object, depth: int = _TOP) -> str:
         return repr(float(f"{value:.{_DIGITS}g}"))
     if not is_dataclass(value) or isinstance(value, type):
         return repr(value)
-    held = {f: getattr(value, f.name) for f in fields(value) if f.init}
-    told = [f for f, item in held.items() if item != _default(f) or (depth == _TOP and not _is_nested(item))]
-    inner = ", ".join(f"{f.name}={to_line(getattr(value, f.name), depth - 1)}" for f in told)
-    return f"{type(value).__name__}({inner if depth else '...' if told else ''})"
+    values = {f: getattr(value, f.name) for f in fields(value) if f.init}
+    shown = [f for f, item in values.items() if item != _default(f) or (depth == _TOP and not _is_nested(item))]
+    inner = ", ".join(f"{f.name}={to_line(getattr(value, f.name), depth - 1)}" for f in shown)
+    return f"{type(value).__name__}({inner if depth else '...' if shown else ''})"
 
 
 def _distinguishing_line(value: object, other: object) -> str:

@@ -151,7 +151,7 @@ def _interrupts_blocked() -> Iterator[None]:
     # Starting the first process also starts a tracker, and that would let interrupts through again; so it comes first.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    # Another thread may still be interrupted, and then it is the main one that Python tells.
+    # Another thread may be interrupted, and Python then raises in the main one.
     here = threading.current_thread() is threading.main_thread()
     came: list[int] = []
     usual = signal.signal(signal.SIGINT, lambda number, _: came.append(number)) if here else None

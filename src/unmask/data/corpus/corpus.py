@@ -81,7 +81,7 @@ class Corpus:
             raise CorpusError(
                 f"The vocabulary of {folder} holds special tokens and no text, so there is nothing to learn from. "
                 "A character gets an entry if it comes at least twice and the vocabulary has room for it: prepare more "
-                "text, or, if few entries were asked for, with a larger --vocab-size."
+                "text, or, if few entries were requested, with a larger --vocab-size."
             )
         return Corpus(folder, manifest, tuple(shards), vocab)
 

@@ -24,8 +24,8 @@ def split_heldout(corpus: Corpus, heldout_fraction: float) -> tuple[Corpus, Corp
     documents = corpus.manifest.counts.documents
     if documents < 2 * _MIN_DOCUMENTS:
         raise CorpusError(
-            f"{corpus.folder} holds {documents} document{'s' * (documents != 1)}, but two to learn from and two to be "
-            "judged by are needed. Add documents, or separate those that are there by blank lines."
+            f"Held-out text needs two documents for training and two for evaluation; {corpus.folder} has {documents}. "
+            "Add documents, or separate those that are there by blank lines."
         )
     talks = (
         UnitKind.TURN in corpus.layers
@@ -33,11 +33,11 @@ def split_heldout(corpus: Corpus, heldout_fraction: float) -> tuple[Corpus, Corp
     )
     spread = _cuts_per_shard(corpus, heldout_fraction)
     for cuts in (spread, _cuts_with_dialogues(corpus, spread), _cut_near_end(corpus, heldout_fraction)):
-        learn = _part(corpus, [(0, cut) for cut in cuts])
-        judge = _part(corpus, [(cut, len(shard.ids)) for cut, shard in zip(cuts, corpus.shards, strict=True)])
-        if all(_has_enough(part, talks) for part in (learn, judge)):
+        training = _part(corpus, [(0, cut) for cut in cuts])
+        evaluation = _part(corpus, [(cut, len(shard.ids)) for cut, shard in zip(cuts, corpus.shards, strict=True)])
+        if all(_has_enough(part, talks) for part in (training, evaluation)):
             break
-    return learn, judge
+    return training, evaluation
 
 
 def _has_enough(part: Corpus, talks: bool) -> bool:

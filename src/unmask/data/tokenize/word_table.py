@@ -43,7 +43,7 @@ class WordTable:
         flat = tokens[concat_ranges(offsets[:-1][order], lengths[order])].astype(np.int32)
         made = WordTable(hashes[order], flat, offsets_of(lengths[order]))
         if not np.array_equal(made.find(flat, made.offsets[:-1]), np.arange(len(made))):
-            raise ValueError("a word stands twice in the list")
+            raise ValueError("a word occurs twice in the table")
         return made
 
     def __len__(self) -> int:

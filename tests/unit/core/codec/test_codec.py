@@ -269,9 +269,9 @@ def tagged(name: str, **fields: Json) -> Json:
         (tagged("Hide", select=tagged("Nothing"), replace=tagged("Nothing")), Hide, "needs a Chooser"),
         (tagged("Nothing"), Plan, "needs a Plan, found a Nothing"),
         ({"rate": 0.1}, Stretch, "whose 'type' names a Stretch"),
-        ({"type": "nowhere:Stretch"}, Stretch, "lies outside unmask"),
-        ({"type": "unmaskable:Stretch"}, Stretch, "lies outside unmask"),
-        ({"type": "unmask.config.attention_pattern:Causal"}, Stretch, "lies outside unmask"),
+        ({"type": "nowhere:Stretch"}, Stretch, "is not of unmask"),
+        ({"type": "unmaskable:Stretch"}, Stretch, "is not of unmask"),
+        ({"type": "unmask.config.attention_pattern:Causal"}, Stretch, "is not of unmask"),
         ({"type": "no-such-part"}, Stretch, "no part 'no-such-part' in this version"),
         ({"type": "user-error"}, Stretch, "no part 'user-error' in this version"),
         ({"type": f"{__name__}:json"}, Stretch, "no part"),
@@ -288,7 +288,7 @@ def test_json_that_does_not_fit_is_refused_with_its_place(data: Json, kind: type
 
 def test_decoding_imports_nothing_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "this", raising=False)
-    with pytest.raises(RecipeError, match="the module it comes from must be given"):
+    with pytest.raises(RecipeError, match="is not of unmask"):
         decode({"type": "this:Zen"}, Stretch)
     assert "this" not in sys.modules
 

@@ -62,9 +62,9 @@ def test_a_star_in_place_of_a_name_is_no_path():
 @pytest.mark.parametrize(
     ("path", "typed", "sentence"),
     [
-        ("masking", "Copes(1)", "Recipe.masking: there is no part 'Copes' that could stand here"),
-        ("masking", "2", "there is no part '2' that could stand here. Write one as Name\\(field=value\\)"),
-        ("masking", "StaticMasking(", "there is no part 'StaticMasking\\(' that could stand here"),
+        ("masking", "Copes(1)", "Recipe.masking: there is no part 'Copes'"),
+        ("masking", "2", "there is no part '2' that fits here. Write one as Name\\(field=value\\)"),
+        ("masking", "StaticMasking(", "there is no part 'StaticMasking\\('"),
         (
             "masking",
             "StaticMasking(1, 2)",

@@ -68,7 +68,7 @@ def _words(lines: Sequence[str], name: str) -> Iterator[tuple[int, Cells]]:
         if cells and len(cells) != width:
             raise InputError(
                 f"{name}:{number}: the number of columns is {len(cells)} here and {width} at the first word. Correct "
-                "the line, or remove it; a blank line stands between sentences."
+                "the line, or remove it; a blank line separates sentences."
             )
         inside = bool(cells)
         yield number, cells

@@ -48,10 +48,10 @@ def check_surrogates(text: str, where: str) -> str:
 
 def explain_decode_error(error: UnicodeDecodeError) -> str:
     """The position of invalid bytes, and how to convert the file if its encoding is likely known."""
-    said = f"byte 0x{error.object[error.start]:02x} does not belong there"
+    problem = f"byte 0x{error.object[error.start]:02x} does not belong there"
     if not looks_like_gbk(error.object):
-        return f"{said}; a file in another encoding is converted with: iconv -f ENCODING -t UTF-8 FILE"
-    return f"{said}; it looks like GBK; convert with: iconv -f GB18030 -t UTF-8 FILE"
+        return f"{problem}; a file in another encoding is converted with: iconv -f ENCODING -t UTF-8 FILE"
+    return f"{problem}; it looks like GBK; convert with: iconv -f GB18030 -t UTF-8 FILE"
 
 
 def looks_like_gbk(data: bytes) -> bool:

@@ -56,7 +56,7 @@ def _user_word(path: Path, number: int, line: str) -> UserWord:
             return UserWord(word, None, tag)
         case [word, frequency, tag] if frequency.isdecimal() and int(frequency):
             return UserWord(word, int(frequency), tag)
-    raise _bad_line_error(path, number, line, "a word, then if wished a frequency (a positive whole number) and a tag")
+    raise _bad_line_error(path, number, line, "a word, then optionally a frequency (a positive whole number) and a tag")
 
 
 def _entries(path: Path) -> Iterator[tuple[int, str]]:

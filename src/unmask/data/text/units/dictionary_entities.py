@@ -52,12 +52,12 @@ class TermMatcher:
 
     def _longest(self, matches: Ints) -> Iterator[Entity]:
         """The matches from left to right, the longest at each place, without overlaps."""
-        behind = 0
+        last_end = 0
         order = np.lexsort((-matches[:, 2], matches[:, 1]))
         for which, start, end in matches[order].tolist():
-            if start >= behind:
+            if start >= last_end:
                 yield start, end, self.terms[which].label
-                behind = end
+                last_end = end
 
 
 def _at_word_boundaries(text: str, matches: Ints) -> Ints:

@@ -46,8 +46,8 @@ class PhraseMatcher:
         found = list(self._find(words, sentence_numbers(document, spans).tolist()))
         if not found:
             return document.with_char_spans(UnitKind.PHRASE, CharSpans(NO_SPANS))
-        first, behind = np.asarray(found, dtype=np.int64).T
-        return document.with_char_spans(UnitKind.PHRASE, CharSpans(Spans(spans.start[first], spans.end[behind - 1])))
+        first, after = np.asarray(found, dtype=np.int64).T
+        return document.with_char_spans(UnitKind.PHRASE, CharSpans(Spans(spans.start[first], spans.end[after - 1])))
 
     def describe(self) -> str:
         """One line for the manifest."""
@@ -56,16 +56,16 @@ class PhraseMatcher:
 
     def _find(self, words: Sequence[str], sentences: Sequence[int]) -> Iterator[tuple[int, int]]:
         """The first word and the end of each match, from left to right, the longest at each place."""
-        behind = 0
+        after = 0
         for first in [place for place, word in enumerate(words) if word in self._lengths]:
-            if first < behind:
+            if first < after:
                 continue
             for length in self._lengths[words[first]]:
                 end = first + length
                 fits = end <= len(words) and sentences[first] == sentences[end - 1]
                 if fits and tuple(words[first:end]) in self._known:
                     yield first, end
-                    behind = end
+                    after = end
                     break
 
     def save(self, path: Path) -> None:

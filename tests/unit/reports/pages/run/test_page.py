@@ -132,7 +132,7 @@ def test_a_recipe_with_parts_from_elsewhere_is_told_as_that(tmp_path):
     (folder / "run.json").write_text(json.dumps({"format": 1, **stored}))
     text = Reader(run_page([read_run(folder)])).text
     assert "cannot be read with the parts of this version" in text
-    assert "'somewhere:Else' lies outside unmask" in text
+    assert "'somewhere:Else' is not of unmask" in text
     assert "finished after 300 steps" in text
 
 
