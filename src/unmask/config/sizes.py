@@ -1,8 +1,4 @@
-"""The published sizes of BERT, by name.
-
-What arrives: nothing. What leaves: four numbers for each name, which a recipe turns into a trunk.
-What never happens here: the number of parameters; it follows from these and from the vocabulary.
-"""
+"""The published sizes of BERT, by name."""
 
 from __future__ import annotations
 
@@ -13,13 +9,13 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How deep and how wide a network is."""
+    """Depth and width of a network."""
 
     depth: int
     width: int
     heads: int
     ffn_width: int
-    """Width between the two halves of a feed-forward layer: four times the width in all published sizes."""
+    """The hidden width of a feed-forward layer: four times the width in all published sizes."""
 
 
 TINY = Size(depth=2, width=128, heads=2, ffn_width=512)
@@ -31,4 +27,4 @@ LARGE = Size(depth=24, width=1024, heads=16, ffn_width=4096)
 SIZES: Mapping[str, Size] = MappingProxyType(
     {"tiny": TINY, "mini": MINI, "small": SMALL, "medium": MEDIUM, "base": BASE, "large": LARGE}
 )
-"""Base and large are those of the paper (Devlin et al., 2018), the others of Turc et al. (2019)."""
+"""Base and large are from the paper (Devlin et al., 2018), the others from Turc et al. (2019)."""

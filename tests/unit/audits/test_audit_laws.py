@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from unmask.audits.expected_lengths import expected_covering_lengths, expected_cut_lengths, poisson_probabilities
+from unmask.audits.rewriting import expected_covering_lengths, expected_cut_lengths, poisson_probabilities
 
 
 def every_cut(total, parts):
