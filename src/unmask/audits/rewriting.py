@@ -5,11 +5,11 @@ No such rule reads ids, so the same draw is repeated on rows in which every free
 
 from __future__ import annotations
 
-from math import comb, exp, factorial
-import numpy as np
-from unmask.audits.finding import Numbers
-from unmask.core.records import Ints
 from dataclasses import dataclass, replace
+from math import comb, exp, factorial
+
+import numpy as np
+
 from unmask.audits.finding import (
     SIGMAS,
     Expected,
