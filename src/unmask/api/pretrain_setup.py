@@ -109,7 +109,7 @@ class PretrainSetup:
     @cached_property
     def _sources(self) -> tuple[LoadedNetwork, ...]:
         """What `--from` names, as it lies there."""
-        return (open_model(self.request.init_from),) if self.request.init_from else ()
+        return (open_model(self.request.init_from, any_attention=True),) if self.request.init_from else ()
 
     def _fit_to_tokenizer(self, model: EncoderWithHeads, tokenizer: Tokenizer) -> EncoderWithHeads:
         return adapt_to_tokenizer(model, tokenizer, self.tokenizer, str(self.request.init_from))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from unmask.config.attention_pattern import FULL, WITHIN_DOCUMENT, AttentionPattern
 from unmask.config.inference import CheckpointChoice
 from unmask.config.model_type import ModelType
 from unmask.config.network import read_network_config
+from unmask.core.codec import decode
 from unmask.core.errors import InputError, RecipeError
 from unmask.core.io.atomic import read_versioned_json
 from unmask.data.tokenize.tokenizer import Tokenizer
@@ -51,8 +53,14 @@ class LoadedNetwork:
     """Heads of the run that `EncoderWithHeads` has no place for."""
 
 
-def open_model(folder: Path, checkpoint: CheckpointChoice = CheckpointChoice.LAST) -> LoadedNetwork:
-    """Open a folder. The network is in float32 on the CPU, in eval mode. Fine-tuned models are refused."""
+def open_model(
+    folder: Path, checkpoint: CheckpointChoice = CheckpointChoice.LAST, any_attention: bool = False
+) -> LoadedNetwork:
+    """Open a folder. The network is in float32 on the CPU, in eval mode. Fine-tuned models are refused.
+
+    Networks that were not trained to read whole rows are refused too, unless their weights alone are needed
+    (`any_attention`).
+    """
     folder = Path(folder)
     if is_finetuned(folder) or _has_task_head(folder / CONFIG_FILE):
         raise InputError(
@@ -64,7 +72,7 @@ def open_model(folder: Path, checkpoint: CheckpointChoice = CheckpointChoice.LAS
         model, tokenizer = load_encoder(folder)
         return LoadedNetwork(model, tokenizer, name, ModelInfo(name=name), model_type_for(model.config, ModelType.BERT))
     if is_run_folder(folder):
-        return _open_run(folder, checkpoint)
+        return _open_run(folder, checkpoint, any_attention)
     if (folder / CONFIG_FILE).is_file():
         model, tokenizer = load_hf_model(folder)
         return LoadedNetwork(model, tokenizer, name, ModelInfo(name=name), model_type_in(folder))
@@ -113,7 +121,7 @@ def _explain_missing(folder: Path) -> str:
     return f"{folder} {what}. {needed}"
 
 
-def _open_run(folder: Path, which: CheckpointChoice) -> LoadedNetwork:
+def _open_run(folder: Path, which: CheckpointChoice, any_attention: bool) -> LoadedNetwork:
     run = _read_run(folder / RUN)
     checkpoint = _checkpoint(folder, which)
     try:
@@ -122,6 +130,8 @@ def _open_run(folder: Path, which: CheckpointChoice) -> LoadedNetwork:
             read_network_config(recipe["network"]),
             ModelType[recipe.get("model_type", ModelType.BERT.name)],
         )
+        tasks = [task for stage in recipe["stages"] for task in stage["tasks"]]
+        patterns = [decode(task["attention"], AttentionPattern) for task in tasks if "attention" in task]
         sizes = int(run["vocabulary"]), int(run["positions"])
         info = _model_info(folder, run, int(checkpoint.name.removeprefix("step-")))
     except (KeyError, TypeError, ValueError, RecipeError) as error:
@@ -129,6 +139,8 @@ def _open_run(folder: Path, which: CheckpointChoice) -> LoadedNetwork:
             f"{folder / RUN} does not describe a run of unmask pretrain ({error!r} is missing or odd). Name the "
             "folder that was given to pretrain as --out."
         ) from error
+    if not any_attention:
+        _check_reads_whole_rows(folder, patterns)
     state = read_tensors(checkpoint, MODEL)
     model = model_from_state(state, network, *sizes)
     generator = generator_from_state(state, recipe, network, *sizes)
@@ -136,6 +148,17 @@ def _open_run(folder: Path, which: CheckpointChoice) -> LoadedNetwork:
     check_vocab_fits(model, tokenizer)
     left_out = heads_left_out(state, model.vocab_size)
     return LoadedNetwork(model, tokenizer, info.name, info, model_type, generator, left_out)
+
+
+def _check_reads_whole_rows(folder: Path, patterns: Sequence[AttentionPattern]) -> None:
+    """Refuse a network whose states would mean something else without its attention pattern."""
+    for pattern in patterns:
+        if pattern not in (FULL, WITHIN_DOCUMENT):
+            rules = " and ".join(sorted({type(stream.rule).__name__ for stream in pattern.streams}))
+            raise InputError(
+                f"{folder} holds a network that was trained with {rules} attention, but needed is one that reads whole "
+                "rows (Full or WithinDocument). It can be trained further with --init-from; take another run for this."
+            )
 
 
 def _read_run(path: Path) -> dict[str, Any]:
