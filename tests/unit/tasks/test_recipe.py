@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from unmask.config.attention_pattern import CAUSAL, WITHIN_DOCUMENT
+from unmask.config.attention_pattern import CAUSAL, PREFIX_LM, WITHIN_DOCUMENT, XLNET_STREAMS
+from unmask.config.network import LSTMConfig, NetworkConfig
 from unmask.core.errors import RecipeError
 from unmask.core.records import UnitKind
 from unmask.data.corrupt.factorization_order import PermutationOrder
@@ -25,6 +26,8 @@ from unmask.objectives.mlm import MLM
 from unmask.objectives.sbo import SBO
 from unmask.objectives.sentence_pair import NSP, SOP
 from unmask.objectives.seq2seq import Seq2SeqObjective
+from unmask.tasks.checks import check_memory
+from unmask.tasks.presets import preset
 from unmask.tasks.recipe import Recipe, Stage, Task
 
 CLOZE = Task(name="cloze", examples=SegmentPairs(Negative.RANDOM), corruption=MaskTokens(), objectives=(MLM(), NSP))
@@ -61,7 +64,9 @@ REFUSED: dict[str, tuple[Callable[[], object], list[str]]] = {
         ["Task 'filled'", "MLM needs a Cloze", "NoCorruption makes a NextToken"],
     ),
     "writing out what was never asked": (
-        lambda: Task(name="written", examples=Packed(), corruption=MaskTokens(), objectives=(MLM(), Seq2SeqObjective())),
+        lambda: Task(
+            name="written", examples=Packed(), corruption=MaskTokens(), objectives=(MLM(), Seq2SeqObjective())
+        ),
         ["Seq2SeqObjective needs a DecoderTarget", "MaskTokens makes a Cloze"],
     ),
     "a causal loss under a full view": (
@@ -136,8 +141,37 @@ REFUSED: dict[str, tuple[Callable[[], object], list[str]]] = {
         lambda: replace(member("bert"), stages=(replace(STAGE, fraction=0.5),)),
         ["bert", "shares of the steps must sum to 1, found 0.5"],
     ),
+    "a factorization order that nothing draws": (
+        lambda: replace(CLOZE, attention=XLNET_STREAMS),
+        ["'content' attends in a factorization order, but MaskTokens draws none"],
+    ),
+    "a prefix that no row has": (
+        lambda: replace(CLOZE, attention=PREFIX_LM),
+        ["'main' attends by the prefix of a row", "state none"],
+    ),
+    "documents that no row tells apart": (
+        lambda: replace(CLOZE, examples=Packed(), objectives=(MLM(),), attention=WITHIN_DOCUMENT),
+        ["'main' attends within documents, but Packed makes rows of one document"],
+    ),
+    "a stream that starts blank in a network without a vector for it": (
+        lambda: _recipe_of(preset("xlnet"), member("bert").network),
+        ["the stream 'query', which does not start from tokens", "Set network.has_blank_stream=true"],
+    ),
+    "a causal network without attention": (
+        lambda: _recipe_of(preset("gpt"), LSTMConfig(depth=1, direction_width=8, cell_width=16)),
+        ["a network of kind LSTMConfig has no attention"],
+    ),
+    "a memory of other documents": (
+        lambda: check_memory("xl", WITHIN_DOCUMENT),
+        ["a memory stands in front of a row", "by the document of a token"],
+    ),
     "a recipe without stages": (lambda: replace(member("bert"), stages=()), ["bert", "must sum to 1, found no stages"]),
 }
+
+
+def _recipe_of(task: Task, network: NetworkConfig) -> Recipe:
+    """A recipe of one task on another network."""
+    return replace(member("bert"), stages=(replace(STAGE, tasks=(task,)),), network=network)
 
 
 @pytest.mark.parametrize("mistake", REFUSED)
