@@ -29,7 +29,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from bench.speed.common.timing import settle
 from unmask.config.attention_pattern import WITHIN_DOCUMENT
 from unmask.data.corpus.corpus import Corpus
-from unmask.data.input_formats.sampler import DynamicMasking
+from unmask.data.input_formats.row_plan import DynamicMasking
 from unmask.members import member
 from unmask.nets.batch.batch import collate
 from unmask.nets.batch.packed_sequences import PackedSequences, pad, unpad

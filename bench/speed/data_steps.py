@@ -24,8 +24,7 @@ from bench.speed.masking import Rows, closely
 from unmask.core.ragged import concat_ranges
 from unmask.core.rng import DrawPurpose, Key, randint, uniform
 from unmask.data.corpus.corpus import Corpus
-from unmask.data.corrupt.masking import MaskTokens
-from unmask.data.corrupt.selection import RandomTokens
+from unmask.data.corrupt.masking import MaskTokens, RandomTokens
 from unmask.tasks.recipe import Recipe, Stage, Task
 from unmask.train.batches.protocol import SINGLE_PROCESS, RunPosition
 from unmask.train.batches.recipe_batches import RecipeBatches

@@ -32,18 +32,15 @@ from unmask.core.rng import Key
 from unmask.data.corpus.corpus import Corpus
 from unmask.data.corpus.document_stream import CollectConfig, DropCounts, stream_documents
 from unmask.data.corrupt.factorization_order import PermutationOrder
-from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.masking import MaskTokens, RandomTokens, Replace, ReplaceBy, WholeUnits, geometric
 from unmask.data.corrupt.mass_fragment import MassFragment
 from unmask.data.corrupt.protocol import Corruption
-from unmask.data.corrupt.replacement import Replace, ReplaceBy
-from unmask.data.corrupt.selection import RandomTokens, WholeUnits, geometric
 from unmask.data.corrupt.sentence_permutation import PermuteSentences
 from unmask.data.corrupt.span_corruption import SpanCorruption
 from unmask.data.corrupt.text_infilling import TextInfilling
 from unmask.data.corrupt.token_deletion import TokenDeletion
 from unmask.data.input_formats.packed import DocumentBoundary, Packed
-from unmask.data.input_formats.row_plan import RowPlan, build_rows
-from unmask.data.input_formats.sampler import DynamicMasking, EpochSampler
+from unmask.data.input_formats.row_plan import DynamicMasking, EpochSampler, RowPlan, build_rows
 from unmask.data.tokenize.encoder import Encoder
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.data.tokenize.vocab import Vocab

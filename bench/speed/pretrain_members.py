@@ -29,10 +29,9 @@ from unmask.tasks.recipe import Recipe
 from unmask.train.batches.protocol import RankSplit, RunPosition
 from unmask.train.batches.recipe_batches import RecipeBatches, require_trainable
 from unmask.train.build_step import build_step_runner
-from unmask.train.distributed import DistContext
 from unmask.train.flops_meter import FlopsMeter, workload_of
 from unmask.train.multi_head_model import MultiHeadModel
-from unmask.train.run_config import Precision, RunConfig, kernels_usable, pick_queue
+from unmask.train.run_config import DistContext, Precision, RunConfig, kernels_usable, pick_queue
 from unmask.train.step import DeviceBatch, StepRunner
 
 SEED = 1

@@ -106,21 +106,21 @@ if TYPE_CHECKING:
     from unmask.data.corrupt.identity import NoCorruption as NoCorruption
     from unmask.data.corrupt.masking import MaskTokens as MaskTokens
     from unmask.data.corrupt.mass_fragment import MassFragment as MassFragment
-    from unmask.data.corrupt.replacement import Replace as Replace
-    from unmask.data.corrupt.replacement import ReplaceBy as ReplaceBy
-    from unmask.data.corrupt.selection import (
+    from unmask.data.corrupt.masking import Replace as Replace
+    from unmask.data.corrupt.masking import ReplaceBy as ReplaceBy
+    from unmask.data.corrupt.masking import (
         OneOfSelectors as OneOfSelectors,
     )
-    from unmask.data.corrupt.selection import (
+    from unmask.data.corrupt.masking import (
         RandomTokens as RandomTokens,
     )
-    from unmask.data.corrupt.selection import (
+    from unmask.data.corrupt.masking import (
         WholeUnits as WholeUnits,
     )
-    from unmask.data.corrupt.selection import (
+    from unmask.data.corrupt.masking import (
         geometric as geometric,
     )
-    from unmask.data.corrupt.selection import (
+    from unmask.data.corrupt.masking import (
         inverse as inverse,
     )
     from unmask.data.corrupt.sentence_permutation import PermuteSentences as PermuteSentences
@@ -133,8 +133,8 @@ if TYPE_CHECKING:
     from unmask.data.input_formats.packed import Packed as Packed
     from unmask.data.input_formats.pairs import Negative as Negative
     from unmask.data.input_formats.pairs import SegmentPairs as SegmentPairs
-    from unmask.data.input_formats.sampler import DynamicMasking as DynamicMasking
-    from unmask.data.input_formats.sampler import StaticMasking as StaticMasking
+    from unmask.data.input_formats.row_plan import DynamicMasking as DynamicMasking
+    from unmask.data.input_formats.row_plan import StaticMasking as StaticMasking
     from unmask.data.input_formats.segments import OneOrTwoSegments as OneOrTwoSegments
     from unmask.data.input_formats.single_sentences import SingleSentences as SingleSentences
     from unmask.data.tokenize.trainers.bpe import ByteBPE as ByteBPE
@@ -195,8 +195,8 @@ _HOMES = {
     "SIZES": "unmask.config.sizes",
     "Size": "unmask.config.sizes",
     "UnitKind": "unmask.core.records",
-    "DynamicMasking": "unmask.data.input_formats.sampler",
-    "StaticMasking": "unmask.data.input_formats.sampler",
+    "DynamicMasking": "unmask.data.input_formats.row_plan",
+    "StaticMasking": "unmask.data.input_formats.row_plan",
     "DocumentBoundary": "unmask.data.input_formats.packed",
     "Packed": "unmask.data.input_formats.packed",
     "Negative": "unmask.data.input_formats.pairs",
@@ -207,13 +207,13 @@ _HOMES = {
     "ContiguousStreams": "unmask.data.input_formats.contiguous",
     "NoCorruption": "unmask.data.corrupt.identity",
     "MaskTokens": "unmask.data.corrupt.masking",
-    "OneOfSelectors": "unmask.data.corrupt.selection",
-    "RandomTokens": "unmask.data.corrupt.selection",
-    "WholeUnits": "unmask.data.corrupt.selection",
-    "geometric": "unmask.data.corrupt.selection",
-    "inverse": "unmask.data.corrupt.selection",
-    "Replace": "unmask.data.corrupt.replacement",
-    "ReplaceBy": "unmask.data.corrupt.replacement",
+    "OneOfSelectors": "unmask.data.corrupt.masking",
+    "RandomTokens": "unmask.data.corrupt.masking",
+    "WholeUnits": "unmask.data.corrupt.masking",
+    "geometric": "unmask.data.corrupt.masking",
+    "inverse": "unmask.data.corrupt.masking",
+    "Replace": "unmask.data.corrupt.masking",
+    "ReplaceBy": "unmask.data.corrupt.masking",
     "NoiseSequence": "unmask.data.corrupt.compose",
     "DocumentRotation": "unmask.data.corrupt.document_rotation",
     "PermutationOrder": "unmask.data.corrupt.factorization_order",

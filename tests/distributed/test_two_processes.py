@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file
 from shared_steps import CPU, GRADIENTS, STEPS, do_all, subjects
 
-from unmask.train.distributed import DistContext
+from unmask.train.run_config import DistContext
 from unmask.train.rundir.checkpoint import MODEL, list_checkpoints, read_tensors
 from unmask.train.rundir.metrics_log import RECORD, read_record
 

@@ -32,8 +32,7 @@ from unmask.core.records import (
 from unmask.core.rng import Key
 from unmask.data.corpus.corpus import Corpus, Shard
 from unmask.data.corpus.manifest import Counts, Manifest
-from unmask.data.input_formats.row_plan import build_rows
-from unmask.data.input_formats.sampler import DynamicMasking, EpochSampler, MaskingMode
+from unmask.data.input_formats.row_plan import DynamicMasking, EpochSampler, MaskingMode, build_rows
 from unmask.data.text.units.entities import WordsWithEntities
 from unmask.data.text.units.phrases import PhraseMatcher
 from unmask.data.text.units.sentences import Sentences

@@ -10,8 +10,14 @@ import numpy as np
 from unmask.core.records import InputsAndTargets, Ints, RowBatch
 from unmask.core.rng import Key
 from unmask.data.corpus.corpus import Corpus
-from unmask.data.input_formats.row_plan import InputFormat, RowPlan, build_rows
-from unmask.data.input_formats.sampler import DynamicMasking, EpochSampler, MaskingMode
+from unmask.data.input_formats.row_plan import (
+    DynamicMasking,
+    EpochSampler,
+    InputFormat,
+    MaskingMode,
+    RowPlan,
+    build_rows,
+)
 from unmask.members import members
 from unmask.tasks.presets import presets
 from unmask.tasks.recipe import Task

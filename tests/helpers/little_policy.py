@@ -23,9 +23,8 @@ from unmask.finetuning.methods.top_layers import TopLayers
 from unmask.finetuning.task_data import load_task_data
 from unmask.objectives.protocol import Objective
 from unmask.objectives.row_tasks import Classification
-from unmask.train.distributed import DistContext
 from unmask.train.multi_head_model import MultiHeadModel
-from unmask.train.run_config import RunConfig
+from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.rundir.metrics_log import Listener, LogLine
 
 torch.set_num_threads(1)  # these networks are tiny: threads would only wait for each other

@@ -18,8 +18,8 @@ from law_nets import CPU, LENGTH, dry, fast, run_of, trained_members, training, 
 
 from unmask.tasks.recipe import Recipe
 from unmask.train.batches.protocol import RunPosition
-from unmask.train.distributed import DistContext, init_distributed
 from unmask.train.loop import train
+from unmask.train.run_config import DistContext, init_distributed
 from unmask.train.step import DeviceBatch
 
 STEPS = 6

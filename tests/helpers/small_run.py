@@ -13,9 +13,9 @@ from unmask.config.model_type import ModelType
 from unmask.config.network import TransformerConfig
 from unmask.core.codec import encode, fingerprint
 from unmask.members import member
-from unmask.train.budget import RunProgress
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.rundir.checkpoint import BestEval, RunState, save_checkpoint
+from unmask.train.schedule import RunProgress
 
 
 def trunk_of(name: str) -> TransformerConfig:

@@ -17,9 +17,9 @@ from unmask.core.codec import encode, fingerprint
 from unmask.data.tokenize.trainers.train import train_tokenizer
 from unmask.data.tokenize.trainers.wordpiece import WordPiece
 from unmask.members import member
-from unmask.train.budget import RunProgress
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.rundir.checkpoint import BestEval, RunState, save_checkpoint
+from unmask.train.schedule import RunProgress
 
 TEXTS = ("今天天气真好，我们去公园散步。", "The quick brown fox jumps over the lazy dog.") * 2
 POSITIONS = 24

@@ -21,8 +21,14 @@ from unmask.core.records import Ints
 from unmask.core.rng import Key
 from unmask.data.corpus.corpus import Corpus
 from unmask.data.corrupt.identity import NoCorruption
-from unmask.data.input_formats.row_plan import RowPlan, build_rows
-from unmask.data.input_formats.sampler import DynamicMasking, EpochSampler, MaskingMode, StaticMasking
+from unmask.data.input_formats.row_plan import (
+    DynamicMasking,
+    EpochSampler,
+    MaskingMode,
+    RowPlan,
+    StaticMasking,
+    build_rows,
+)
 
 LENGTH, SEED = 64, 11
 BATCH, STEPS = 8, 6

@@ -13,8 +13,7 @@ from law_subjects import Subject, all_rows, plan_of, subjects
 from law_texts import SPECS, Ground, texts
 
 from unmask.core.records import Cloze, DecoderTarget, InputsAndTargets, PermutedTarget, RowBatch, UnitFlag, UnitKind
-from unmask.data.corrupt.masking import MaskTokens
-from unmask.data.corrupt.selection import OneOfSelectors, RandomTokens, Selector, WholeUnits
+from unmask.data.corrupt.masking import MaskTokens, OneOfSelectors, RandomTokens, Selector, WholeUnits
 from unmask.data.corrupt.span_corruption import SpanCorruption
 from unmask.data.tokenize.vocab import Vocab
 

@@ -20,11 +20,17 @@ from unmask.core.rng import Key
 from unmask.data.corpus.corpus import Corpus
 from unmask.data.corrupt.compose import NoiseSequence
 from unmask.data.corrupt.factorization_order import PermutationOrder
-from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.masking import (
+    MaskTokens,
+    OneOfSelectors,
+    RandomTokens,
+    Replace,
+    ReplaceBy,
+    Selector,
+    WholeUnits,
+)
 from unmask.data.corrupt.mass_fragment import MassFragment
 from unmask.data.corrupt.protocol import Corruption
-from unmask.data.corrupt.replacement import Replace, ReplaceBy
-from unmask.data.corrupt.selection import OneOfSelectors, RandomTokens, Selector, WholeUnits
 from unmask.data.corrupt.span_corruption import SpanCorruption
 from unmask.data.corrupt.text_infilling import TextInfilling
 from unmask.data.corrupt.token_deletion import TokenDeletion

@@ -31,8 +31,7 @@ from torch import Tensor
 from unmask.tasks.recipe import Recipe
 from unmask.train.batches.prefetch import Prefetcher
 from unmask.train.batches.protocol import RankSplit, RunPosition
-from unmask.train.distributed import DistContext
-from unmask.train.run_config import Precision, RunConfig
+from unmask.train.run_config import DistContext, Precision, RunConfig
 from unmask.train.step import DeviceBatch
 
 MEMBERS = [fast(dry(recipe), 3e-3) for recipe in trained_members()]

@@ -10,8 +10,7 @@ import pytest
 import unmask.recipes
 from unmask.core.codec import difference, override, to_tree
 from unmask.core.errors import RecipeError
-from unmask.data.corrupt.masking import MaskTokens
-from unmask.data.corrupt.selection import WholeUnits
+from unmask.data.corrupt.masking import MaskTokens, WholeUnits
 from unmask.members import member, members, sizes
 
 MINE = """
@@ -38,7 +37,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from unmask.data.corrupt.masking import MaskTokens
-from unmask.data.corrupt.selection import RandomTokens
+from unmask.data.corrupt.masking import RandomTokens
 from unmask.core.rng import Key
 from unmask.recipes.bert import bert
 from unmask.core.records import RowBatch, Spans, UnitKind
@@ -126,7 +125,7 @@ def test_a_users_own_recipe_may_define_a_part_of_its_own(tmp_path: Path) -> None
 BROKEN = """
 from dataclasses import replace
 
-from unmask.data.corrupt.selection import RandomTokens
+from unmask.data.corrupt.masking import RandomTokens
 from unmask.recipes.bert import bert
 
 

@@ -31,9 +31,8 @@ from unmask.loading.from_checkpoint import model_from_state
 from unmask.objectives.mlm import MLM
 from unmask.train.batches.protocol import StepBatch
 from unmask.train.build_step import build_step_runner
-from unmask.train.distributed import DistContext
 from unmask.train.multi_head_model import MultiHeadModel
-from unmask.train.run_config import Precision, RunConfig, kernels_usable, pick_queue
+from unmask.train.run_config import DistContext, Precision, RunConfig, kernels_usable, pick_queue
 from unmask.train.step import DeviceBatch, StepRunner
 
 POSITIONS = 512

@@ -20,10 +20,9 @@ from bench.speed.common.peer import their_tokenizer
 from unmask.config.attention_pattern import WITHIN_DOCUMENT
 from unmask.core.records import Ids, InputsAndTargets
 from unmask.data.corpus.corpus import Corpus, Shard
-from unmask.data.corrupt.masking import MaskTokens
-from unmask.data.corrupt.selection import RandomTokens
+from unmask.data.corrupt.masking import MaskTokens, RandomTokens
 from unmask.data.input_formats.packed import DocumentBoundary, Packed
-from unmask.data.input_formats.sampler import DynamicMasking
+from unmask.data.input_formats.row_plan import DynamicMasking
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.data.tokenize.vocab import Vocab
 from unmask.objectives.mlm import MLM

@@ -19,8 +19,7 @@ import torch
 from unmask.core.records import InputsAndTargets
 from unmask.train.batches.prefetch import PendingBatch, Prefetcher
 from unmask.train.batches.protocol import SINGLE_PROCESS, BatchSource, RankSplit, RunPosition, StepBatch
-from unmask.train.gpu.async_scalars import AsyncScalars
-from unmask.train.gpu.cuda_graphs import CudaGraphCache
+from unmask.train.gpu_async import AsyncScalars, CudaGraphCache
 from unmask.train.optim.build import set_lr
 from unmask.train.step import DeviceBatch, StepRunner
 

@@ -26,12 +26,12 @@ from unmask.nets.model import EncoderWithHeads
 from unmask.tasks.recipe import Recipe
 from unmask.train.batches.protocol import RunPosition, StepBatch
 from unmask.train.batches.recipe_batches import RecipeBatches, require_trainable, uses_similar_words
-from unmask.train.budget import Budget, StepBudget, TimeBudget, TokenBudget
 from unmask.train.cost_estimate import CostProbe
 from unmask.train.flops_meter import FlopsMeter
 from unmask.train.mask_samples import MaskFiller, sample_fills
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.rundir.metrics_log import LogLine
+from unmask.train.schedule import Budget, StepBudget, TimeBudget, TokenBudget
 from unmask.train.training_spec import TrainingSpec
 
 Preset: TypeAlias = Literal["published", "short"]

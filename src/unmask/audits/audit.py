@@ -24,7 +24,7 @@ from unmask.data.corrupt.document_rotation import DocumentRotation
 from unmask.data.corrupt.identity import NoCorruption
 from unmask.data.corrupt.protocol import Corruption
 from unmask.data.corrupt.sentence_permutation import PermuteSentences
-from unmask.data.input_formats.sampler import DynamicMasking, MaskingMode
+from unmask.data.input_formats.row_plan import DynamicMasking, MaskingMode
 from unmask.tasks.recipe import Recipe, Task
 
 ROWS = 2000

@@ -12,11 +12,9 @@ from unmask.core.records import UnitKind
 from unmask.data.corrupt.compose import NoiseSequence
 from unmask.data.corrupt.document_rotation import DocumentRotation
 from unmask.data.corrupt.factorization_order import PermutationOrder
-from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.masking import MaskTokens, OneOfSelectors, Replace, ReplaceBy, Selector, WholeUnits
 from unmask.data.corrupt.mass_fragment import MassFragment
 from unmask.data.corrupt.protocol import Corruption
-from unmask.data.corrupt.replacement import Replace, ReplaceBy
-from unmask.data.corrupt.selection import OneOfSelectors, Selector, WholeUnits
 from unmask.data.corrupt.sentence_permutation import PermuteSentences
 from unmask.data.corrupt.span_corruption import SpanCorruption
 from unmask.data.corrupt.text_infilling import TextInfilling

@@ -33,7 +33,7 @@ from unmask.audits.rows import (
 )
 from unmask.core.ragged import concat_ranges, offsets, row_sums
 from unmask.core.records import Bools, Ints, UnitKind
-from unmask.data.corrupt.replacement import Replace, ReplaceBy
+from unmask.data.corrupt.masking import Replace, ReplaceBy
 from unmask.data.tokenize.similar_word_table import SimilarWords
 from unmask.data.tokenize.vocab import Vocab
 from unmask.data.tokenize.word_table import UNKNOWN

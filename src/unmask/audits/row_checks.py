@@ -24,7 +24,7 @@ from unmask.core.records import Bools, DecoderTarget, InputsAndTargets, Ints, Pe
 from unmask.data.corrupt.protocol import Corruption
 from unmask.data.input_formats.dialogues import QUERY, REPLY, REPLY_FACT, Dialogues
 from unmask.data.input_formats.pairs import Negative, SegmentPairs
-from unmask.data.input_formats.sampler import MaskingMode, StaticMasking
+from unmask.data.input_formats.row_plan import MaskingMode, StaticMasking
 
 _VISITS = 40
 _WATCHED, _AMONG = 8, 64

@@ -26,8 +26,7 @@ from unmask.core.records import (
 from unmask.core.rng import Key
 from unmask.data.corpus.corpus import Corpus
 from unmask.data.corrupt.protocol import Corruption
-from unmask.data.input_formats.row_plan import InputFormat, RowPlan, build_rows
-from unmask.data.input_formats.sampler import EpochSampler, MaskingMode
+from unmask.data.input_formats.row_plan import EpochSampler, InputFormat, MaskingMode, RowPlan, build_rows
 from unmask.data.tokenize.vocab import Vocab
 
 BATCH_ROWS = 256

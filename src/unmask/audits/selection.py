@@ -36,7 +36,7 @@ from unmask.audits.rows import (
 )
 from unmask.core.ragged import row_sums
 from unmask.core.records import Ints, RowBatch, UnitKind
-from unmask.data.corrupt.selection import OneOfSelectors, RandomTokens, Selector, WholeUnits, mask_budgets
+from unmask.data.corrupt.masking import OneOfSelectors, RandomTokens, Selector, WholeUnits, mask_budgets
 
 RATE_TOLERANCE = 0.005
 """The tolerance of a rate: whole units rarely sum to the budget."""

@@ -13,7 +13,7 @@ import numpy as np
 from unmask.config.attention_pattern import PREFIX_LM
 from unmask.core.records import InputsAndTargets, Ints
 from unmask.core.rng import Key
-from unmask.data.input_formats.sampler import DynamicMasking, EpochSampler
+from unmask.data.input_formats.row_plan import DynamicMasking, EpochSampler
 from unmask.finetuning.data.encoded_dataset import EncodedDataset
 from unmask.objectives.protocol import Objective
 from unmask.train.batches.protocol import RankSplit, RunPosition, StepBatch

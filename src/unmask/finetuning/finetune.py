@@ -28,13 +28,12 @@ from unmask.finetuning.task_data import TaskData
 from unmask.finetuning.tasks.protocol import Ticker, ignore_progress
 from unmask.nets.model import EncoderWithHeads
 from unmask.objectives.mlm import MLM
-from unmask.train.budget import StepBudget
-from unmask.train.distributed import DistContext
 from unmask.train.loop import train
 from unmask.train.multi_head_model import MultiHeadModel
-from unmask.train.run_config import RunConfig
+from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.rundir.metrics_log import Listener
 from unmask.train.rundir.weights_digest import digest_of_weights
+from unmask.train.schedule import StepBudget
 from unmask.train.training_spec import TrainingSpec
 
 DEFAULT_MAX_LENGTH = 128

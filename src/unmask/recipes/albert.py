@@ -27,8 +27,7 @@ from unmask.config.optim import LAMB, DecayFrom, Linear, OptimConfig, WarmupFrac
 from unmask.config.sizes import BASE, Size
 from unmask.config.sizes import SIZES as BERT_SIZES
 from unmask.core.records import UnitKind
-from unmask.data.corrupt.masking import MaskTokens
-from unmask.data.corrupt.selection import WholeUnits, inverse
+from unmask.data.corrupt.masking import MaskTokens, WholeUnits, inverse
 from unmask.data.input_formats.pairs import Negative, SegmentPairs
 from unmask.data.tokenize.trainers.unigram import Unigram
 from unmask.objectives.mlm import MLM

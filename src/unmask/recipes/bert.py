@@ -15,11 +15,9 @@ from __future__ import annotations
 from unmask.config.network import TransformerConfig
 from unmask.config.optim import AdamW, DecayFrom, Linear, OptimConfig, WarmupFraction
 from unmask.config.sizes import BASE, Size
-from unmask.data.corrupt.masking import MaskTokens
-from unmask.data.corrupt.replacement import Replace
-from unmask.data.corrupt.selection import RandomTokens
+from unmask.data.corrupt.masking import MaskTokens, RandomTokens, Replace
 from unmask.data.input_formats.pairs import Negative, SegmentPairs
-from unmask.data.input_formats.sampler import StaticMasking
+from unmask.data.input_formats.row_plan import StaticMasking
 from unmask.data.tokenize.trainers.wordpiece import WordPiece
 from unmask.objectives.mlm import MLM
 from unmask.objectives.sentence_pair import NSP

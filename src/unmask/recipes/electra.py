@@ -24,10 +24,8 @@ from unmask.config.model_type import ModelType
 from unmask.config.network import Activation
 from unmask.config.optim import AdamW, DecayFrom, Linear, LossWeighting, OptimConfig, WarmupFraction
 from unmask.config.sizes import BASE, LARGE, MINI, TINY, Size
-from unmask.data.corrupt.masking import MaskTokens
-from unmask.data.corrupt.replacement import Replace
-from unmask.data.corrupt.selection import RandomTokens
-from unmask.data.input_formats.sampler import DynamicMasking
+from unmask.data.corrupt.masking import MaskTokens, RandomTokens, Replace
+from unmask.data.input_formats.row_plan import DynamicMasking
 from unmask.data.input_formats.segments import OneOrTwoSegments
 from unmask.objectives.generator import Generator
 from unmask.objectives.protocol import Objective

@@ -22,11 +22,10 @@ from unmask.config.network import Activation
 from unmask.config.optim import AdamW, DecayFrom, Linear, OptimConfig, WarmupFraction
 from unmask.config.sizes import BASE, Size
 from unmask.core.records import UnitKind
-from unmask.data.corrupt.masking import MaskTokens
-from unmask.data.corrupt.selection import OneOfSelectors, RandomTokens, Selector, WholeUnits
+from unmask.data.corrupt.masking import MaskTokens, OneOfSelectors, RandomTokens, Selector, WholeUnits
 from unmask.data.input_formats.dialogues import Dialogues
 from unmask.data.input_formats.pairs import Negative, SegmentPairs
-from unmask.data.input_formats.sampler import DynamicMasking
+from unmask.data.input_formats.row_plan import DynamicMasking
 from unmask.data.tokenize.trainers.wordpiece import WordPiece
 from unmask.objectives.mlm import MLM
 from unmask.objectives.sentence_pair import DLM, NSP

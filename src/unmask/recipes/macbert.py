@@ -15,9 +15,7 @@ from dataclasses import replace
 
 from unmask.config.sizes import BASE, Size
 from unmask.core.records import UnitKind
-from unmask.data.corrupt.masking import MaskTokens
-from unmask.data.corrupt.replacement import Replace, ReplaceBy
-from unmask.data.corrupt.selection import WholeUnits
+from unmask.data.corrupt.masking import MaskTokens, Replace, ReplaceBy, WholeUnits
 from unmask.data.input_formats.pairs import Negative, SegmentPairs
 from unmask.objectives.mlm import MLM
 from unmask.objectives.sentence_pair import SOP

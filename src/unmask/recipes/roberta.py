@@ -18,10 +18,9 @@ from dataclasses import replace
 from unmask.config.model_type import ModelType
 from unmask.config.optim import AdamW, Linear, OptimConfig, WarmupFraction
 from unmask.config.sizes import BASE, LARGE, Size
-from unmask.data.corrupt.masking import MaskTokens
-from unmask.data.corrupt.selection import RandomTokens
+from unmask.data.corrupt.masking import MaskTokens, RandomTokens
 from unmask.data.input_formats.packed import DocumentBoundary, Packed
-from unmask.data.input_formats.sampler import DynamicMasking
+from unmask.data.input_formats.row_plan import DynamicMasking
 from unmask.data.tokenize.trainers.bpe import ByteBPE
 from unmask.objectives.mlm import MLM
 from unmask.recipes.bert import REPLACEMENT, bert, transformer_config

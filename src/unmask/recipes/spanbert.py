@@ -16,11 +16,9 @@ from dataclasses import replace
 from unmask.config.optim import AdamW, Linear, OptimConfig, WarmupFraction
 from unmask.config.sizes import BASE, Size
 from unmask.core.records import UnitKind
-from unmask.data.corrupt.masking import MaskTokens
-from unmask.data.corrupt.replacement import Replace, ReplaceBy
-from unmask.data.corrupt.selection import WholeUnits, geometric
+from unmask.data.corrupt.masking import MaskTokens, Replace, ReplaceBy, WholeUnits, geometric
 from unmask.data.input_formats.packed import DocumentBoundary, Packed
-from unmask.data.input_formats.sampler import DynamicMasking
+from unmask.data.input_formats.row_plan import DynamicMasking
 from unmask.data.tokenize.trainers.wordpiece import WordPiece
 from unmask.objectives.mlm import MLM
 from unmask.objectives.sbo import SBO

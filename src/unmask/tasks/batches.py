@@ -17,8 +17,7 @@ import numpy as np
 from unmask.core.records import Cloze, InputsAndTargets, Ints, RowBatch, RowClass
 from unmask.core.rng import Key
 from unmask.data.corpus.corpus import Corpus
-from unmask.data.input_formats.row_plan import RowPlan, build_rows
-from unmask.data.input_formats.sampler import EpochSampler, MaskingMode
+from unmask.data.input_formats.row_plan import EpochSampler, MaskingMode, RowPlan, build_rows
 from unmask.tasks.recipe import Recipe, Task
 
 

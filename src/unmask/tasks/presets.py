@@ -17,11 +17,18 @@ from unmask.data.corrupt.compose import NoiseSequence
 from unmask.data.corrupt.document_rotation import DocumentRotation
 from unmask.data.corrupt.factorization_order import PermutationOrder
 from unmask.data.corrupt.identity import NoCorruption
-from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.masking import (
+    MaskTokens,
+    RandomTokens,
+    Replace,
+    ReplaceBy,
+    Selector,
+    WholeUnits,
+    geometric,
+    inverse,
+)
 from unmask.data.corrupt.mass_fragment import MassFragment
 from unmask.data.corrupt.protocol import Corruption
-from unmask.data.corrupt.replacement import Replace, ReplaceBy
-from unmask.data.corrupt.selection import RandomTokens, Selector, WholeUnits, geometric, inverse
 from unmask.data.corrupt.sentence_permutation import PermuteSentences
 from unmask.data.corrupt.span_corruption import SpanCorruption
 from unmask.data.corrupt.text_infilling import TextInfilling

@@ -15,8 +15,7 @@ from unmask.config.optim import LossWeighting, OptimConfig
 from unmask.core.errors import RecipeError
 from unmask.core.records import UnitKind
 from unmask.data.corrupt.protocol import Corruption
-from unmask.data.input_formats.row_plan import InputFormat
-from unmask.data.input_formats.sampler import DynamicMasking, MaskingMode
+from unmask.data.input_formats.row_plan import DynamicMasking, InputFormat, MaskingMode
 from unmask.data.tokenize.trainers.train import TokenizerTrainer
 from unmask.objectives.protocol import Objective
 from unmask.tasks.checks import (

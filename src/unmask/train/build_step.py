@@ -14,14 +14,12 @@ from torch.nn.parallel import DistributedDataParallel
 from unmask.config.optim import OptimConfig
 from unmask.core.errors import UserError
 from unmask.nets.kernels.dispatch import use_kernels
-from unmask.train.distributed import DistContext
-from unmask.train.gpu.cuda_graphs import CudaGraphCache
-from unmask.train.gpu.side_stream import SideStream
+from unmask.train.gpu_async import CudaGraphCache, SideStream
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.optim.build import build_optimizer, lr_on_device, set_found_inf, supports_found_inf
 from unmask.train.optim.param_groups import group_parameters
 from unmask.train.optim.param_lr import ParamLRFn, delayed_parameters, freeze_parameters, full_lr
-from unmask.train.run_config import RunConfig
+from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.segment_memory import SegmentMemory
 from unmask.train.step import StepRunner
 

@@ -13,9 +13,8 @@ import torch
 from torch import nn
 
 from unmask.train.batches.protocol import StepBatch
-from unmask.train.distributed import DistContext
 from unmask.train.multi_head_model import MultiHeadModel
-from unmask.train.run_config import RunConfig
+from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.segment_memory import SegmentMemory
 from unmask.train.step import DeviceBatch, Metrics, compute_metrics
 

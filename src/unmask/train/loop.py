@@ -18,21 +18,18 @@ from typing import TypeAlias
 from unmask.core.errors import UserError
 from unmask.train.batches.prefetch import PendingBatch, Prefetcher
 from unmask.train.batches.protocol import RunPosition, StepBatch
-from unmask.train.budget import RunProgress
 from unmask.train.build_step import build_step_runner
-from unmask.train.distributed import DistContext
 from unmask.train.evaluate import evaluate
-from unmask.train.gpu.async_scalars import AsyncScalars, copy_async, timestamp
+from unmask.train.gpu_async import AsyncScalars, copy_async, timestamp
 from unmask.train.graceful_stop import GracefulStop
-from unmask.train.in_flight_step import InFlightStep, StepCounts
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.optim.build import set_lr
-from unmask.train.optim.lr_schedule import lr_multiplier
-from unmask.train.run_config import RunConfig
+from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.rundir.checkpoint import BestEval, RunState
 from unmask.train.rundir.metrics_log import Listener, LogLine
 from unmask.train.rundir.run_writer import RunWriter
-from unmask.train.step import DeviceBatch, NotFinite, StepRunner, isolated_rng
+from unmask.train.schedule import RunProgress, lr_multiplier
+from unmask.train.step import DeviceBatch, NotFinite, StepRunner, compute_metrics, isolated_rng
 from unmask.train.training_spec import TrainingSpec
 
 Observer: TypeAlias = Callable[[MultiHeadModel, Sequence[StepBatch]], LogLine]
@@ -201,3 +198,68 @@ class _Loop:
     def _clock(self) -> float:
         """The time of the run; 0 for all processes but the first, so that their sum is its time."""
         return time.monotonic() - self.started_at if self.step_runner.dist.is_main else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StepCounts:
+    """How much a step learns from, over all processes."""
+
+    predictions: Sequence[float]
+    """Answers, one number an objective."""
+    tokens: float
+    rows: float
+    masked: float
+
+    @staticmethod
+    def local_counts(step_batch: StepBatch) -> list[float]:
+        """What each process adds to it, as plain numbers."""
+        return [*step_batch.num_predictions(), step_batch.num_tokens, step_batch.num_rows, step_batch.num_masked]
+
+    @staticmethod
+    def from_sums(sums: Sequence[float]) -> StepCounts:
+        """The sums of all processes."""
+        return StepCounts(sums[:-3], *sums[-3:])
+
+
+@dataclass(frozen=True, slots=True)
+class InFlightStep:
+    """A step that was begun."""
+
+    before: RunState
+    after: RunProgress
+    device_batch: DeviceBatch
+    """Kept until the numbers are there: if they are not finite, whoever looks for the reason needs the batch."""
+    counts: StepCounts
+    lr: float
+    data_wait_seconds: float
+    """Seconds that the loop waited for the lesson."""
+    scalars: AsyncScalars
+    """The norm of the gradient, then the sums of losses and of right answers of this process."""
+    loss_weights: AsyncScalars
+    """The learned weights of the losses; empty where they are fixed."""
+
+    def log_line(
+        self, progress: float, grad_norm: float, sums: Sequence[float], step_seconds: float, run_seconds: float
+    ) -> dict[str, object]:
+        """The line of the step, from the sums of all processes and what the clock says."""
+        lesson, size = self.device_batch.step_batch, self.counts
+        names = [one.name for one in lesson.objectives]
+        found = compute_metrics(names, sums[: len(names)], sums[len(names) :], size.predictions)
+        weights = {name: round(weight, 6) for name, weight in zip(names, self.loss_weights.read(), strict=False)}
+        return {
+            "kind": "step",
+            "step": self.after.step,
+            "progress": round(progress, 6),
+            "task": lesson.task_name,
+            "length": lesson.max_length,
+            **found.to_log(),
+            **({"weight": weights} if weights else {}),
+            "lr": self.lr,
+            "grad_norm": round(grad_norm, 4),
+            "padding_fraction": round(1 - size.tokens / (size.rows * lesson.max_length), 4),
+            "masked_fraction": round(size.masked / size.tokens, 4),
+            "tokens": self.after.tokens,
+            "tokens_per_second": round(size.tokens / max(step_seconds, 1e-9), 1),
+            "data_wait_seconds": round(self.data_wait_seconds, 6),
+            "seconds": round(run_seconds, 3),
+        }

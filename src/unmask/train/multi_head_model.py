@@ -20,7 +20,7 @@ from unmask.nets.encoder import HiddenStates, init_weights
 from unmask.nets.layers.block import Block
 from unmask.objectives.heads.common import LossSum, ReadsPositions
 from unmask.objectives.protocol import Objective
-from unmask.train.gpu.side_stream import SideStream
+from unmask.train.gpu_async import SideStream
 from unmask.train.optim.loss_weighting import build_loss_weighting
 from unmask.train.segment_memory import MemorySlot
 

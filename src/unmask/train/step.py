@@ -26,11 +26,10 @@ from unmask.nets.kernels.weight_cast import call_with_cast_weights
 from unmask.objectives.heads.common import LossSum
 from unmask.objectives.protocol import Objective
 from unmask.train.batches.protocol import StepBatch
-from unmask.train.distributed import DistContext
-from unmask.train.gpu.async_scalars import AsyncScalars, copy_async
+from unmask.train.gpu_async import AsyncScalars, copy_async
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.optim.build import clip_gradients
-from unmask.train.run_config import RunConfig
+from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.segment_memory import MemorySlot, SegmentMemory
 
 

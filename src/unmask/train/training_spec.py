@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from unmask.config.optim import OptimConfig
 from unmask.train.batches.protocol import BatchSource
-from unmask.train.budget import Budget
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.optim.param_lr import ParamLRFn, full_lr
+from unmask.train.schedule import Budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,15 +19,13 @@ from unmask.data.corrupt.compose import NoiseSequence
 from unmask.data.corrupt.document_rotation import DocumentRotation
 from unmask.data.corrupt.factorization_order import PermutationOrder
 from unmask.data.corrupt.identity import NoCorruption
-from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.masking import MaskTokens, OneOfSelectors, RandomTokens, Replace, WholeUnits, mask_budgets
 from unmask.data.corrupt.mass_fragment import MassFragment
-from unmask.data.corrupt.replacement import Replace
-from unmask.data.corrupt.selection import OneOfSelectors, RandomTokens, WholeUnits, mask_budgets
 from unmask.data.corrupt.sentence_permutation import PermuteSentences
 from unmask.data.corrupt.span_corruption import SpanCorruption
 from unmask.data.corrupt.text_infilling import TextInfilling
 from unmask.data.corrupt.token_deletion import TokenDeletion
-from unmask.data.input_formats.sampler import MaskingMode, StaticMasking
+from unmask.data.input_formats.row_plan import MaskingMode, StaticMasking
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.tasks.recipe import Task
 

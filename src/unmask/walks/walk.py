@@ -33,8 +33,7 @@ from unmask.data.corpus.manifest import Counts, Manifest
 from unmask.data.corrupt.identity import NoCorruption
 from unmask.data.corrupt.masking import MaskTokens
 from unmask.data.input_formats.dialogues import Dialogues
-from unmask.data.input_formats.row_plan import build_rows
-from unmask.data.input_formats.sampler import DynamicMasking, EpochSampler, MaskingMode
+from unmask.data.input_formats.row_plan import DynamicMasking, EpochSampler, MaskingMode, build_rows
 from unmask.data.tokenize.encoder import Encoder
 from unmask.data.tokenize.vocab import Vocab
 from unmask.tasks.presets import Preset

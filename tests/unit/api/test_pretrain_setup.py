@@ -13,8 +13,8 @@ from unmask.api.pretrain_setup import PretrainRequest, PretrainSetup
 from unmask.config.optim import AdamW, Muon
 from unmask.core.errors import InputError, RecipeError
 from unmask.members import members
-from unmask.train.budget import StepBudget, TimeBudget, TokenBudget
 from unmask.train.rundir.folder import check_same_run, read_run, start_or_resume
+from unmask.train.schedule import StepBudget, TimeBudget, TokenBudget
 
 WISH = PretrainRequest(
     member="bert",

@@ -12,14 +12,12 @@ from unmask.audits.rows import AuditSource, audited_tokens, cloze_spans
 from unmask.audits.selection import MaskRate, RunLengths, WholeUnitsCheck
 from unmask.core.records import UnitFlag, UnitKind
 from unmask.core.rng import Key
-from unmask.data.corrupt.masking import MaskTokens
-from unmask.data.corrupt.replacement import Replace, ReplaceBy
-from unmask.data.corrupt.selection import RandomTokens, WholeUnits
+from unmask.data.corrupt.masking import MaskTokens, RandomTokens, Replace, ReplaceBy, WholeUnits
 from unmask.data.corrupt.sentence_permutation import PermuteSentences
 from unmask.data.corrupt.token_deletion import TokenDeletion
 from unmask.data.input_formats.packed import DocumentBoundary, Packed
 from unmask.data.input_formats.pairs import SegmentPairs
-from unmask.data.input_formats.sampler import DynamicMasking
+from unmask.data.input_formats.row_plan import DynamicMasking
 
 KEY = Key.of(2)
 RUNS = WholeUnits(run_lengths=(0.5, 0.3, 0.2))

@@ -15,17 +15,15 @@ from unmask.core.rng import Key
 from unmask.data.corrupt.document_rotation import DocumentRotation
 from unmask.data.corrupt.factorization_order import PermutationOrder
 from unmask.data.corrupt.identity import NoCorruption
-from unmask.data.corrupt.masking import MaskTokens
+from unmask.data.corrupt.masking import MaskTokens, OneOfSelectors, RandomTokens, Replace, ReplaceBy, WholeUnits
 from unmask.data.corrupt.mass_fragment import MassFragment
-from unmask.data.corrupt.replacement import Replace, ReplaceBy
-from unmask.data.corrupt.selection import OneOfSelectors, RandomTokens, WholeUnits
 from unmask.data.corrupt.sentence_permutation import PermuteSentences
 from unmask.data.corrupt.span_corruption import SpanCorruption
 from unmask.data.corrupt.text_infilling import TextInfilling
 from unmask.data.corrupt.token_deletion import TokenDeletion
 from unmask.data.input_formats.packed import DocumentBoundary, Packed
 from unmask.data.input_formats.pairs import Negative, SegmentPairs
-from unmask.data.input_formats.sampler import DynamicMasking, StaticMasking
+from unmask.data.input_formats.row_plan import DynamicMasking, StaticMasking
 from unmask.data.tokenize.similar_word_table import NO_SIMILAR_WORDS, SimilarWords
 from unmask.members import members
 from unmask.objectives.mlm import MLM

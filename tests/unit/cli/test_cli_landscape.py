@@ -19,9 +19,8 @@ from unmask.finetuning.init_weights import StartFrom, build_model
 from unmask.finetuning.task_data import load_task_data
 from unmask.lab.landscape.trajectories import TrackedFineTune
 from unmask.loading.open_model import open_model
-from unmask.train.distributed import DistContext
 from unmask.train.evaluate import evaluate
-from unmask.train.run_config import RunConfig
+from unmask.train.run_config import DistContext, RunConfig
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(landscape)

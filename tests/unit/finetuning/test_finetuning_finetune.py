@@ -20,8 +20,7 @@ from unmask.finetuning.task_data import load_task_data
 from unmask.finetuning.tasks.regression import target_numbers
 from unmask.nets.batch.batch import collate
 from unmask.objectives.heads.common import RowRegressionHead
-from unmask.train.distributed import DistContext
-from unmask.train.run_config import RunConfig
+from unmask.train.run_config import DistContext, RunConfig
 
 CPU = torch.device("cpu")
 RUN, ALONE = RunConfig(device=CPU, keep_checkpoints=1, num_evals=2), DistContext(0, 1, CPU)

@@ -32,9 +32,8 @@ from unmask.objectives.row_tasks import Classification, MultiLabel, Ranking, Reg
 from unmask.objectives.seq2seq import PrefixLMObjective, Seq2SeqObjective
 from unmask.objectives.span_extraction import SpanExtraction
 from unmask.train.build_step import build_step_runner
-from unmask.train.distributed import DistContext
 from unmask.train.optim.param_lr import ParamLR, ParamLRFn
-from unmask.train.run_config import RunConfig
+from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.rundir.checkpoint import CHECKPOINTS, MODEL, list_checkpoints, read_tensors
 
 HEADS = (

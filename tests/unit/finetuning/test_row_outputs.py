@@ -16,8 +16,7 @@ from unmask.finetuning.finetune import FineTune, FineTuneSettings
 from unmask.finetuning.task_data import load_task_data, read_examples
 from unmask.finetuning.task_options import TaskOptions
 from unmask.finetuning.tasks.protocol import TaskDefinition, TaskType
-from unmask.train.distributed import DistContext
-from unmask.train.run_config import RunConfig
+from unmask.train.run_config import DistContext, RunConfig
 
 CPU = torch.device("cpu")
 RUN, ALONE = RunConfig(device=CPU, keep_checkpoints=1, num_evals=2), DistContext(0, 1, CPU)

@@ -28,8 +28,7 @@ from unmask.finetuning.task_data import load_task_data
 from unmask.finetuning.task_options import TaskOptions
 from unmask.finetuning.tasks.protocol import TaskDefinition
 from unmask.finetuning.tasks.span_qa import MAX_ANSWER_TOKENS, SpanQATask
-from unmask.train.distributed import DistContext
-from unmask.train.run_config import RunConfig
+from unmask.train.run_config import DistContext, RunConfig
 
 CPU = torch.device("cpu")
 NAMES, PLACES = "明红刚强丽芳", "东南西北"

@@ -21,8 +21,7 @@ from unmask.finetuning.task_options import DEFAULT_TASK_OPTIONS, TaskOptions
 from unmask.finetuning.tasks.protocol import TaskType
 from unmask.finetuning.tasks.san_pair import SANPairTask
 from unmask.train.batches.protocol import RankSplit, RunPosition
-from unmask.train.distributed import DistContext
-from unmask.train.run_config import RunConfig
+from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.rundir.metrics_log import RECORD, read_record
 from unmask.train.step import DeviceBatch
 

@@ -8,8 +8,7 @@ from unmask.config.network import Activation
 from unmask.core.codec import decode, encode
 from unmask.core.errors import RecipeError
 from unmask.core.records import UnitKind
-from unmask.data.corrupt.masking import MaskTokens
-from unmask.data.corrupt.selection import OneOfSelectors, RandomTokens, WholeUnits
+from unmask.data.corrupt.masking import MaskTokens, OneOfSelectors, RandomTokens, WholeUnits
 from unmask.data.input_formats.dialogues import Dialogues
 from unmask.members import member
 from unmask.tasks.recipe import Recipe, Task

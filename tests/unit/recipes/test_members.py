@@ -15,8 +15,7 @@ from unmask.config.optim import LAMB, AdamW
 from unmask.config.sizes import SIZES
 from unmask.core.records import UnitKind
 from unmask.core.rng import Key
-from unmask.data.corrupt.masking import MaskTokens
-from unmask.data.corrupt.replacement import Replace, ReplaceBy, SelectedTokens
+from unmask.data.corrupt.masking import MaskTokens, Replace, ReplaceBy, SelectedTokens
 from unmask.data.input_formats.pairs import Negative, SegmentPairs
 from unmask.data.tokenize.similar_word_table import SimilarWords
 from unmask.data.tokenize.trainers.train import train_tokenizer

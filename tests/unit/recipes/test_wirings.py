@@ -13,7 +13,7 @@ from unmask.config.attention_pattern import FULL
 from unmask.config.network import Sharing
 from unmask.core.codec import override_many
 from unmask.data.input_formats.packed import DocumentBoundary, Packed
-from unmask.data.input_formats.sampler import StaticMasking
+from unmask.data.input_formats.row_plan import StaticMasking
 from unmask.members import member
 from unmask.tasks.batches import TaskBatches
 from unmask.train.batches.protocol import StepBatch

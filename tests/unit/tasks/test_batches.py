@@ -8,7 +8,7 @@ import pytest
 
 from unmask.core.errors import RecipeError
 from unmask.core.records import Cloze, UnitKind
-from unmask.data.input_formats.sampler import StaticMasking
+from unmask.data.input_formats.row_plan import StaticMasking
 from unmask.members import member
 from unmask.tasks.batches import TaskBatches, to_padded
 

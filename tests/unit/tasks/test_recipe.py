@@ -13,9 +13,7 @@ from unmask.core.errors import RecipeError
 from unmask.core.records import UnitKind
 from unmask.data.corrupt.factorization_order import PermutationOrder
 from unmask.data.corrupt.identity import NoCorruption
-from unmask.data.corrupt.masking import MaskTokens
-from unmask.data.corrupt.replacement import Replace, ReplaceBy
-from unmask.data.corrupt.selection import OneOfSelectors, RandomTokens, WholeUnits
+from unmask.data.corrupt.masking import MaskTokens, OneOfSelectors, RandomTokens, Replace, ReplaceBy, WholeUnits
 from unmask.data.corrupt.sentence_permutation import PermuteSentences
 from unmask.data.corrupt.span_corruption import SpanCorruption
 from unmask.data.input_formats.packed import DocumentBoundary, Packed

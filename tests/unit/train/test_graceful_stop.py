@@ -9,11 +9,11 @@ import pytest
 from little_course import ALONE, run_of, training
 
 from unmask.train import graceful_stop
-from unmask.train.budget import StepBudget
 from unmask.train.graceful_stop import GracefulStop
 from unmask.train.loop import train
 from unmask.train.rundir.checkpoint import list_checkpoints
 from unmask.train.rundir.metrics_log import RECORD, read_record
+from unmask.train.schedule import StepBudget
 
 
 def losses(folder):

@@ -20,11 +20,11 @@ from unmask.recipes.electra import SIZES, electra
 from unmask.tasks.recipe import Recipe
 from unmask.train.batches.protocol import RankSplit, RunPosition
 from unmask.train.batches.recipe_batches import RecipeBatches, require_trainable
-from unmask.train.budget import StepBudget
 from unmask.train.build_step import build_step_runner
 from unmask.train.evaluate import evaluate
 from unmask.train.mask_samples import MaskFiller
 from unmask.train.multi_head_model import MultiHeadModel
+from unmask.train.schedule import StepBudget
 from unmask.train.step import DeviceBatch
 from unmask.train.training_spec import TrainingSpec
 

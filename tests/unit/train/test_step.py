@@ -9,10 +9,10 @@ from little_course import ALONE, CPU, recipe, run_of, training
 
 from unmask.config.optim import LAMB, Adamax, AdamW, Muon, StableAdamW
 from unmask.train.batches.protocol import RankSplit, RunPosition
-from unmask.train.budget import StepBudget
 from unmask.train.build_step import build_step_runner
 from unmask.train.evaluate import eval_mode, evaluate
 from unmask.train.optim.state import state_tensors
+from unmask.train.schedule import StepBudget
 from unmask.train.step import DeviceBatch, NotFinite, compute_metrics, isolated_rng, seed_dropout
 
 

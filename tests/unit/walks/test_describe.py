@@ -8,8 +8,8 @@ import pytest
 from unmask.config.attention_pattern import BIDIRECTIONAL_LM, PREFIX_LM, XLNET_STREAMS
 from unmask.core.codec import override
 from unmask.core.records import RowBatch, TokenUnits, UnitKind
-from unmask.data.corrupt.selection import OneOfSelectors, RandomTokens, WholeUnits
-from unmask.data.input_formats.sampler import DynamicMasking, StaticMasking
+from unmask.data.corrupt.masking import OneOfSelectors, RandomTokens, WholeUnits
+from unmask.data.input_formats.row_plan import DynamicMasking, StaticMasking
 from unmask.tasks.presets import preset, presets
 from unmask.walks.describe import (
     describe_attention,

@@ -24,11 +24,11 @@ from unmask.core.reporter import ProgressCallback
 from unmask.data.corpus.corpus import Corpus
 from unmask.tasks.recipe import Recipe
 from unmask.train.batches.recipe_batches import unigram_entropy
-from unmask.train.budget import Budget, StepBudget, TimeBudget, TokenBudget
 from unmask.train.cost_estimate import CostEstimate
 from unmask.train.run_config import RunConfig
 from unmask.train.rundir.folder import read_finished
 from unmask.train.rundir.metrics_log import RECORD, Listener, LogLine, read_record
+from unmask.train.schedule import Budget, StepBudget, TimeBudget, TokenBudget
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter

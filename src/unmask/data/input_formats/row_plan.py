@@ -1,10 +1,8 @@
-"""The plan: which pieces of the corpus make up each row, as one compact table of numbers.
+"""Row plans: which pieces of the corpus make up each row, the special tokens around them, and the order of reading.
 
-What arrives: what an example builder decided. What leaves: `Plan`, and rows built from it at random, many at once.
-What never happens here: looking at text, or hiding anything.
-
-A row is a list of pieces; a piece is a stretch of neighbouring tokens. Every format of the family is of this kind, so
-planning differs from builder to builder but building is one function: fetch the pieces and place the special tokens.
+A row is a list of pieces, and a piece is a stretch of neighboring tokens, so formats differ in planning only: building is
+one function. The position in training is one integer. Shuffled epochs are keyed permutations, computed for the rows asked
+for; a format with streams is read in the order of its plan.
 """
 
 from __future__ import annotations
@@ -18,9 +16,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from unmask.core.errors import RecipeError
 from unmask.core.ragged import concat_ranges, offsets
 from unmask.core.records import Bits, Bools, Ids, Ints, RowBatch, TokenUnits, UnitFlag
-from unmask.core.rng import Key
+from unmask.core.rng import Key, permuted_index
 from unmask.data.corpus.corpus import Corpus
 from unmask.data.tokenize.vocab import Vocab
 
@@ -183,3 +182,57 @@ class _RowArrays:
         self.ids[at] = token
         self.bits[at] = UnitFlag.BORDER
         self.protected[at] = True
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicMasking:
+    """Draw anew each time a row is read: dynamic masking (RoBERTa)."""
+
+    def draw_number(self, visit: Ints) -> Ints:
+        """The number of the draw is the number of the visit."""
+        return visit
+
+
+@dataclass(frozen=True, slots=True)
+class StaticMasking:
+    """Draw `count` times and then repeat: static masking (BERT froze 10 copies of its data)."""
+
+    num_copies: int = 10
+
+    def __post_init__(self) -> None:
+        if self.num_copies < 1:
+            raise RecipeError(f"Static masking needs at least 1 copy, found {self.num_copies}.")
+
+    def draw_number(self, visit: Ints) -> Ints:
+        """Visit 10 sees the draw of visit 0 again."""
+        return visit % self.num_copies
+
+
+MaskingMode = DynamicMasking | StaticMasking
+
+
+@dataclass(frozen=True, slots=True)
+class EpochSampler:
+    """The order in which the rows of a plan are read, pass after pass."""
+
+    num_rows: int
+    masking: MaskingMode
+    key: Key
+    shuffled: bool = True
+    """Whether every epoch has an order of its own; else rows are read in the order of the plan."""
+
+    def __call__(self, number: Ints) -> tuple[Ints, Key]:
+        """The rows of these visits, and the key under which each is corrupted."""
+        passes, place = np.divmod(number, self.num_rows)
+        if not self.shuffled:
+            return place, self.key_of(place, passes)
+        row = np.empty_like(place)
+        for one in np.unique(passes):
+            here = passes == one
+            row[here] = permuted_index(place[here], self.num_rows, self.key.fold_in("order", int(one)))
+        return row, self.key_of(row, passes)
+
+    def key_of(self, row: Ints, visit: Ints) -> Key:
+        """The key of a row at one of its visits."""
+        renewal = self.masking.draw_number(visit)
+        return Key(self.key.fold_in("draw").fold_in(renewal).fold_in(row).state)

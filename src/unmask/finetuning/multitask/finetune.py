@@ -34,12 +34,11 @@ from unmask.finetuning.multitask.schedule import MultiTaskBatches, TaskOrder, We
 from unmask.finetuning.multitask.task_file import TaskEntry
 from unmask.finetuning.tasks.protocol import TaskDefinition
 from unmask.nets.model import EncoderWithHeads
-from unmask.train.budget import StepBudget
-from unmask.train.distributed import DistContext
 from unmask.train.loop import train
 from unmask.train.multi_head_model import MultiHeadModel
-from unmask.train.run_config import RunConfig
+from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.rundir.metrics_log import Listener
+from unmask.train.schedule import StepBudget
 from unmask.train.training_spec import TrainingSpec
 
 

@@ -10,7 +10,7 @@ import torch
 
 from unmask.core.records import InputsAndTargets
 from unmask.data.corpus.corpus import Corpus
-from unmask.data.input_formats.sampler import DynamicMasking
+from unmask.data.input_formats.row_plan import DynamicMasking
 from unmask.members import member
 from unmask.nets.batch.batch import collate
 from unmask.nets.batch.transfer import batch_to_device

@@ -25,9 +25,7 @@ from unmask.core.records import Ids, Inputs, InputsAndTargets, RowBatch, UnitKin
 from unmask.core.rng import Key
 from unmask.data.corpus.corpus import Corpus
 from unmask.data.corpus.holdout import split_heldout
-from unmask.data.corrupt.masking import MaskTokens
-from unmask.data.corrupt.replacement import Replace, ReplaceBy
-from unmask.data.corrupt.selection import WholeUnits
+from unmask.data.corrupt.masking import MaskTokens, Replace, ReplaceBy, WholeUnits
 from unmask.data.input_formats.packed import DocumentBoundary, Packed
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.lab.claims.border import border_scores

@@ -11,7 +11,7 @@ from pathlib import Path
 from unmask.api.pretrain import RunOptions
 from unmask.api.pretrain_setup import PretrainRequest, PretrainSetup
 from unmask.train.cost_estimate import estimate_cost
-from unmask.train.distributed import DistContext
+from unmask.train.run_config import DistContext
 
 NUM_ROUNDS = 5
 _BUDGET_STEPS = 100_000

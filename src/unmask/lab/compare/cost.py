@@ -16,7 +16,7 @@ from unmask.evaluation.suite_file import SuiteTask
 from unmask.lab.compare.arms import Arm, ArmRun
 from unmask.lab.compare.spec import ComparisonSpec
 from unmask.train.cost_estimate import CostEstimate, estimate_cost
-from unmask.train.distributed import DistContext
+from unmask.train.run_config import DistContext
 
 _EPOCHS = 3.0
 """The default number of fine-tuning epochs."""

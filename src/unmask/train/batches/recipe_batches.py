@@ -18,7 +18,7 @@ from unmask.data.corpus.corpus import Corpus
 from unmask.data.corpus.holdout import split_heldout
 from unmask.data.corrupt.masking import MaskTokens
 from unmask.data.input_formats.contiguous import ContiguousStreams
-from unmask.data.input_formats.sampler import DynamicMasking, MaskingMode
+from unmask.data.input_formats.row_plan import DynamicMasking, MaskingMode
 from unmask.objectives.protocol import Objective
 from unmask.tasks.batches import TaskBatches
 from unmask.tasks.recipe import Recipe, Task

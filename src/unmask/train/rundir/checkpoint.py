@@ -30,8 +30,8 @@ from unmask.core.io.atomic import (
     write_blocks,
     write_versioned_json,
 )
-from unmask.train.budget import RunProgress
 from unmask.train.rundir.safetensors_stream import blocks_of
+from unmask.train.schedule import RunProgress
 
 CHECKPOINTS = "checkpoints"
 """What the folder that they lie in is called, inside the folder of a run."""

@@ -1,13 +1,14 @@
-"""What a run keeps: its record and its checkpoints, in one folder.
+"""The record and the checkpoints of a run, in its folder.
 
-What arrives: lines and states. What leaves: files from which the same command goes on.
-What never happens here: writing by any process but the first, or writing what never moves.
+Checkpoints are copied on the device and written by a thread, so training continues meanwhile. A run that finds a
+checkpoint in its folder resumes from it and continues its record.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,22 +16,24 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save
+from torch import Tensor
 
 from unmask.core.io.atomic import atomic_file
 from unmask.core.records import Inputs
 from unmask.train.batches.worker_process import fork_available
 from unmask.train.optim.state import load_state_tensors, state_tensors
-from unmask.train.rundir.async_checkpoint import AsyncCheckpointWriter
 from unmask.train.rundir.checkpoint import (
     CHECKPOINTS,
     MODEL,
     OPTIMIZER,
     RunState,
     list_checkpoints,
+    prune_checkpoints,
     read_state,
     read_tensors,
     remove_atomically,
     remove_partial,
+    save_checkpoint,
     write_checkpoint,
 )
 from unmask.train.rundir.metrics_log import Listener, LogLine, MetricsLog
@@ -164,3 +167,62 @@ def _start_line(worker: StepRunner, state: RunState) -> dict[str, object]:
 
 def _device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+
+
+Tensors = Mapping[str, Tensor]
+
+
+@dataclass(slots=True)
+class AsyncCheckpointWriter:
+    """Writes one checkpoint after another into a folder."""
+
+    folder: Path
+    keep_checkpoints: int
+    executor: ThreadPoolExecutor
+    pinned_buffers: dict[str, Tensor] = field(default_factory=dict)
+    """Pinned memory for copies from a GPU, by name."""
+    pending: list[Future[None]] = field(default_factory=list)
+    """What is being written; nothing or one."""
+
+    @staticmethod
+    @contextmanager
+    def for_folder(folder: Path, keep_checkpoints: int) -> Iterator[AsyncCheckpointWriter]:
+        """A writer for the time of a block, at whose end everything is on disk; or it says why not, however it ends."""
+        with ThreadPoolExecutor(1) as pool:
+            writer = AsyncCheckpointWriter(folder, keep_checkpoints, pool)
+            try:
+                yield writer
+            finally:
+                writer.wait()
+
+    @property
+    def failed(self) -> bool:
+        """Whether the last checkpoint could not be written."""
+        return any(one.done() and one.exception() for one in self.pending)
+
+    def write(self, model: Tensors, optimizer: Tensors, state: RunState) -> None:
+        """Copy the tensors, and begin to write them; waits for the checkpoint before, and says why it failed."""
+        self.wait()
+        weights, memory = self._copy_all("model", model), self._copy_all("optimiser", optimizer)
+        for device in {tensor.device for tensor in (*model.values(), *optimizer.values()) if tensor.is_cuda}:
+            torch.cuda.synchronize(device)
+        self.pending.append(self.executor.submit(self._write, weights, memory, state))
+
+    def wait(self) -> None:
+        """Until nothing is being written any more."""
+        while self.pending:
+            self.pending.pop().result()
+
+    def _copy_all(self, kind: str, tensors: Tensors) -> dict[str, Tensor]:
+        return {name: self._copy(f"{kind}/{name}", tensor.detach()) for name, tensor in tensors.items()}
+
+    def _copy(self, name: str, tensor: Tensor) -> Tensor:
+        if not tensor.is_cuda:
+            return tensor.to("cpu", copy=True)
+        if name not in self.pinned_buffers:
+            self.pinned_buffers[name] = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+        return self.pinned_buffers[name].copy_(tensor, non_blocking=True)
+
+    def _write(self, model: Tensors, optimiser: Tensors, state: RunState) -> None:
+        save_checkpoint(self.folder, model, optimiser, state)
+        prune_checkpoints(self.folder, self.keep_checkpoints, state.best.step)

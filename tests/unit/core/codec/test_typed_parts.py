@@ -10,10 +10,9 @@ from unmask.config.optim import LAMB
 from unmask.core.codec import difference, override, override_many
 from unmask.core.errors import RecipeError
 from unmask.core.records import UnitKind
-from unmask.data.corrupt.masking import MaskTokens
-from unmask.data.corrupt.selection import WholeUnits
+from unmask.data.corrupt.masking import MaskTokens, WholeUnits
 from unmask.data.input_formats.pairs import SegmentPairs
-from unmask.data.input_formats.sampler import DynamicMasking, StaticMasking
+from unmask.data.input_formats.row_plan import DynamicMasking, StaticMasking
 from unmask.members import member
 from unmask.objectives.mlm import MLM
 from unmask.objectives.sentence_pair import NSP
@@ -110,7 +109,7 @@ OWN = """
 from __future__ import annotations
 from dataclasses import dataclass, replace
 from unmask.data.corrupt.masking import MaskTokens
-from unmask.data.corrupt.selection import RandomTokens
+from unmask.data.corrupt.masking import RandomTokens
 from unmask.recipes.bert import bert
 
 @dataclass(frozen=True, slots=True)

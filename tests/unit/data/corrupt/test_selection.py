@@ -8,9 +8,17 @@ from hypothesis import strategies as st
 from unmask.core.errors import RecipeError
 from unmask.core.records import Cloze, RowBatch, TokenUnits, UnitFlag, UnitKind
 from unmask.core.rng import DrawPurpose, Key
-from unmask.data.corrupt.masking import MaskTokens
-from unmask.data.corrupt.replacement import Replace, ReplaceBy
-from unmask.data.corrupt.selection import OneOfSelectors, RandomTokens, WholeUnits, geometric, inverse, mask_budgets
+from unmask.data.corrupt.masking import (
+    MaskTokens,
+    OneOfSelectors,
+    RandomTokens,
+    Replace,
+    ReplaceBy,
+    WholeUnits,
+    geometric,
+    inverse,
+    mask_budgets,
+)
 from unmask.data.tokenize.vocab import Vocab
 
 VOCAB = Vocab(1000, 1, 2, 3, 0, 4, np.arange(10, 1000, dtype=np.int32), np.zeros(0, np.int32))

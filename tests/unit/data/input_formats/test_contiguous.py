@@ -8,7 +8,7 @@ from small_corpus import TEXT, make_corpus
 from unmask.core.errors import RecipeError
 from unmask.data.corrupt.identity import NoCorruption
 from unmask.data.input_formats.contiguous import ContiguousStreams
-from unmask.data.input_formats.sampler import DynamicMasking
+from unmask.data.input_formats.row_plan import DynamicMasking
 from unmask.tasks.batches import TaskBatches
 from unmask.tasks.presets import preset
 from unmask.tasks.recipe import Stage

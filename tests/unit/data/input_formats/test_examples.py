@@ -16,8 +16,16 @@ from unmask.data.input_formats.contiguous import ContiguousStreams
 from unmask.data.input_formats.packed import DocumentBoundary, Packed
 from unmask.data.input_formats.pair_sampler import count_heads, randint, split_excess
 from unmask.data.input_formats.pairs import Negative, SegmentGrain, SegmentPairs
-from unmask.data.input_formats.row_plan import BOS_EOS, CLS_SEP, EOS_ONLY, NO_SPECIAL_TOKENS, build_rows
-from unmask.data.input_formats.sampler import DynamicMasking, EpochSampler, StaticMasking
+from unmask.data.input_formats.row_plan import (
+    BOS_EOS,
+    CLS_SEP,
+    EOS_ONLY,
+    NO_SPECIAL_TOKENS,
+    DynamicMasking,
+    EpochSampler,
+    StaticMasking,
+    build_rows,
+)
 from unmask.data.input_formats.single_sentences import SingleSentences
 
 KEY = Key.of(3, "plan")

@@ -26,8 +26,7 @@ from unmask.loading.encoder_folder import load_encoder, save_encoder
 from unmask.train.batches.protocol import SINGLE_PROCESS as ALONE_CREW
 from unmask.train.batches.protocol import RunPosition
 from unmask.train.build_step import build_step_runner
-from unmask.train.distributed import DistContext
-from unmask.train.run_config import RunConfig
+from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.step import DeviceBatch
 
 CPU = torch.device("cpu")

@@ -12,8 +12,8 @@ from little_course import recipe, run_of, training
 from unmask.nets.batch.transfer import iter_tensors
 from unmask.train.batches.prefetch import Prefetcher
 from unmask.train.batches.protocol import BatchSource, RankSplit, RunPosition, StepBatch
-from unmask.train.budget import StepBudget
-from unmask.train.gpu.async_scalars import copy_async, timestamp
+from unmask.train.gpu_async import copy_async, timestamp
+from unmask.train.schedule import StepBudget
 from unmask.train.step import DeviceBatch
 
 CREW = RankSplit(microbatch_tokens=32)

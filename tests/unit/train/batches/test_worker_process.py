@@ -21,7 +21,7 @@ from unmask.train.batches.prefetch import Prefetcher
 from unmask.train.batches.protocol import BatchSource, RankSplit, RunPosition, StepBatch
 from unmask.train.batches.recipe_batches import RecipeBatches
 from unmask.train.batches.worker_process import batch_builder, fork_available
-from unmask.train.budget import StepBudget
+from unmask.train.schedule import StepBudget
 
 pytestmark = pytest.mark.skipif(not fork_available(), reason="needs a system that copies processes safely")
 CREW = RankSplit(microbatch_tokens=32)
@@ -181,7 +181,7 @@ import multiprocessing, os, signal, sys, time
 sys.path.insert(0, sys.argv[1])
 import little_course
 from little_course import corpus, training
-from unmask.train.budget import StepBudget
+from unmask.train.schedule import StepBudget
 from unmask.train.batches.protocol import RankSplit, RunPosition
 
 from unmask.train.batches.worker_process import batch_builder

@@ -20,13 +20,13 @@ from unmask.objectives.sentence_pair import NSP
 from unmask.tasks.recipe import Recipe
 from unmask.train.batches.protocol import RankSplit, RunPosition
 from unmask.train.batches.recipe_batches import RecipeBatches, require_trainable
-from unmask.train.budget import StepBudget
 from unmask.train.build_step import build_step_runner
 from unmask.train.loop import train
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.optim.loss_weighting import FixedWeights, UncertaintyWeights, build_loss_weighting
 from unmask.train.rundir.checkpoint import MODEL, OPTIMIZER, list_checkpoints, read_tensors
 from unmask.train.rundir.metrics_log import RECORD, LogLine, read_record
+from unmask.train.schedule import StepBudget
 from unmask.train.step import DeviceBatch
 from unmask.train.training_spec import TrainingSpec
 

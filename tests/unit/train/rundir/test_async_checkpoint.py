@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from unmask.train.budget import RunProgress
-from unmask.train.rundir import async_checkpoint as made
-from unmask.train.rundir.async_checkpoint import AsyncCheckpointWriter
+from unmask.train.rundir import run_writer as made
 from unmask.train.rundir.checkpoint import MODEL, OPTIMIZER, BestEval, RunState, list_checkpoints, read_tensors
+from unmask.train.rundir.run_writer import AsyncCheckpointWriter
+from unmask.train.schedule import RunProgress
 
 
 def state(step):

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from unmask.core.errors import InputError
-from unmask.train.budget import RunProgress
 from unmask.train.rundir.checkpoint import (
     MODEL,
     OPTIMIZER,
@@ -22,6 +21,7 @@ from unmask.train.rundir.checkpoint import (
     remove_partial,
     save_checkpoint,
 )
+from unmask.train.schedule import RunProgress
 
 NO_BEST = BestEval()
 

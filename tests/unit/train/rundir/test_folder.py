@@ -6,7 +6,7 @@ import pytest
 
 from unmask.core.codec import encode
 from unmask.core.errors import CorpusError, InputError
-from unmask.data.input_formats.sampler import StaticMasking
+from unmask.data.input_formats.row_plan import StaticMasking
 from unmask.members import member
 from unmask.train.rundir.folder import (
     check_same_run,

@@ -20,7 +20,7 @@ from unmask.config.optim import (
     WarmupSteps,
 )
 from unmask.core.errors import RecipeError
-from unmask.train.optim.lr_schedule import at_step, at_time, lr_multiplier
+from unmask.train.schedule import at_step, at_time, lr_multiplier
 
 TOTAL, WARM = 1000, 100
 FALLING = [

@@ -3,7 +3,7 @@
 import pytest
 
 from unmask.core.errors import RecipeError
-from unmask.train.budget import RunProgress, StepBudget, TimeBudget, TokenBudget
+from unmask.train.schedule import RunProgress, StepBudget, TimeBudget, TokenBudget
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from unmask.core.records import HOST_ONLY
 from unmask.nets.batch.transfer import clone, copy_into, iter_tensors, shape_key
-from unmask.train.gpu import cuda_graphs
-from unmask.train.gpu.cuda_graphs import CudaGraphCache
+from unmask.train import gpu_async as cuda_graphs
+from unmask.train.gpu_async import CudaGraphCache
 
 CPU = torch.device("cpu")
 

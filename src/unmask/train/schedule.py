@@ -1,18 +1,14 @@
-"""What part of the full learning rate a step takes: pure functions of how far a run has come.
+"""Budgets of a run, in steps, tokens or hours, and the learning-rate schedule over the share of a budget that is used up.
 
-What arrives: a schedule, the number of finished steps, and the share of the budget that is used up.
-What leaves: one number between 0 and 1. What never happens here: looking at a clock, or keeping state.
-
-The share is the only measure of progress. In a run bound by steps it is step / total (`at_step`). In a run bound by
-time it is the seconds spent over the seconds allowed, those before a resume included (`at_time`): the rate then reaches
-its end when the time is over, however fast the machine turned out to be.
-
-A step is numbered by the steps finished before it: the first is step 0 and, in a warm-up, takes the rate 0, as in BERT.
+A schedule is a function of that share, so one recipe fits any budget, and a resumed run has the rates of one that was
+never stopped.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from unmask.config.optim import (
     Constant,
@@ -25,6 +21,81 @@ from unmask.config.optim import (
     Warmup,
     WarmupFraction,
 )
+from unmask.core.errors import RecipeError
+
+
+@dataclass(frozen=True, slots=True)
+class RunProgress:
+    """How far a run has come. With the weights and the optimiser's memory, this is all that a resume needs."""
+
+    step: int = 0
+    """Steps that are finished."""
+    tokens: int = 0
+    """Tokens that were learned from, over all processes."""
+    seconds: float = 0.0
+    """Time spent, that before a resume included."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepBudget:
+    """A number of steps."""
+
+    count: int
+
+    def __post_init__(self) -> None:
+        _require(self.count >= 1, f"at least one step, found {self.count}")
+
+    def fraction_used(self, progress: RunProgress) -> float:
+        """The share that is used up."""
+        return progress.step / self.count
+
+    def text(self) -> str:
+        """The budget in words."""
+        return f"{self.count:,} step{'s' * (self.count != 1)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBudget:
+    """A number of tokens."""
+
+    count: int
+
+    def __post_init__(self) -> None:
+        _require(self.count >= 1, f"at least one token, found {self.count}")
+
+    def fraction_used(self, progress: RunProgress) -> float:
+        """The share that is used up."""
+        return progress.tokens / self.count
+
+    def text(self) -> str:
+        """The budget in words."""
+        return f"{self.count:,} token{'s' * (self.count != 1)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeBudget:
+    """A time on the clock, validation and saving included, the start of the program not."""
+
+    count: float
+
+    def __post_init__(self) -> None:
+        _require(0 < self.count < float("inf"), f"a positive number of hours, found {self.count}")
+
+    def fraction_used(self, progress: RunProgress) -> float:
+        """The share that is used up."""
+        return progress.seconds / (3600 * self.count)
+
+    def text(self) -> str:
+        """The budget in words."""
+        return f"{self.count:g} hour{'s' * (self.count != 1)}"
+
+
+Budget: TypeAlias = StepBudget | TokenBudget | TimeBudget
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise RecipeError(f"A budget needs {what}.")
 
 
 def at_step(schedule: Schedule, step: int, total: int) -> float:

@@ -1,1 +1,0 @@
-"""CUDA graphs, side streams and asynchronous read-back."""
