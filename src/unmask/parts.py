@@ -105,15 +105,14 @@ if TYPE_CHECKING:
     from unmask.data.corrupt.factorization_order import PermutationOrder as PermutationOrder
     from unmask.data.corrupt.identity import NoCorruption as NoCorruption
     from unmask.data.corrupt.masking import MaskTokens as MaskTokens
-    from unmask.data.corrupt.mass_fragment import MassFragment as MassFragment
-    from unmask.data.corrupt.masking import Replace as Replace
-    from unmask.data.corrupt.masking import ReplaceBy as ReplaceBy
     from unmask.data.corrupt.masking import (
         OneOfSelectors as OneOfSelectors,
     )
     from unmask.data.corrupt.masking import (
         RandomTokens as RandomTokens,
     )
+    from unmask.data.corrupt.masking import Replace as Replace
+    from unmask.data.corrupt.masking import ReplaceBy as ReplaceBy
     from unmask.data.corrupt.masking import (
         WholeUnits as WholeUnits,
     )
@@ -123,6 +122,7 @@ if TYPE_CHECKING:
     from unmask.data.corrupt.masking import (
         inverse as inverse,
     )
+    from unmask.data.corrupt.mass_fragment import MassFragment as MassFragment
     from unmask.data.corrupt.sentence_permutation import PermuteSentences as PermuteSentences
     from unmask.data.corrupt.span_corruption import SpanCorruption as SpanCorruption
     from unmask.data.corrupt.text_infilling import TextInfilling as TextInfilling

@@ -32,8 +32,7 @@ from unmask.finetuning.task_options import TaskOptions, parse_task_type
 from unmask.finetuning.tasks.protocol import default_max_length
 from unmask.finetuning.tasks.span_qa import SpanQATask
 from unmask.nets.layers.scalar_mix import ScalarMix
-from unmask.train.run_config import DistContext, init_distributed
-from unmask.train.run_config import RunConfig, Switch, default_run_config
+from unmask.train.run_config import DistContext, RunConfig, Switch, default_run_config, init_distributed
 from unmask.train.rundir.checkpoint import CHECKPOINTS, remove_atomically
 from unmask.train.rundir.folder import check_same_run, is_finished, lock_run, mark_finished, start_or_resume
 from unmask.train.rundir.metrics_log import Listener, LogLine, step_counter

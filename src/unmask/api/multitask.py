@@ -24,9 +24,8 @@ from unmask.finetuning.multitask.schedule import MultiTaskBatches, TaskOrder
 from unmask.finetuning.multitask.task_file import TaskEntry
 from unmask.loading.encoder_folder import save_encoder
 from unmask.loading.open_model import open_model
-from unmask.train.run_config import DistContext, init_distributed
 from unmask.train.multi_head_model import MultiHeadModel
-from unmask.train.run_config import RunConfig
+from unmask.train.run_config import DistContext, RunConfig, init_distributed
 from unmask.train.rundir.checkpoint import CHECKPOINTS, remove_atomically
 from unmask.train.rundir.folder import check_same_run, is_finished, lock_run, mark_finished, start_or_resume
 from unmask.train.rundir.metrics_log import LogLine, step_counter

@@ -18,9 +18,17 @@ from unmask.data.corpus.corpus import Corpus
 from unmask.objectives.generator import all_networks
 from unmask.tasks.recipe import Recipe
 from unmask.train.cost_estimate import CostEstimate, estimate_cost
-from unmask.train.run_config import DistContext, init_distributed, world_size
 from unmask.train.loop import train
-from unmask.train.run_config import Precision, RunConfig, Switch, default_run_config, pick_microbatch
+from unmask.train.run_config import (
+    DistContext,
+    Precision,
+    RunConfig,
+    Switch,
+    default_run_config,
+    init_distributed,
+    pick_microbatch,
+    world_size,
+)
 from unmask.train.rundir.checkpoint import CHECKPOINTS, list_checkpoints
 from unmask.train.rundir.folder import (
     NEW_FOLDER_ADVICE,

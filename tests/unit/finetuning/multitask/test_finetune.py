@@ -22,7 +22,6 @@ from unmask.finetuning.multitask.schedule import TaskOrder
 from unmask.finetuning.multitask.task_file import read_tasks
 from unmask.loading.encoder_folder import load_encoder, save_encoder
 from unmask.loading.open_model import open_model
-from unmask.loading.encoder_folder import load_encoder, save_encoder
 from unmask.train.batches.protocol import SINGLE_PROCESS as ALONE_CREW
 from unmask.train.batches.protocol import RunPosition
 from unmask.train.build_step import build_step_runner
