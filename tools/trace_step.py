@@ -73,7 +73,7 @@ def newspaper(folder: Path, documents: int) -> Corpus:
 def training(name: str, corpus: Corpus) -> TrainingSpec:
     """A short training of a member in its smallest size."""
     recipe = member(name, "tiny")
-    stage = replace(recipe.stages[0], batch_size=8, max_length=64, fraction=1.0)
+    stage = replace(recipe.stages[0].resized(64, 8), fraction=1.0)
     recipe = replace(recipe, stages=(stage,))
     size = corpus.vocab.size
     model = MultiHeadModel(recipe.network, require_trainable(recipe.objectives), size, recipe.max_length)

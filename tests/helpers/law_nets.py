@@ -59,7 +59,7 @@ def small(recipe: Recipe) -> Recipe:
     """The member with all that makes it what it is, but little of it: two thin layers and short rows."""
     trunk = recipe.network
     short = replace(trunk, depth=2, width=32, heads=2, ffn_width=64, embedding_width=16 if trunk.embedding_width else 0)
-    stages = (replace(stage, max_length=LENGTH + 16 * n, batch_size=BATCH) for n, stage in enumerate(recipe.stages))
+    stages = (stage.resized(LENGTH + 16 * n, BATCH) for n, stage in enumerate(recipe.stages))
     return replace(recipe, network=short, stages=tuple(stages))
 
 

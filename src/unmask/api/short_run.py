@@ -50,4 +50,4 @@ def _split_stage(stage: Stage) -> tuple[Stage, Stage]:
 
 def _with_rows(stage: Stage, length: int) -> Stage:
     """Rows of this length, and as many in a step as there are tokens for."""
-    return replace(stage, max_length=length, batch_size=_TOKENS // length)
+    return stage.resized(length, _TOKENS // length)

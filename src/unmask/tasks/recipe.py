@@ -6,7 +6,7 @@ What never happens here: a wiring mistake that shows only in training. It is ref
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unmask.config.attention_pattern import FULL, AttentionPattern
 from unmask.config.model_type import ModelType
@@ -15,6 +15,7 @@ from unmask.config.optim import LossWeighting, OptimConfig
 from unmask.core.errors import RecipeError
 from unmask.core.records import UnitKind
 from unmask.data.corrupt.protocol import Corruption
+from unmask.data.input_formats.contiguous import ContiguousStreams
 from unmask.data.input_formats.row_plan import DynamicMasking, InputFormat, MaskingMode
 from unmask.data.tokenize.trainers.train import TokenizerTrainer
 from unmask.objectives.protocol import Objective
@@ -100,6 +101,17 @@ class Stage:
                 f"A stage needs rows of at least 8 tokens, a batch of at least 1 and a share of the steps between 0 "
                 f"and 1; found {self.max_length}, {self.batch_size} and {self.fraction}."
             )
+
+
+    def resized(self, max_length: int, batch_size: int) -> Stage:
+        """The stage with rows of another length, and another number of them in a step; of streams too."""
+        tasks = tuple(
+            replace(task, examples=replace(task.examples, num_streams=batch_size))
+            if isinstance(task.examples, ContiguousStreams)
+            else task
+            for task in self.tasks
+        )
+        return replace(self, tasks=tasks, max_length=max_length, batch_size=batch_size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,15 +40,24 @@ class ContiguousStreams:
         """No facts."""
         return frozenset()
 
-    def plan(self, corpus: Corpus, length: int, key: Key) -> RowPlan:
-        """Equal streams; the end of the corpus that does not fill a row of every stream is left out."""
-        steps = corpus.manifest.counts.tokens // self.num_streams // length
-        if steps < 1:
+    def check(self, corpus: Corpus, length: int) -> None:
+        """Refuse a corpus that has no row for every stream."""
+        if corpus.manifest.counts.tokens < self.num_streams * length:
             raise RecipeError(
                 f"{self.num_streams} streams of rows of {length} tokens need {self.num_streams * length:,} tokens, but the "
                 f"corpus has {corpus.manifest.counts.tokens:,}. Use fewer streams, shorter rows or more text."
             )
-        step, stream = np.divmod(np.arange(steps * self.num_streams), self.num_streams)
+
+    def plan(self, corpus: Corpus, length: int, key: Key) -> RowPlan:
+        """Equal streams; the end of the corpus that does not fill a row of every stream is left out.
+
+        A corpus with fewer rows than streams has as many streams as rows, and one that fills no row is one row.
+        """
+        tokens = corpus.manifest.counts.tokens
+        length = min(length, tokens)
+        streams = min(self.num_streams, tokens // max(length, 1))
+        steps = tokens // max(streams * length, 1)
+        step, stream = np.divmod(np.arange(steps * streams), max(streams, 1))
         start = corpus.bases[0] + (stream * steps + step) * length
         inner = corpus.bases[1:-1]
         first = np.searchsorted(inner, start, side="right")

@@ -137,6 +137,8 @@ def _plan_task(task: Task, corpus: Corpus, length: int, renew: MaskingMode, seed
             f"Task '{task.name}' shows similar words, but {corpus.folder} has no table of them, so random ones would "
             f"stand in. Make the table with: unmask similar-words --data {corpus.folder}"
         )
+    if isinstance(task.examples, ContiguousStreams):
+        task.examples.check(corpus, length)
     feed = TaskBatches.for_task(task, corpus, length, renew, seed)
     if not len(feed.plan):
         raise CorpusError(

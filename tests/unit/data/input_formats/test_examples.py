@@ -223,7 +223,8 @@ def test_lanes_go_on_where_they_stopped():
         assert text_of(example, row)[0] == text_of(example, row - 4)[-1] + 1
         assert len(text_of(example, row)) == 16
     with pytest.raises(RecipeError, match="fewer streams"):
-        ContiguousStreams(100).plan(corpus, 16, KEY)
+        ContiguousStreams(100).check(corpus, 16)
+    assert len(ContiguousStreams(100).plan(corpus, 16, KEY)) == corpus.manifest.counts.tokens // 16
 
 
 def test_single_sentences_know_their_neighbours():
