@@ -105,7 +105,7 @@ def test_visits_from_a_step_on_are_the_tail_of_all_visits(renew: MaskingMode) ->
 def test_another_process_with_another_hash_seed_computes_the_same_rows() -> None:
     script = f"from law_corpus import digests, invented; print(digests(invented(documents=4), {LENGTH}, {SEED}))"
     here = Path(law_corpus.__file__).parent
-    environment = {**os.environ, "PYTHONPATH": str(here), "PYTHONHASHSEED": "4321"}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(here), *sys.path]), "PYTHONHASHSEED": "4321"}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == digests(ground(), LENGTH, SEED)
 

@@ -51,7 +51,7 @@ def transformer_xl(size: Size = BASE) -> Recipe:
         paper="arXiv:1901.02860",
         title="Transformer-XL: Attentive Language Models Beyond a Fixed-Length Context",
         summary="states of the segment before are kept as memory; positions are distances",
-        parent="bert",
+        parent="",
         tokenizer=ByteBPE(size=NUM_BYTES),
         stages=(Stage(tasks=(task,), max_length=segment, batch_size=NUM_STREAMS),),
         network=TransformerConfig(
