@@ -13,6 +13,13 @@ import torch
 from law_texts import SENTENCES, SPECS, Ground
 from torch import Tensor
 
+from unmask.config.network import (
+    EmbeddingTableConfig,
+    EncoderDecoderConfig,
+    LSTMConfig,
+    NetworkConfig,
+    TransformerConfig,
+)
 from unmask.config.optim import LAMB, Linear, OptimConfig, WarmupFraction
 from unmask.data.corpus.corpus import Corpus
 from unmask.data.input_formats.packed import DocumentBoundary, Packed
@@ -57,15 +64,42 @@ def two_tasks() -> Recipe:
 
 def small(recipe: Recipe) -> Recipe:
     """The member with all that makes it what it is, but little of it: two thin layers and short rows."""
-    trunk = recipe.network
-    short = replace(trunk, depth=2, width=32, heads=2, ffn_width=64, embedding_width=16 if trunk.embedding_width else 0)
+    short = small_network(recipe.network)
     stages = (stage.resized(LENGTH + 16 * n, BATCH) for n, stage in enumerate(recipe.stages))
     return replace(recipe, network=short, stages=tuple(stages))
 
 
+def small_network(config: NetworkConfig) -> NetworkConfig:
+    """The same kind of network, thin."""
+    match config:
+        case TransformerConfig():
+            narrow = 16 if config.embedding_width else 0
+            return replace(config, depth=2, width=32, heads=2, ffn_width=64, embedding_width=narrow)
+        case EncoderDecoderConfig():
+            return replace(config, encoder=small_network(config.encoder), decoder=small_network(config.decoder))
+        case LSTMConfig():
+            return replace(config, depth=2, direction_width=16, cell_width=32)
+        case EmbeddingTableConfig():
+            return replace(config, width=32)
+
+
+def wide_network(config: NetworkConfig) -> NetworkConfig:
+    """The same kind of network, a little wider."""
+    match config:
+        case TransformerConfig():
+            narrow = 32 * bool(config.embedding_width)
+            return replace(config, width=64, heads=4, ffn_width=256, init_std=0.1, embedding_width=narrow)
+        case EncoderDecoderConfig():
+            return replace(config, encoder=wide_network(config.encoder), decoder=wide_network(config.decoder))
+        case LSTMConfig():
+            return replace(config, direction_width=64, cell_width=128, init_std=0.1)
+        case EmbeddingTableConfig():
+            return replace(config, width=64, init_std=0.1)
+
+
 def dry(recipe: Recipe) -> Recipe:
     """Without dropout, whose draws depend on how a step is split."""
-    return replace(recipe, network=replace(recipe.network, dropout=0.0, attention_dropout=0.0))
+    return replace(recipe, network=recipe.network.with_dropout(0.0))
 
 
 def fast(recipe: Recipe, rate: float) -> Recipe:
@@ -117,14 +151,7 @@ def learning_by_heart(recipe: Recipe) -> Recipe:
     main = max(recipe.stages, key=lambda stage: stage.fraction)
     tasks = tuple(replace(task, objectives=tuple(map(as_wide, task.objectives))) for task in main.tasks)
     main = replace(main, tasks=tasks, task_weights=(1 / len(main.tasks),) * len(main.tasks))
-    wide = replace(
-        recipe.network,
-        width=64,
-        heads=4,
-        ffn_width=256,
-        init_std=0.1,
-        embedding_width=32 * bool(recipe.network.embedding_width),
-    )
+    wide = wide_network(recipe.network)
     optimiser = replace(recipe.optim.optimizer, lr=2e-2 if isinstance(recipe.optim.optimizer, LAMB) else 3e-3)
     descent = OptimConfig(optimiser, Linear(WarmupFraction(0.2)), max_grad_norm=1.0)
     return dry(replace(recipe, network=wide, stages=(replace(main, fraction=1.0, batch_size=16),), optim=descent))

@@ -24,7 +24,7 @@ CHECKPOINTS = {"num_evals": 10, "keep_checkpoints": 3}
 def halves(recipe: Recipe) -> Recipe:
     """With dropout, and stages of equal parts, so that the middle of the run of most is a change of stage."""
     stages = tuple(replace(stage, fraction=1 / len(recipe.stages)) for stage in recipe.stages)
-    trunk = replace(recipe.network, dropout=0.1, attention_dropout=0.1)
+    trunk = recipe.network.with_dropout(0.1)
     return fast(replace(recipe, stages=stages, network=trunk), 1e-3)
 
 

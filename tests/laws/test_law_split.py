@@ -121,7 +121,7 @@ def test_recorded_steps_draw_what_plain_steps_of_the_same_shapes_draw(
     """Dropout is on: a repetition has the draws of its own step, not those of the step that was recorded."""
     if device != "cpu" and not torch.cuda.is_available():
         pytest.skip("needs a CUDA device")
-    wet = replace(recipe, network=replace(recipe.network, dropout=0.1, attention_dropout=0.1))
+    wet = replace(recipe, network=recipe.network.with_dropout(0.1))
     where = torch.device(device)
     plain = curve(wet, STEPS, tmp_path / "plain", device=where, bucket_shapes=True)
     recorded = curve(wet, STEPS, tmp_path / "recorded", device=where, cuda_graphs=True, max_in_flight=2)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
+from unmask.config.attention_pattern import BIDIRECTIONAL_LM, FULL, WITHIN_DOCUMENT, AttentionPattern
 from unmask.config.sizes import Size
 from unmask.config.transformer import (
     Activation,
@@ -61,6 +62,10 @@ class NetworkValues(Protocol):
         """The width of the token embedding."""
 
     @property
+    def stream_width(self) -> int:
+        """The width of the states of one stream of an attention pattern."""
+
+    @property
     def num_segments(self) -> int:
         """How many segments the network distinguishes; with 1 all tokens are of the same, with 0 there is no table."""
 
@@ -91,6 +96,9 @@ class NetworkValues(Protocol):
     @property
     def size(self) -> Size:
         """Depth and widths, to be compared with the published sizes."""
+
+    def check_attention(self, name: str, attention: AttentionPattern) -> None:
+        """Refuse an attention pattern that the network does not compute; `name` is the task in the sentence."""
 
     def build(self, vocab_size: int, max_positions: int) -> Backbone:
         """The network with weights yet to be initialized."""
@@ -148,6 +156,11 @@ class EncoderDecoderConfig:
         return self.encoder.width
 
     @property
+    def stream_width(self) -> int:
+        """The width of the encoder's states."""
+        return self.encoder.width
+
+    @property
     def token_width(self) -> int:
         """The width of the encoder's token embedding."""
         return self.encoder.token_width
@@ -191,6 +204,14 @@ class EncoderDecoderConfig:
     def size(self) -> Size:
         """The size of the encoder."""
         return self.encoder.size
+
+    def check_attention(self, name: str, attention: AttentionPattern) -> None:
+        """Patterns of one stream, for the encoder; the decoder is causal."""
+        if not attention.is_single:
+            raise RecipeError(
+                f"{name} has {len(attention.streams)} streams, but an encoder-decoder network has one. Take a pattern "
+                "of one stream, or a TransformerConfig."
+            )
 
     def build(self, vocab_size: int, max_positions: int) -> Backbone:
         """Both stacks with weights yet to be initialized."""
@@ -267,6 +288,11 @@ class LSTMConfig:
         return 2 * self.direction_width
 
     @property
+    def stream_width(self) -> int:
+        """The width of one direction."""
+        return self.direction_width
+
+    @property
     def token_width(self) -> int:
         """The token table has the width of one direction."""
         return self.direction_width
@@ -280,6 +306,10 @@ class LSTMConfig:
     def size(self) -> Size:
         """Depth and widths; the two directions take the place of heads."""
         return Size(self.depth, self.width, 2, self.cell_width)
+
+    def check_attention(self, name: str, attention: AttentionPattern) -> None:
+        """One direction for each stream, or one stream of both directions."""
+        _check_plain(name, attention, self, (BIDIRECTIONAL_LM,))
 
     def build(self, vocab_size: int, max_positions: int) -> Backbone:
         """The network with weights yet to be initialized; rows may have any length."""
@@ -343,6 +373,11 @@ class EmbeddingTableConfig:
             )
 
     @property
+    def stream_width(self) -> int:
+        """The width of the table."""
+        return self.width
+
+    @property
     def token_width(self) -> int:
         """The width of the table."""
         return self.width
@@ -356,6 +391,10 @@ class EmbeddingTableConfig:
     def size(self) -> Size:
         """The width alone."""
         return Size(0, self.width, 0, 0)
+
+    def check_attention(self, name: str, attention: AttentionPattern) -> None:
+        """The plain pattern: no token reads another."""
+        _check_plain(name, attention, self)
 
     def build(self, vocab_size: int, max_positions: int) -> Backbone:
         """The table with weights yet to be initialized; rows may have any length."""
@@ -396,6 +435,16 @@ class EmbeddingTableConfig:
 
 NetworkConfig: TypeAlias = TransformerConfig | EncoderDecoderConfig | LSTMConfig | EmbeddingTableConfig
 """The kinds of networks. Each has what `NetworkValues` lists."""
+
+
+def _check_plain(
+    name: str, attention: AttentionPattern, config: object, more: tuple[AttentionPattern, ...] = ()
+) -> None:
+    if attention not in (FULL, WITHIN_DOCUMENT, *more):
+        raise RecipeError(
+            f"{name} has an attention pattern, but a network of kind {type(config).__name__} has no attention to "
+            "compute it with. Take the pattern FULL, or a TransformerConfig."
+        )
 
 
 def _no_decoder(config: object) -> RecipeError:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from unmask.config.attention_pattern import AttentionPattern, StreamInit
 from unmask.config.sizes import Size
 from unmask.core.errors import RecipeError
 
@@ -167,6 +168,11 @@ class TransformerConfig:
         return self.embedding_width or self.width
 
     @property
+    def stream_width(self) -> int:
+        """The width of the states."""
+        return self.width
+
+    @property
     def qkv_width(self) -> int:
         """Width of the queries, keys or values of all heads."""
         return self.heads * (self.head_width or self.width // self.heads)
@@ -194,6 +200,15 @@ class TransformerConfig:
     def is_shared(self, branch: Sharing) -> bool:
         """Whether layers share this branch: `ATTENTION` or `FEED_FORWARD`."""
         return self.sharing in (branch, Sharing.ALL)
+
+    def check_attention(self, name: str, attention: AttentionPattern) -> None:
+        """Refuse a stream that starts from no token where there is no vector for it."""
+        blank = [stream.name for stream in attention.streams if stream.starts_from is StreamInit.BLANK]
+        if blank and not self.has_blank_stream:
+            raise RecipeError(
+                f"{name} has the stream '{blank[0]}', which does not start from tokens, but the network has no vector "
+                "for it to start from. Set network.has_blank_stream=true."
+            )
 
     def build(self, vocab_size: int, max_positions: int) -> Backbone:
         """The network with weights yet to be initialized."""

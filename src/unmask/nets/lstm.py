@@ -10,11 +10,13 @@ Shapes: T tokens, S sequences, L the longest, W width of one direction.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from warnings import catch_warnings, filterwarnings
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unmask.config.attention_pattern import Causal
 from unmask.config.network import LSTMConfig
 from unmask.nets.backbone import Backbone
 from unmask.nets.batch.packed_sequences import PackedSequences, pad, unpad
@@ -39,7 +41,9 @@ class LSTMLayer(nn.Module):
 
     @staticmethod
     def _run(lstm: nn.LSTM, x_TW: Tensor, sequences: PackedSequences) -> Tensor:
-        y_SLW, _ = lstm(pad(x_TW, sequences))  # padding follows the tokens, so it changes no state that is read
+        with catch_warnings():
+            filterwarnings("ignore", "LSTM with projections is not supported with oneDNN")
+            y_SLW, _ = lstm(pad(x_TW, sequences))  # padding follows the tokens, so it changes no state that is read
         return unpad(y_SLW, sequences)
 
 
@@ -55,17 +59,20 @@ class BidirectionalLSTM(Backbone):
         self.layers = nn.ModuleList(LSTMLayer(config, residual=layer > 0) for layer in range(config.depth))
 
     def forward(self, tokens: TokenInputs, requested: Sequence[Tensor] = ()) -> HiddenStates:
-        """The token vectors twice, then the states after each layer."""
+        """The token vectors twice, then the states after each layer; of each direction alone for a stream of its own."""
         reverse_T = reversed_order(tokens.sequences)
         x_TW: Tensor = self.embed(tokens.ids_T)
         ahead_TW, back_TW = x_TW, x_TW[reverse_T]
-        layers = [torch.cat([x_TW, x_TW], dim=-1)]
+        ahead, back = [x_TW], [x_TW]
         for layer in self.layers:
             ahead_TW, back_TW = layer(self._dropout(ahead_TW), self._dropout(back_TW), tokens.sequences)
-            layers.append(torch.cat([ahead_TW, back_TW[reverse_T]], dim=-1))
-        both = (tuple(side) for side in zip(*(layer_TD.chunk(2, dim=-1) for layer_TD in layers), strict=True))
-        named = tuple((one.name, side) for one, side in zip(tokens.streams, both, strict=False))
-        return HiddenStates(tuple(layers), streams=named)
+            ahead.append(ahead_TW)
+            back.append(back_TW[reverse_T])
+        both = tuple(torch.cat(pair, dim=-1) for pair in zip(ahead, back, strict=True))
+        streams = [
+            (one.name, tuple(ahead if isinstance(one.sequences.rule, Causal) else back)) for one in tokens.streams
+        ]
+        return HiddenStates(both, streams=tuple(streams))
 
     def blocks(self) -> Sequence[nn.Module]:
         """Every layer from the bottom up."""

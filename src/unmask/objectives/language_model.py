@@ -1,7 +1,6 @@
-"""Language models in an order: the next token, the token before, or tokens in a drawn order.
+"""Language-model objectives: the next token, the token on either side, or tokens in a factorization order.
 
-What arrives: `NextToken` or `Ordering`. What leaves: a prediction for every position that has an answer.
-What never happens here: a view under which the answer can be looked up; a task with such a view is refused.
+A task whose attention pattern shows the answer is refused.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ class CLM(Objective):
     weight: float = 1.0
     name: ClassVar[str] = "clm"
     target_type: ClassVar[type[Target]] = NextToken
-    """The next token."""
     facts: ClassVar[frozenset[str]] = frozenset()
 
     def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
@@ -38,11 +36,7 @@ class CLM(Objective):
 
     def check(self, config: NetworkConfig) -> None:
         """Refuse a network whose states are not as wide as its token embedding."""
-        if config.token_width != config.width:
-            raise RecipeError(
-                f"CLM multiplies states of {config.width} numbers with a token embedding of {config.token_width}. Set "
-                "network.embedding_width=0."
-            )
+        _check_width(self, config)
 
     def build_head(self, backbone: Backbone) -> nn.Module:
         """Logits at every position, through the token embedding itself."""
@@ -52,8 +46,7 @@ class CLM(Objective):
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
         """Every position with a weight."""
-        found = (target.weights for target in instance.targets if isinstance(target, NextToken))
-        return sum(int((weights > 0).sum()) for weights in found)
+        return _num_next_tokens(instance)
 
     def cost(self, config: NetworkConfig, vocab_size: int) -> ForwardCost:
         """The whole vocabulary at every position."""
@@ -62,32 +55,60 @@ class CLM(Objective):
 
 @dataclass(frozen=True, slots=True)
 class BidirectionalLM(Objective):
-    """Say the next token from the left and the token before from the right, in two streams (ELMo)."""
+    """The next token from the left and the previous token from the right, in two streams (ELMo)."""
 
     weight: float = 1.0
-    has_head: ClassVar[bool] = False
     name: ClassVar[str] = "both_ways"
     target_type: ClassVar[type[Target]] = NextToken
-    """The next token; read backwards, the token before."""
     facts: ClassVar[frozenset[str]] = frozenset()
 
     def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
-        """The forward stream says what follows, the backward stream what precedes."""
+        """The forward stream predicts the next token, the backward stream the previous one."""
         return PredictionSites((*next_token_sites(sample, "forward"), *previous_token_sites(sample, "backward")))
+
+    def check(self, config: NetworkConfig) -> None:
+        """Refuse a network whose streams are not as wide as its token embedding."""
+        _check_width(self, config)
+
+    def build_head(self, backbone: Backbone) -> nn.Module:
+        """Logits of both streams at every position, through the token embedding and one bias."""
+        from unmask.objectives.heads.language_model import BidirectionalLMHead
+
+        return BidirectionalLMHead(backbone.token_embedding)
+
+    def num_predictions(self, instance: InputsAndTargets) -> int:
+        """Two for each position with a weight: its next token, and the token before that one."""
+        return 2 * _num_next_tokens(instance)
+
+    def cost(self, config: NetworkConfig, vocab_size: int) -> ForwardCost:
+        """The whole vocabulary at every position of both streams."""
+        return ForwardCost(per_token=2 * lm_output_cost(config, vocab_size).per_prediction)
 
 
 @dataclass(frozen=True, slots=True)
 class PLM(Objective):
-    """Say tokens in a drawn order, each from those drawn before it (XLNet)."""
+    """Tokens in a factorization order, each from those before it (XLNet)."""
 
     stream: str = "query"
     weight: float = 1.0
     has_head: ClassVar[bool] = False
     name: ClassVar[str] = "plm"
     target_type: ClassVar[type[Target]] = PermutedTarget
-    """A drawn order."""
     facts: ClassVar[frozenset[str]] = frozenset()
 
     def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
-        """Each ordered position says its own token, which is in the input: only the view hides it."""
+        """Each ordered position predicts its own token, which is in the input: only the pattern hides it."""
         return PredictionSites(tuple(own_token_sites(predicted_positions(sample), self.stream)))
+
+
+def _num_next_tokens(instance: InputsAndTargets) -> int:
+    found = (target.weights for target in instance.targets if isinstance(target, NextToken))
+    return sum(int((weights > 0).sum()) for weights in found)
+
+
+def _check_width(objective: Objective, config: NetworkConfig) -> None:
+    if config.token_width != config.stream_width:
+        raise RecipeError(
+            f"{type(objective).__name__} multiplies states of {config.stream_width} numbers with a token embedding of "
+            f"{config.token_width}. Set network.embedding_width=0."
+        )

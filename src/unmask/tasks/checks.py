@@ -11,15 +11,10 @@ from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 
 from unmask.config.attention_pattern import (
-    BIDIRECTIONAL_LM,
-    FULL,
-    WITHIN_DOCUMENT,
     AttentionPattern,
     RowCoordinates,
-    StreamInit,
     find_leaks,
 )
-from unmask.config.network import EncoderDecoderConfig, LSTMConfig, NetworkConfig, TransformerConfig
 from unmask.core.errors import RecipeError
 from unmask.core.records import PermutedTarget, RowClass
 from unmask.data.corrupt.protocol import Corruption
@@ -97,34 +92,6 @@ def check_rewriter_attention(task: str, objectives: Sequence[Objective], attenti
                 f"Task '{task}': {_name(one)} has a network with one stream of states, but the pattern has "
                 f"{len(attention.streams)}. Take a pattern of one stream."
             )
-
-
-def check_network_attention(
-    recipe: str, task: str, network: NetworkConfig, attention: AttentionPattern, isolate: bool
-) -> None:
-    """The network computes the pattern."""
-    blank = [stream.name for stream in attention.streams if stream.starts_from is StreamInit.BLANK]
-    if isinstance(network, TransformerConfig):
-        if blank and not network.has_blank_stream:
-            raise RecipeError(
-                f"{recipe}: task '{task}' has the stream '{blank[0]}', which does not start from tokens, but the network "
-                "has no vector for it to start from. Set network.has_blank_stream=true."
-            )
-        return
-    if isinstance(network, EncoderDecoderConfig):
-        if not attention.is_single:
-            raise RecipeError(
-                f"{recipe}: task '{task}' has {len(attention.streams)} streams, but an encoder-decoder network has one. "
-                "Take a pattern of one stream, or a TransformerConfig."
-            )
-        return
-    plain = (WITHIN_DOCUMENT,) if isolate else (FULL,)
-    allowed = (*plain, BIDIRECTIONAL_LM) if isinstance(network, LSTMConfig) else plain
-    if attention not in allowed:
-        raise RecipeError(
-            f"{recipe}: task '{task}' has an attention pattern, but a network of kind {type(network).__name__} has no "
-            "attention to compute it with. Take the pattern FULL, or a TransformerConfig."
-        )
 
 
 def check_memory(name: str, attention: AttentionPattern) -> None:

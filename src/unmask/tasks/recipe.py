@@ -23,7 +23,6 @@ from unmask.tasks.checks import (
     check_coordinates,
     check_document_isolation,
     check_generator,
-    check_network_attention,
     check_no_leak,
     check_rewriter_attention,
     check_shared_heads,
@@ -140,8 +139,7 @@ class Recipe:
             found = ", ".join(f"{stage.fraction:g}" for stage in self.stages) or "no stages"
             raise RecipeError(f"{self.name}: the stages' shares of the steps must sum to 1, found {found}.")
         for task in self.tasks:
-            isolate = task.examples.isolate_documents
-            check_network_attention(self.name, task.name, self.network, task.attention, isolate)
+            self.network.check_attention(f"{self.name}: task '{task.name}'", task.attention)
             # A trunk with one kind of segment does not tell them apart; any other must know them all.
             if 1 < self.network.num_segments < task.examples.num_segments:
                 raise RecipeError(

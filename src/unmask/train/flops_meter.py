@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from unmask.core.errors import RecipeError
-from unmask.core.records import InputsAndTargets
+from unmask.core.records import DecoderTarget, InputsAndTargets, Ints
 from unmask.nets.accounting.flops import STEP, ForwardCost
 from unmask.objectives.protocol import Objective
 from unmask.tasks.recipe import Recipe
@@ -35,7 +35,9 @@ class Workload:
     token_pairs: int
     """Pairs of tokens of which one looks at the other."""
     predictions: Mapping[str, int]
-    """Answers, by objective."""
+    """Predictions, by objective."""
+    decoder_pairs: int = 0
+    """Pairs of a token of a decoder and a token that it may attend to, of its own text or of the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,8 @@ class FlopsMeter:
     def forward(self, load: Workload) -> float:
         """One pass over some rows."""
         heads = (
-            self.heads[name].forward(load.tokens, load.token_pairs, count) for name, count in load.predictions.items()
+            self.heads[name].forward(load.tokens, load.token_pairs, count, load.decoder_pairs)
+            for name, count in load.predictions.items()
         )
         return self.encoder.forward(load.tokens, load.token_pairs) + sum(heads)
 
@@ -105,13 +108,14 @@ class FlopsMeter:
 
     def spent(self, record: Iterable[Mapping[str, Any]]) -> Iterator[ComputeSpent]:
         """What a run had used up after each of its steps, from the lines of its record."""
-        pairs = self._pairs()
+        pairs, decoder_pairs = self._pairs(), self._decoder_pairs()
         tokens, flops = 0, 0.0
         for line in record:
             if line["kind"] == "step":
                 new = line["tokens"] - tokens
                 looked = round(new * pairs[line["task"], line["length"]])
-                flops += self.step(Workload(0, new, looked, line["count"]))
+                decoded = round(new * decoder_pairs[line["task"], line["length"]])
+                flops += self.step(Workload(0, new, looked, line["count"], decoded))
                 tokens = line["tokens"]
                 yield ComputeSpent(line["step"], tokens, line["seconds"], flops)
 
@@ -120,6 +124,14 @@ class FlopsMeter:
         stages = self.recipe.stages
         return {
             (stages[number].tasks[place].name, stages[number].max_length): load.token_pairs / load.tokens
+            for (number, place), load in self.sample.items()
+        }
+
+    def _decoder_pairs(self) -> dict[tuple[str, int], float]:
+        """The pairs of a decoder for each token of the inputs, by the task and the longest row of a step."""
+        stages = self.recipe.stages
+        return {
+            (stages[number].tasks[place].name, stages[number].max_length): load.decoder_pairs / load.tokens
             for (number, place), load in self.sample.items()
         }
 
@@ -133,4 +145,11 @@ def workload_of(instance: InputsAndTargets, objectives: Iterable[Objective], iso
         borders = np.unique(np.concatenate([inputs.rows, changes]))
     lengths = np.diff(borders).astype(np.int64)
     asked = {one.name: one.num_predictions(instance) for one in require_trainable(objectives)}
-    return Workload(len(inputs.rows) - 1, len(inputs.ids), int((lengths**2).sum()), asked)
+    decoded = sum(_decoder_pairs(one, inputs.rows) for one in instance.targets if isinstance(one, DecoderTarget))
+    return Workload(len(inputs.rows) - 1, len(inputs.ids), int((lengths**2).sum()), asked, decoded)
+
+
+def _decoder_pairs(target: DecoderTarget, rows: Ints) -> int:
+    """The pairs of self-attention and of cross-attention, as kernels without a causal shortcut compute them."""
+    own, source = np.diff(target.rows), np.diff(rows)[: len(target.rows) - 1]
+    return int((own * (own + source)).sum())

@@ -52,6 +52,7 @@ def _embeddings(config: TransformerConfig, vocab_size: int, max_positions: int, 
     width = config.token_width
     positions = max_positions + config.position_offset if config.positions is Positions.LEARNED else 0
     rows = vocab_size + positions + (config.num_segments + config.num_tasks if segments else 0)
+    rows += config.has_blank_stream
     norm = _norm(config, width) if config.norm is Norm.POST else 0
     return rows * width + norm + (_linear(config, width, config.width) if width != config.width else 0)
 

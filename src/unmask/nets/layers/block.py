@@ -28,6 +28,7 @@ from unmask.nets.layers.cross_attention import CrossAttention, EncoderOutput
 from unmask.nets.layers.dropout import apply_dropout
 from unmask.nets.layers.norm import build_norm
 from unmask.nets.layers.relative_attention import add_relative_scores
+from unmask.nets.layers.relative_position import build_rotary, build_score_bias
 
 
 class FeedForward(FusableModule):
@@ -195,7 +196,14 @@ class Block(nn.Module):
 
 def build_blocks(config: TransformerConfig, source_width: int = 0) -> list[Block]:
     """The blocks of a network with the branches that they share; with cross-attention to a source of some width."""
-    attention = _branches(config, SelfAttention, config.is_shared(Sharing.ATTENTION))
+    bias, rotary = build_score_bias(config, bidirectional=not source_width), build_rotary(config)
+
+    def build_attention(config: TransformerConfig) -> nn.Module:
+        attention = SelfAttention(config)
+        attention.score_bias, attention.rotary = bias, rotary
+        return attention
+
+    attention = _branches(config, build_attention, config.is_shared(Sharing.ATTENTION))
     if config.positions is Positions.RELATIVE_SINUSOIDAL:
         add_relative_scores(config, (one.sublayer for one in attention))
     ffn = _branches(config, FeedForward, config.is_shared(Sharing.FEED_FORWARD))

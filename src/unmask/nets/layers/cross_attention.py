@@ -1,6 +1,6 @@
-"""Cross-attention: the tokens of one flat batch attend to those of another, sequence by sequence.
+"""Cross-attention: the tokens of a decoder attend to the states of an encoder, sequence by sequence.
 
-Shapes: T query tokens, U source tokens, D width, H heads, K width of a head.
+Shapes: T tokens of the decoder, U tokens of the encoder, D width, H heads, K width of a head.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ class CrossAttention(nn.Module):
         self.backend = AttentionBackend.AUTO
         self.query_scale = 1.0 if config.scale_attention else (config.qkv_width // config.heads) ** 0.5
         """Undoes the division of scores by the root of the head width, where a network has none (T5)."""
+        self.query_scale = 1.0 if config.scale_attention else (config.qkv_width // config.heads) ** 0.5
+        """Undoes the division of scores by the root of the head width, where a network has none (T5)."""
         self.query = nn.Linear(config.width, config.qkv_width, config.bias)
         self.kv = nn.Linear(source_width, 2 * config.qkv_width, config.bias)
         self.out = nn.Linear(config.qkv_width, config.width, config.bias)
@@ -43,6 +45,7 @@ class CrossAttention(nn.Module):
     def forward(self, x_TD: Tensor, source: EncoderOutput | KVCache) -> Tensor:
         """Attend to the source, or to its KV cache."""
         q_THK = self.query(x_TD).view(len(x_TD), self.heads, -1)
+        q_THK = q_THK if self.query_scale == 1.0 else q_THK * self.query_scale
         q_THK = q_THK if self.query_scale == 1.0 else q_THK * self.query_scale
         y_THK = source.attend(q_THK) if isinstance(source, KVCache) else self._attend(q_THK, source)
         out_TD: Tensor = self.out(y_THK.flatten(1))

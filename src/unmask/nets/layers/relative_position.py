@@ -1,9 +1,10 @@
-"""Relative position bias of T5: a learned number for each head and bucket of distances, added to attention scores.
+"""Relative positions in attention: T5's bias of scores by buckets of distances, and rotary embeddings.
 
-Half of the buckets hold one distance each, the others grow with the logarithm of the distance up to a maximum, beyond
-which all distances share the last bucket (Raffel et al., 2020, section 2.1).
+T5: half of the buckets hold one distance each, the others grow with the logarithm of the distance up to a maximum,
+beyond which all distances share the last bucket (Raffel et al., 2020, section 2.1). Rotary: queries and keys are
+rotated by angles in proportion to their place, so that a score depends on the distance alone (Su et al., 2021).
 
-Shapes: S sequences (or 1), L queries, M keys, H heads.
+Shapes: S sequences (or 1), L queries, M keys, T tokens, H heads, K width of a head.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from unmask.config.attention_pattern import RowCoordinates
-from unmask.config.network import TransformerConfig
+from unmask.config.network import Positions, TransformerConfig
 
 
 class RelativePositionBias(nn.Module):
@@ -27,7 +28,7 @@ class RelativePositionBias(nn.Module):
 
     def forward(self, q_SHLK: Tensor, k_SHMK: Tensor, query: RowCoordinates, key: RowCoordinates) -> Tensor:
         """The bias of every pair of a query and a key."""
-        distance_SLM = torch.as_tensor(key.index - query.index)
+        distance_SLM: Tensor = key.index - query.index
         bucket_SLM = relative_bucket(distance_SLM, self.table.num_embeddings, self.max_distance, self.bidirectional)
         bias_SLMH: Tensor = self.table(bucket_SLM)
         return bias_SLMH.permute(0, 3, 1, 2)
@@ -46,3 +47,30 @@ def relative_bucket(distance: Tensor, buckets: int, max_distance: int, bidirecti
     ratio = (distance.clamp_min(1).float() / exact).log() / math.log(max_distance / exact)
     large = (exact + (ratio * (buckets - exact)).long()).clamp_max(buckets - 1)
     return offset + torch.where(distance < exact, distance, large)
+
+
+class RotaryPositions(nn.Module):
+    """Rotates pairs of numbers of each head: the first half with the second (GPT-NeoX's layout)."""
+
+    def __init__(self, head_width: int) -> None:
+        super().__init__()
+        rates = torch.exp(torch.arange(0, head_width, 2) * (-math.log(10_000.0) / head_width))
+        self.register_buffer("rates", rates, persistent=False)
+
+    def forward(self, x_THK: Tensor, index_T: Tensor) -> Tensor:
+        """Queries or keys, rotated by their places."""
+        angle_T1K = index_T[:, None, None] * self.get_buffer("rates")
+        cos, sin = angle_T1K.cos().to(x_THK.dtype), angle_T1K.sin().to(x_THK.dtype)
+        a_THK, b_THK = x_THK.chunk(2, dim=-1)
+        return torch.cat([a_THK * cos - b_THK * sin, b_THK * cos + a_THK * sin], dim=-1)
+
+
+def build_score_bias(config: TransformerConfig, bidirectional: bool) -> nn.Module | None:
+    """The bias of attention scores that all layers of a stack share, where a network has one."""
+    relative = config.positions is Positions.RELATIVE_BUCKETS
+    return RelativePositionBias(config, bidirectional) if relative else None
+
+
+def build_rotary(config: TransformerConfig) -> nn.Module | None:
+    """The rotation of queries and keys, where a network has one."""
+    return RotaryPositions(config.qkv_width // config.heads) if config.positions is Positions.ROTARY else None
