@@ -51,6 +51,11 @@ def trained_members() -> tuple[Recipe, ...]:
     return tuple(small(one) for one in members() if all(o.has_head for o in one.objectives))
 
 
+def trained_encoders() -> tuple[Recipe, ...]:
+    """Those of them whose network is a Transformer encoder."""
+    return tuple(one for one in trained_members() if isinstance(one.network, TransformerConfig))
+
+
 def two_tasks() -> Recipe:
     """A recipe of two tasks that differ in what they learn, so that a head rests in some steps."""
     recipe = next(one for one in trained_members() if len(one.objectives) > 1)

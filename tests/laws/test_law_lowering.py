@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from law_nets import CPU, LENGTH, dry, text, trained_members, training, uneven
+from law_nets import CPU, LENGTH, dry, text, trained_encoders, training, uneven
 from torch import Tensor
 
 from unmask.nets.batch.batch import Batch
@@ -16,7 +16,7 @@ from unmask.train.step import DeviceBatch
 
 NEAR = 1e-5
 """float32: sums in another order, through two layers."""
-MEMBERS = [dry(recipe) for recipe in trained_members()]
+MEMBERS = [dry(recipe) for recipe in trained_encoders()]
 CASES = [recipe for number, recipe in enumerate(MEMBERS) if recipe.network not in [m.network for m in MEMBERS[:number]]]
 """Every member whose network differs from those before it."""
 every_network = pytest.mark.parametrize("recipe", CASES, ids=lambda recipe: recipe.name)

@@ -3,7 +3,8 @@
 Changes from BERT: an encoder and a decoder, pre-norm with RMSNorm, no biases, ReLU, positions as 32 buckets of relative
 distances (one table per stack, shared by its layers), attention without a scale, logits through the token table scaled
 by width^-0.5. 15 % of the tokens are removed in spans of 3 on average, text first; each span leaves one sentinel, and
-the target lists the spans after theirs. Rows are full, end with </s> alone, and the decoder begins with padding.
+the target lists the spans after theirs. Rows hold text of one document and end with the end token alone; the decoder
+begins with padding.
 The paper trains 2^19 steps of 128 rows of 512 tokens with Adafactor at 1/sqrt(step), constant for the first 10,000.
 Departures: Adam at the rate of the same schedule, scaled to it; rows hold 512 tokens before spans are removed, where
 the released code cuts 568 so that 512 are left; no dropout inside the feed-forward layers.
@@ -43,7 +44,7 @@ def t5(size: Size = BASE) -> Recipe:
     """T5 as published."""
     spans = Task(
         name="spans",
-        examples=Packed(DocumentBoundary.ACROSS, template=EOS_ONLY),
+        examples=Packed(DocumentBoundary.NEVER, template=EOS_ONLY),
         corruption=SpanCorruption(rate=0.15, mean_span_length=3.0),
         objectives=(Seq2SeqObjective(),),
     )

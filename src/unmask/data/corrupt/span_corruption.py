@@ -139,4 +139,4 @@ def _target(example: RowBatch, at: Ints, opens: Bools, vocab: Vocab) -> DecoderT
     ids[head], position[head] = vocab.sentinels[positions_in_rows(spans)], position[head + 1]
     ids[final], position[final] = vocab.sentinels[np.diff(spans)], example.lengths
     ids[final + 1], position[final + 1] = vocab.eos, example.lengths
-    return DecoderTarget(ids, rows, position)
+    return DecoderTarget(ids, rows, position, start_id=vocab.pad)
