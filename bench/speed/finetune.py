@@ -30,10 +30,9 @@ from unmask.finetuning.epoch_batches import EpochBatches
 from unmask.finetuning.feature_cache import with_feature_cache
 from unmask.finetuning.init_weights import StartFrom, build_model
 from unmask.finetuning.methods.adapter import Adapter
-from unmask.finetuning.methods.frozen import FrozenEncoder
+from unmask.finetuning.methods.frozen import FrozenEncoder, ScalarMixing
 from unmask.finetuning.methods.protocol import FullFineTuning, Method, count_trained, param_lrs
-from unmask.finetuning.methods.scalar_mix import ScalarMixing
-from unmask.finetuning.methods.top_layers import TopLayers
+from unmask.finetuning.methods.unfreezing import TopLayers
 from unmask.nets.encoder import init_weights
 from unmask.nets.model import EncoderWithHeads
 from unmask.objectives.protocol import Objective

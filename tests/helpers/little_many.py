@@ -10,12 +10,12 @@ DECLARED = """
 [tasks.mood]
 train = "mood.train.jsonl"
 dev = "mood.dev.jsonl"
-kind = "classify"
+task_type = "classification"
 
 [tasks.same]
 train = "same.train.jsonl"
 dev = "same.dev.jsonl"
-kind = "pair"
+task_type = "san-pair"
 
 [tasks.like]
 train = "like.train.jsonl"

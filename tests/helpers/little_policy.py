@@ -13,13 +13,10 @@ from unmask.finetuning.artifact import FineTunedNetwork
 from unmask.finetuning.finetune import FineTune, FineTuneSettings
 from unmask.finetuning.init_weights import StartFrom, build_model
 from unmask.finetuning.methods.adapter import Adapter
-from unmask.finetuning.methods.frozen import FrozenEncoder
-from unmask.finetuning.methods.gradual_unfreezing import GradualUnfreezing
+from unmask.finetuning.methods.frozen import FrozenEncoder, ScalarMixing
 from unmask.finetuning.methods.lora import Lora
-from unmask.finetuning.methods.norm_only import NormOnly
 from unmask.finetuning.methods.protocol import FullFineTuning, Method
-from unmask.finetuning.methods.scalar_mix import ScalarMixing
-from unmask.finetuning.methods.top_layers import TopLayers
+from unmask.finetuning.methods.unfreezing import GradualUnfreezing, NormOnly, TopLayers
 from unmask.finetuning.task_data import load_task_data
 from unmask.objectives.protocol import Objective
 from unmask.objectives.row_tasks import Classification

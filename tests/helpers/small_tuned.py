@@ -13,10 +13,9 @@ from small_dialects import SHAPES, tokenizer_for
 from unmask.config.model_type import ModelType
 from unmask.finetuning.artifact import BaseModelRef, FineTunedNetwork, save_finetuned
 from unmask.finetuning.data.choice import ChoiceExample
-from unmask.finetuning.data.classification import TextExample
+from unmask.finetuning.data.classification import MultiLabelExample, TextExample
 from unmask.finetuning.data.columns import ColumnChoice
 from unmask.finetuning.data.dataset import ExampleSet
-from unmask.finetuning.data.multilabel import MultiLabelExample
 from unmask.finetuning.data.ranking import RankingExample
 from unmask.finetuning.data.tagging.sentences import TaggedSentence
 from unmask.finetuning.methods.protocol import FullFineTuning, Method

@@ -1,1 +1,1 @@
-"""Answers and truths in, scores out."""
+"""Metrics of predictions, by task type, and suites of tasks."""

@@ -1,8 +1,6 @@
-"""A suite: a folder of tasks, each tuned with several seeds, from what a network knows and from nothing.
+"""Runs and scores of a suite: every task is fine-tuned with several seeds, pre-trained and from scratch.
 
-What arrives: tasks, and what is wished for. What leaves: the runs that are to be made, and afterwards
-one line of figures for each task.
-What never happens here: a run. Each is the command `unmask finetune`, which another process works off.
+Each run is an `unmask finetune` command, executed by another process.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from unmask.train.rundir.folder import is_finished as is_run_finished
 
 @dataclass(frozen=True, slots=True)
 class SuiteRun:
-    """One run: a task, where its weights come from, and a seed."""
+    """One run: a task, its initial weights and a seed."""
 
     task: SuiteTask
     start_from: StartFrom
@@ -36,12 +34,12 @@ class SuiteRun:
 
     @property
     def folder_name(self) -> str:
-        """Where it lies in the folder of the suite."""
+        """The folder of the run inside that of the suite."""
         side = "scratch" if self.start_from is StartFrom.SCRATCH else "tuned"
         return f"runs/{self.task.name}/{side}-{self.seed}"
 
     def command_args(self, model: Path, out: Path, shared: Sequence[str]) -> list[str]:
-        """The command; what the task itself says comes last and holds."""
+        """The arguments of the command; options of the task come last and take precedence."""
         task = self.task
         files = ["--train-file", str(task.train), "--dev-file", str(task.dev), "--out", str(out / self.folder_name)]
         scratch = ["--from-scratch"] if self.start_from is StartFrom.SCRATCH else []
@@ -49,26 +47,26 @@ class SuiteRun:
 
 
 def check_readable(tasks: Iterable[SuiteTask]) -> None:
-    """Read every task as a tune would, so that a mistake in a file shows before anything is trained."""
+    """Read every task, so that a mistake in a file is found before anything is trained."""
     for task in tasks:
         load_task_data(task.train, task.dev, _task_options(task.name, task.options))
 
 
-def _task_options(name: str, said: Mapping[str, str]) -> TaskOptions:
-    """What the settings of a suite say about a task beyond its files."""
+def _task_options(name: str, settings: Mapping[str, str]) -> TaskOptions:
+    """Task options from the settings of a suite."""
     try:
-        wish = TaskOptions(
-            task_type=parse_task_type(said.get("task_type", "")),
-            columns=ColumnChoice.parse(said.get("text_columns", ""), said.get("label_column", "")),
+        options = TaskOptions(
+            task_type=parse_task_type(settings.get("task_type", "")),
+            columns=ColumnChoice.parse(settings.get("text_columns", ""), settings.get("label_column", "")),
         )
-        return override_many(wish, [(key, said[key]) for key in ("pooling", "crf") if key in said])
+        return override_many(options, [(key, settings[key]) for key in ("pooling", "crf") if key in settings])
     except (InputError, RecipeError) as error:
         raise InputError(f"{SETTINGS_FILE}: [{name}]: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
 class TaskScores:
-    """What a task came to: the scores of each side, seed by seed."""
+    """The scores of a task, seed by seed."""
 
     task: str
     task_type: str
@@ -76,32 +74,32 @@ class TaskScores:
     pretrained: tuple[float, ...]
     scratch: tuple[float, ...]
     baseline: float
-    """What a guess is worth that knows nothing of the text; not a number where there is no such."""
+    """The score of the trivial baseline; NaN if there is none."""
 
     @property
     def gain(self) -> float:
-        """How much better the pre-trained network is on average."""
+        """The mean gain of pre-training."""
         return mean(self.pretrained) - mean(self.scratch)
 
     @property
     def is_separated(self) -> bool:
-        """Whether the worst seed of the pre-trained network beats the best from scratch."""
+        """Whether the worst pre-trained seed is better than the best from scratch."""
         return bool(self.pretrained and self.scratch) and min(self.pretrained) > max(self.scratch)
 
 
 def plan_runs(tasks: Iterable[SuiteTask], seeds: int, scratch: bool) -> tuple[SuiteRun, ...]:
-    """Every run that is to be made; seeds outermost, so that a first table is there early."""
+    """All runs, seeds outermost, so that a first table is available early."""
     tasks, starts = tuple(tasks), (StartFrom.PRETRAINED, StartFrom.SCRATCH) if scratch else (StartFrom.PRETRAINED,)
     return tuple(SuiteRun(task, start, seed) for seed in range(seeds) for task in tasks for start in starts)
 
 
 def is_suite_run_finished(run: SuiteRun, out: Path) -> bool:
-    """Whether a run has come to its end."""
+    """Whether a run is finished."""
     return is_run_finished(out / run.folder_name)
 
 
 def describe(tasks: Sequence[SuiteTask], shared: Sequence[str], source: Mapping[str, str]) -> dict[str, Any]:
-    """What the runs of a suite have in common, so that a folder never mixes two of them. Seeds may be added."""
+    """The description of a suite, which must not change between calls; seeds may be added."""
     files = {
         task.name: {"train": digest_file(task.train), "dev": digest_file(task.dev), "options": dict(task.options)}
         for task in tasks
@@ -110,36 +108,36 @@ def describe(tasks: Sequence[SuiteTask], shared: Sequence[str], source: Mapping[
 
 
 def collect_scores(runs: Iterable[SuiteRun], out: Path) -> tuple[TaskScores, ...]:
-    """One line for each task, from the runs that are finished."""
-    held: dict[str, list[tuple[SuiteRun, Mapping[str, Any]]]] = {}
-    for attempt in runs:
-        if is_suite_run_finished(attempt, out):
-            held.setdefault(attempt.task.name, []).append((attempt, read_task(out / attempt.folder_name)))
-    return tuple(_task_scores(found) for _, found in sorted(held.items()))
+    """The scores of each task, from finished runs."""
+    finished: dict[str, list[tuple[SuiteRun, Mapping[str, Any]]]] = {}
+    for run in runs:
+        if is_suite_run_finished(run, out):
+            finished.setdefault(run.task.name, []).append((run, read_task(out / run.folder_name)))
+    return tuple(_task_scores(found) for _, found in sorted(finished.items()))
 
 
 def mean(scores: Sequence[float]) -> float:
-    """The mean; not a number where there is nothing."""
+    """The mean; NaN of nothing."""
     return statistics.fmean(scores) if scores else math.nan
 
 
 def _task_scores(found: Sequence[tuple[SuiteRun, Mapping[str, Any]]]) -> TaskScores:
-    attempt, said = found[0]
-    metrics = said["metrics"]
-    metric = attempt.task.metric or said["metric"]
+    run, saved = found[0]
+    metrics = saved["metrics"]
+    metric = run.task.metric or saved["metric"]
     if metric not in metrics:
-        raise InputError(f"{SETTINGS_FILE}: {attempt.task.name} has no score {metric!r}. It has: {', '.join(metrics)}.")
+        raise InputError(f"{SETTINGS_FILE}: {run.task.name} has no score {metric!r}. It has: {', '.join(metrics)}.")
     sides: dict[StartFrom, list[float]] = {StartFrom.PRETRAINED: [], StartFrom.SCRATCH: []}
-    for one, told in found:
-        sides[one.start_from].append(_or_nan(told["metrics"][metric]))
-    chance = _or_nan(said.get("baseline", {}).get(metric))
+    for one, task_json in found:
+        sides[one.start_from].append(_or_nan(task_json["metrics"][metric]))
+    baseline = _or_nan(saved.get("baseline", {}).get(metric))
     return TaskScores(
-        attempt.task.name,
-        said["task_type"],
+        run.task.name,
+        saved["task_type"],
         metric,
         tuple(sides[StartFrom.PRETRAINED]),
         tuple(sides[StartFrom.SCRATCH]),
-        chance,
+        baseline,
     )
 
 

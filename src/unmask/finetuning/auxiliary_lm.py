@@ -1,12 +1,8 @@
-"""A language model beside the task: the texts of a batch are shown a second time, masked (Radford et al., 2018).
+"""Auxiliary masked-LM loss in fine-tuning: the texts of a batch are appended a second time, masked.
 
-What arrives: the course of a task. What leaves: the same lessons with masked rows behind those of the task, and a
-second objective for them: the loss is that of the task plus lambda times that of the masked tokens.
-What never happens here: other text than that of the task, a mask in the rows that the task is asked about, or a mask
-twice. Masks are drawn anew at every visit, from the address of the row.
-
-GPT-1 predicts the next token. What a masked language model has learned to say is masked tokens, so these are asked for
-here: 15 % of them; of these 80 % are hidden, 10 % exchanged and 10 % shown as they are.
+GPT (Radford et al., 2018) adds a language-model loss with weight lambda to that of the task. Here it is BERT's masked
+LM: 15 % of the tokens, of which 80 % are masked, 10 % replaced and 10 % kept. The rows of the task stay unmasked, and
+masks are drawn anew in every epoch from the random key of the row.
 """
 
 from __future__ import annotations
@@ -30,12 +26,12 @@ from unmask.train.batches.protocol import RankSplit, RunPosition, StepBatch
 from unmask.train.multi_head_model import MultiHeadModel
 
 DEFAULT_LM_WEIGHT = 0.5
-"""What the loss of the language model counts, as in the paper."""
+"""Lambda of the paper."""
 
 
 @dataclass(frozen=True, slots=True)
 class WithAuxiliaryLM:
-    """A course with a language model beside it; implements `Course`. It is judged by the task alone."""
+    """Batches with an auxiliary masked-LM objective; dev batches are those of the task alone."""
 
     batches: EpochBatches
     vocab: Vocab
@@ -44,26 +40,26 @@ class WithAuxiliaryLM:
 
     @property
     def heads_vary(self) -> bool:
-        """Every lesson asks for both."""
+        """All batches have both objectives."""
         return self.batches.heads_vary
 
     def batch(self, position: RunPosition, split: RankSplit) -> StepBatch:
-        """The questions of this step, and their texts again with masks. Twice as many rows take twice the room."""
+        """The examples of this step, and their texts again with masks, in micro-batches of half as many examples."""
         split = replace(split, microbatch_tokens=max(1, split.microbatch_tokens // 2))
-        lesson, draws = self.batches.batch(position, split), self.batches.micro_batches(position, split)
-        learned = self.batches.train
-        shown = (
-            self._with_masks(instance, row_keys(key, np.diff(learned.group_offsets)[items]))
-            for instance, (items, key) in zip(lesson.instances, draws, strict=True)
+        batch, draws = self.batches.batch(position, split), self.batches.micro_batches(position, split)
+        groups = self.batches.train.group_offsets
+        instances = (
+            self._with_masks(instance, row_keys(key, np.diff(groups)[items]))
+            for instance, (items, key) in zip(batch.instances, draws, strict=True)
         )
-        return replace(lesson, instances=tuple(shown), objectives=(*lesson.objectives, self.lm_objective))
+        return replace(batch, instances=tuple(instances), objectives=(*batch.objectives, self.lm_objective))
 
     def stage_at(self, progress: float) -> int:
-        """Those of the task."""
+        """The stage of the task."""
         return self.batches.stage_at(progress)
 
     def eval_batches(self) -> tuple[StepBatch, ...]:
-        """The questions alone."""
+        """The dev batches of the task."""
         return self.batches.eval_batches()
 
     def _with_masks(self, instance: InputsAndTargets, key: Key) -> InputsAndTargets:
@@ -73,31 +69,31 @@ class WithAuxiliaryLM:
         return InputsAndTargets(inputs, (*instance.targets, shift_positions(cloze, len(instance.inputs.ids))))
 
 
-def check_auxiliary_lm(model: EncoderWithHeads, policy: Method) -> None:
-    """Refuse a network that never learned to say tokens, and a policy that leaves the network as it is."""
+def check_auxiliary_lm(model: EncoderWithHeads, method: Method) -> None:
+    """Refuse a model without an LM head, and a method that freezes the encoder."""
     if model.lm_head is None:
         raise RecipeError(
-            "A language model beside the task needs a network with a head for tokens, and this one has none: it was "
-            "saved without what it was pre-trained with. Take the pre-trained network itself, or leave --lm-weight out."
+            "An auxiliary language-model loss needs a model with an LM head, and this one has none. Use the "
+            "pre-trained model itself, or leave --lm-weight out."
         )
     if not any(
-        policy.param_lr(ParameterLocation(part, 1), 2).is_trained
+        method.param_lr(ParameterLocation(part, 1), 2).is_trained
         for part in ParameterRole
         if not ParameterLocation(part, 1).is_above_encoder
     ):
         raise RecipeError(
-            f"A language model beside the task moves the network, and the policy '{policy.name}' keeps it still. Take "
-            "another policy, or leave --lm-weight out."
+            f"An auxiliary language-model loss trains the encoder, and the method '{method.name}' freezes it. Use "
+            "another method, or leave --lm-weight out."
         )
 
 
 def remove_head(learner: MultiHeadModel, language: MLM) -> None:
-    """Remove the head of the language model, which only helped to learn."""
+    """Remove the head of the auxiliary objective after training."""
     del learner.heads[language.name]
 
 
 def maskable_rows(inputs: Inputs, vocab: Vocab) -> RowBatch:
-    """Rows in which any ordinary token may be masked; in a row without any, what ends it, so that none is left out."""
+    """Rows in which all tokens but special ones may be masked; in an empty row its [SEP]."""
     fixed: Bools = np.isin(inputs.ids, [vocab.cls, vocab.sep, vocab.pad])
     empty = row_sums(~fixed, inputs.rows) == 0
     fixed[inputs.rows[1:][empty] - 1] = False
@@ -106,7 +102,7 @@ def maskable_rows(inputs: Inputs, vocab: Vocab) -> RowBatch:
 
 
 def row_keys(key: Key, rows: np.ndarray) -> Key:
-    """A key for every row of items that have this many."""
+    """A random key for every row of groups with these sizes."""
     begin = np.append(0, np.cumsum(rows))
     return Key(Key(np.repeat(key.state, rows)).fold_in("beside").fold_in(positions_in_rows(begin)).state)
 
@@ -121,5 +117,5 @@ _PER_TOKEN_FIELDS = ("ids", "segment", "document", "position")
 
 
 def shift_positions(cloze: Cloze, by: int) -> Cloze:
-    """The same questions about rows that stand further behind."""
+    """The same masked positions, shifted by a number of tokens."""
     return Cloze(cloze.positions + by, cloze.answers, Spans(cloze.spans.start + by, cloze.spans.end + by))

@@ -1,7 +1,6 @@
-"""The course of a fine-tune: questions in a new order every epoch, and questions to be judged by.
+"""Batches of one fine-tuning task: a keyed permutation of the examples per epoch, and the dev batches.
 
-What arrives: exercises. What leaves: the lesson of any moment.
-What never happens here: a shuffled list. An epoch is a keyed permutation, so any step is computed without the others.
+Any step is computed without the steps before it.
 """
 
 from __future__ import annotations
@@ -24,10 +23,7 @@ EVAL_BATCH_SIZE = 64
 
 @dataclass(frozen=True, slots=True)
 class EpochBatches:
-    """Batches of questions, epoch after epoch; implements `Course`.
-
-    Batches are always full: the last one of an epoch is filled up with the first questions of the next.
-    """
+    """Batches of examples, epoch after epoch. Batches are always full: they may span two epochs."""
 
     train: EncodedDataset
     dev: EncodedDataset
@@ -39,30 +35,30 @@ class EpochBatches:
 
     @property
     def heads_vary(self) -> bool:
-        """Every lesson asks the same."""
+        """All batches have the same objective."""
         return False
 
     def num_steps(self, epochs: float) -> int:
-        """How many steps show every question this many times."""
+        """The number of steps for this many epochs."""
         return max(1, int(np.ceil(epochs * len(self.train) / self.batch_size)))
 
     def batch(self, position: RunPosition, split: RankSplit) -> StepBatch:
-        """The questions of this step that fall to this process."""
+        """The examples of this step for this process."""
         return self._step_batch(*(self.train.take(items) for items, _ in self.micro_batches(position, split)))
 
     def stage_at(self, progress: float) -> int:
         """There is one stage."""
         return 0
 
-    def micro_batches(self, moment: RunPosition, crew: RankSplit) -> tuple[tuple[Ints, Key], ...]:
-        """The questions of this process in micro-batches, by number, and the key of each at this visit."""
+    def micro_batches(self, position: RunPosition, split: RankSplit) -> tuple[tuple[Ints, Key], ...]:
+        """The examples of this process in micro-batches, by index, and the random key of each in this epoch."""
         visits = EpochSampler(len(self.train), DynamicMasking(), Key.of(self.seed, self.task_name))
-        item, key = visits(moment.step * self.batch_size + np.arange(self.batch_size))
-        shares = crew.micro_batches(np.arange(self.batch_size), self.max_length * self.train.max_group_rows)
+        item, key = visits(position.step * self.batch_size + np.arange(self.batch_size))
+        shares = split.micro_batches(np.arange(self.batch_size), self.max_length * self.train.max_group_rows)
         return tuple((item[some], Key(key.state[some])) for some in shares)
 
     def eval_batches(self) -> tuple[StepBatch, ...]:
-        """All questions to be judged by, those of like length together."""
+        """All dev examples, in batches of similar length."""
         return tuple(self._step_batch(self.dev.take(some)) for some in self.dev.batches_by_length(EVAL_BATCH_SIZE))
 
     def _step_batch(self, *instances: InputsAndTargets) -> StepBatch:

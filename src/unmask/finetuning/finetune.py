@@ -1,13 +1,9 @@
-"""A fine-tune: an output and a policy meet a network.
-
-What arrives: a network with its tokenizer, a job, a policy and settings. What leaves: a `Tuned`, through the one loop.
-What never happens here: a loop of its own, a word to the user, or a look at what output or policy it is.
-"""
+"""Fine-tune a model for one task with one method, through the shared training loop."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,13 +15,12 @@ from unmask.core.errors import InputError
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.finetuning.artifact import FineTunedNetwork
 from unmask.finetuning.auxiliary_lm import WithAuxiliaryLM, check_auxiliary_lm, remove_head
-from unmask.finetuning.data.encode import LengthLimits
+from unmask.finetuning.data.encode import LengthLimits, Ticker, ignore_progress
 from unmask.finetuning.epoch_batches import EpochBatches
 from unmask.finetuning.feature_cache import with_feature_cache
 from unmask.finetuning.init_weights import StartFrom, build_model
 from unmask.finetuning.methods.protocol import FullFineTuning, Method, param_lrs
 from unmask.finetuning.task_data import TaskData
-from unmask.finetuning.tasks.protocol import Ticker, ignore_progress
 from unmask.nets.model import EncoderWithHeads
 from unmask.objectives.mlm import MLM
 from unmask.train.loop import train
@@ -37,12 +32,12 @@ from unmask.train.schedule import StepBudget
 from unmask.train.training_spec import TrainingSpec
 
 DEFAULT_MAX_LENGTH = 128
-"""The longest row, unless something else is said or the network has room for less."""
+"""The default row length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FineTuneSettings:
-    """How a network is tuned. The defaults lie in the ranges that BERT's paper searched (Devlin et al., 2018, A.3)."""
+    """Fine-tuning hyperparameters; the defaults are in the ranges of BERT's paper (Devlin et al., 2018, A.3)."""
 
     epochs: float = 3.0
     lr: float = FullFineTuning.default_lr
@@ -51,48 +46,55 @@ class FineTuneSettings:
     seed: int = 0
     start: StartFrom = StartFrom.PRETRAINED
     lm_weight: float = 0.0
-    """What the loss of a language model on the texts of the task counts beside that of the task; 0 for none."""
+    """Weight of the auxiliary language-model loss; 0 for none."""
 
     def __post_init__(self) -> None:
-        numbers = {"--epochs": self.epochs, "--lr": self.lr, "--batch-size": self.batch_size, "--max-length": self.max_length}
+        numbers = {
+            "--epochs": self.epochs,
+            "--lr": self.lr,
+            "--batch-size": self.batch_size,
+            "--max-length": self.max_length,
+        }
         for name, number in numbers.items():
             if not 0 < number < math.inf:
-                raise InputError(f"Tuning needs a positive number for {name}, found {number}.")
+                raise InputError(f"Fine-tuning needs a positive number for {name}, found {number}.")
         if not 0 <= self.lm_weight < math.inf:
-            raise InputError(f"Tuning needs a number of at least 0 for --lm-weight, found {self.lm_weight}.")
+            raise InputError(f"Fine-tuning needs a number of at least 0 for --lm-weight, found {self.lm_weight}.")
 
-    def optim_config(self, policy: Method) -> OptimConfig:
-        """AdamW with bias correction, gradients of at most 1, and the schedule of the policy.
+    def optim_config(self, method: Method) -> OptimConfig:
+        """AdamW with bias correction, gradient clipping at 1, and the learning-rate schedule of the method.
 
-        BERT's code leaves the bias correction out. On small tasks that makes some runs fail (Zhang et al., 2021;
-        Mosbach et al., 2021), so it is in here.
+        BERT's code leaves the bias correction out. On small tasks that makes some runs diverge (Zhang et al., 2021;
+        Mosbach et al., 2021), so it is used here.
         """
-        return OptimConfig(AdamW(self.lr, bias_correction=True), policy.schedule, max_grad_norm=1.0)
+        return OptimConfig(AdamW(self.lr, bias_correction=True), method.schedule, max_grad_norm=1.0)
 
     @property
     def auxiliary_objectives(self) -> tuple[MLM, ...]:
-        """What is learned beside the task."""
+        """Objectives in addition to the task."""
         return (MLM(self.lm_weight),) if self.lm_weight else ()
 
 
 def choose_max_length(model: EncoderWithHeads, requested: int | None, default: int = DEFAULT_MAX_LENGTH) -> int:
-    """The longest row: what was wished for, or what is usual, or as many positions as the network has."""
+    """The row length: as requested, else the default, at most the positions of the model."""
     most = model.max_positions or (requested or default)
     if requested is not None and requested > most:
-        raise InputError(f"--max-length {requested}: the network has {most} positions only. Use --max-length {most} or less.")
+        raise InputError(
+            f"--max-length {requested}: the model has {most} positions only. Use --max-length {most} or less."
+        )
     return min(requested or default, most)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FineTune:
-    """Tune a network for a task."""
+    """One fine-tuning run."""
 
     data: TaskData
     model: EncoderWithHeads
     tokenizer: Tokenizer
     settings: FineTuneSettings
     source: str
-    """What the network is called where it comes from."""
+    """The name of the base model."""
     method: Method = FullFineTuning()
 
     def __post_init__(self) -> None:
@@ -101,7 +103,7 @@ class FineTune:
             check_auxiliary_lm(self.model, self.method)
 
     def describe(self) -> dict[str, Any]:
-        """Everything that decides what is learned: two calls that differ in it are two runs."""
+        """Everything that determines the result; two runs with different descriptions are different runs."""
         return {
             "unmask": __version__,
             "kind": "finetune",
@@ -113,50 +115,49 @@ class FineTune:
             "settings": {**asdict(self.settings), "dropout": self.model.config.dropout},
         }
 
-    def encode(self, tick: Callable[[int], None] = lambda done: None) -> EpochBatches:
-        """Encode all questions and put them in the order in which they are learned. `tick` hears of questions done."""
-        job, how = self.data, self.settings
-        room = LengthLimits(how.max_length, self.model.config.num_segments)
-        learned = job.task.encode(job.train, self.tokenizer, room, tick)
-        judged = job.task.encode(job.dev, self.tokenizer, room, lambda done: tick(len(job.train) + done))
-        return EpochBatches(learned, judged, job.task.objective, how.batch_size, how.max_length, how.seed)
+    def encode(self, tick: Ticker = ignore_progress) -> EpochBatches:
+        """Encode all examples; `tick` receives the number of encoded examples."""
+        data, settings = self.data, self.settings
+        limits = LengthLimits(settings.max_length, self.model.config.num_segments)
+        train = data.task.encode(data.train, self.tokenizer, limits, tick)
+        dev = data.task.encode(data.dev, self.tokenizer, limits, lambda done: tick(len(data.train) + done))
+        return EpochBatches(train, dev, data.task.objective, settings.batch_size, settings.max_length, settings.seed)
 
     def train(
         self,
-        course: EpochBatches,
+        batches: EpochBatches,
         run: RunConfig,
         processes: DistContext,
         folder: Path,
         listeners: Sequence[Listener] = (),
         tick: Ticker = ignore_progress,
     ) -> FineTunedNetwork:
-        """Train, going on from the last checkpoint in the folder if there is one.
-
-        `tick` hears how many rows a trunk at rest has read, where what it makes of them is kept.
-        """
-        job, how = self.data, self.settings
-        learner = build_model(self.model, (course.objective, *how.auxiliary_objectives), how.seed, how.start)
+        """Train, resuming from the last checkpoint in the folder. `tick` receives the rows added to a feature cache."""
+        data, how = self.data, self.settings
+        learner = build_model(self.model, (batches.objective, *how.auxiliary_objectives), how.seed, how.start)
         self.method.add_modules(learner, how.seed)
-        with with_feature_cache(course, learner, self.method.caches, run, folder, tick) as known:
-            train(self._training(learner, known), run, processes, folder, listeners)
+        with with_feature_cache(batches, learner, self.method.caches, run, folder, tick) as cached:
+            train(self._training(learner, cached), run, processes, folder, listeners)
         for language in how.auxiliary_objectives:
             remove_head(learner, language)
-        drawn = how.start is StartFrom.SCRATCH
-        return FineTunedNetwork(job.task, job.columns, how.max_length, learner.eval(), self.tokenizer, self.method, drawn)
+        scratch = how.start is StartFrom.SCRATCH
+        return FineTunedNetwork(
+            data.task, data.columns, how.max_length, learner.eval(), self.tokenizer, self.method, scratch
+        )
 
-    def _training(self, learner: MultiHeadModel, course: EpochBatches) -> TrainingSpec:
+    def _training(self, learner: MultiHeadModel, batches: EpochBatches) -> TrainingSpec:
         how = self.settings
-        beside = [WithAuxiliaryLM(course, self.tokenizer.vocab, language) for language in how.auxiliary_objectives]
+        auxiliary = [WithAuxiliaryLM(batches, self.tokenizer.vocab, language) for language in how.auxiliary_objectives]
         return TrainingSpec(
             model=learner,
-            source=beside[0] if beside else course,
+            source=auxiliary[0] if auxiliary else batches,
             optim=how.optim_config(self.method),
-            budget=StepBudget(course.num_steps(how.epochs)),
+            budget=StepBudget(batches.num_steps(how.epochs)),
             seed=how.seed,
             param_lr=param_lrs(self.method, learner),
         )
 
 
 def model_digest(model: EncoderWithHeads) -> str:
-    """A fingerprint of the weights of a network."""
+    """The digest of the weights of a model."""
     return digest_of_weights(dict(model.named_parameters()))

@@ -1,8 +1,4 @@
-"""Where a fine-tune starts: a trunk that has learned from text, or the same trunk newly drawn, under a new head.
-
-What arrives: a network and what it shall learn to say. What leaves: a `Learner`, ready for the loop.
-What never happens here: training.
-"""
+"""The initial weights of fine-tuning: a pre-trained or randomly initialized encoder under new heads."""
 
 from __future__ import annotations
 
@@ -18,16 +14,16 @@ from unmask.train.multi_head_model import MultiHeadModel, load_weights
 
 
 class StartFrom(StrEnum):
-    """What the trunk knows at the first step."""
+    """The weights of the encoder at the first step."""
 
     PRETRAINED = "pre-trained"
-    """What it learned before; poolers and heads for tokens too, where there are such."""
+    """Pre-trained weights, also of pooler and LM head where the model has them."""
     SCRATCH = "from scratch"
-    """Nothing: all weights are drawn. What pre-training is worth is the difference between the two."""
+    """Random weights, to measure what pre-training contributes."""
 
 
 def with_dropout(model: EncoderWithHeads, dropout: float) -> EncoderWithHeads:
-    """The same weights in a network that drops out this much while it learns: a short pre-training does without."""
+    """The same weights in a model with another dropout; short pre-training often uses none."""
     other = model.with_config(model.config.with_dropout(dropout), model.vocab_size)
     load_weights(other, dict(model.named_parameters()))
     return other.eval()
@@ -36,7 +32,7 @@ def with_dropout(model: EncoderWithHeads, dropout: float) -> EncoderWithHeads:
 def build_model(
     model: EncoderWithHeads, objectives: Sequence[Objective], seed: int, start: StartFrom
 ) -> MultiHeadModel:
-    """A learner in the shape of a network. New heads are the same for the same seed, whatever the start."""
+    """A model with new heads on the encoder. Heads depend on the seed only, not on `start`."""
     learner = MultiHeadModel(model.config, objectives, model.vocab_size, model.max_positions)
     learner.init_weights(seed)
     if start is StartFrom.PRETRAINED:
@@ -47,7 +43,7 @@ def build_model(
 
 
 def _load_part(part: nn.Module, model: EncoderWithHeads) -> None:
-    """Give a part of a head what the network has learned for it."""
+    """Copy the pre-trained weights of a pooler or an LM head."""
     match part:
         case PoolerClassifier() if model.row_head is not None:
             part.pool.load_state_dict(model.row_head.pool.state_dict())

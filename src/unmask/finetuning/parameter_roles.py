@@ -1,8 +1,7 @@
-"""Where every parameter of a learner stands: in the embeddings, in a block, in a head, or beside the trunk.
+"""The role and the level of every parameter: embeddings, blocks, norms, added modules, layer mix and heads.
 
-What arrives: a learner. What leaves: one `Place` for each name of a parameter.
-What never happens here: a name that is taken apart. Modules are asked which parameters they hold, so a parameter has
-exactly one place: that of the first part in the order of `_walk` that holds it.
+Fine-tuning methods choose learning rates by role and level. A parameter belongs to the first module in the order of
+`_walk` that holds it; names are not parsed.
 """
 
 from __future__ import annotations
@@ -19,30 +18,30 @@ if TYPE_CHECKING:
 
 
 class ParameterRole(StrEnum):
-    """The parts of a learner, from the bottom up."""
+    """The role of a parameter, from the bottom up."""
 
     EMBED = "embeddings"
     BLOCK = "block"
     NORM = "norm"
-    """A norm in the trunk: of a block, of the embeddings, or the last one."""
+    """A norm of the encoder: of a block, of the embeddings, or the last one."""
     ADDED = "added"
-    """What a policy put into the trunk: adapters, low-rank updates."""
+    """Modules added by a method: adapters, LoRA updates."""
     MIX = "mix"
-    """The weights of the layers."""
+    """The layer weights of a scalar mix."""
     HEAD = "head"
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterLocation:
-    """Where a parameter stands."""
+    """The role and the level of a parameter."""
 
     role: ParameterRole
     level: int
-    """How high: 0 for the embeddings, then the blocks from 1 on; heads and mixes stand one above the last block."""
+    """0 for the embeddings, then the blocks from 1 on; heads and scalar mix are one above the last block."""
 
     @property
     def is_above_encoder(self) -> bool:
-        """Whether it stands on the trunk and not in it."""
+        """Whether it belongs to a head or the scalar mix, not to the encoder."""
         return self.role in (ParameterRole.MIX, ParameterRole.HEAD)
 
 
@@ -50,10 +49,9 @@ LocatedParameters: TypeAlias = "tuple[ParameterLocation, Iterable[nn.Parameter]]
 
 
 def locate_parameters(learner: MultiHeadModel) -> Mapping[str, ParameterLocation]:
-    """The place of every parameter, by the name under which the learner lists it.
+    """The location of every parameter by name.
 
-    What several blocks share (ALBERT) stands in the highest of them; a token embedding that a head reads, too, stands
-    in the embeddings.
+    Parameters that blocks share (ALBERT) belong to the highest block; a tied token embedding belongs to the embeddings.
     """
     found: dict[nn.Parameter, ParameterLocation] = {}
     for place, parameters in _walk(learner):
@@ -68,21 +66,21 @@ def top_level(learner: MultiHeadModel) -> int:
 
 
 def _walk(learner: MultiHeadModel) -> Iterator[LocatedParameters]:
-    """Every part with its place; what stands inside another part comes before it."""
-    trunk, top = learner.network, top_level(learner)
-    yield from _norms(trunk.embed, 0)
-    yield ParameterLocation(ParameterRole.EMBED, 0), trunk.embed.parameters()
-    for level, block in reversed(list(enumerate(trunk.blocks(), start=1))):
+    """Every module with its location; inner modules come before outer ones."""
+    encoder, top = learner.network, top_level(learner)
+    yield from _norms(encoder.embed, 0)
+    yield ParameterLocation(ParameterRole.EMBED, 0), encoder.embed.parameters()
+    for level, block in reversed(list(enumerate(encoder.blocks(), start=1))):
         yield from ((ParameterLocation(ParameterRole.ADDED, level), added) for added in _added_modules(block))
         yield from _norms(block, level)
         yield ParameterLocation(ParameterRole.BLOCK, level), block.parameters()
-    yield ParameterLocation(ParameterRole.NORM, top - 1), trunk.parameters()  # only the last norm is left
+    yield ParameterLocation(ParameterRole.NORM, top - 1), encoder.parameters()  # only the last norm is left
     yield ParameterLocation(ParameterRole.MIX, top), learner.layer_mix.parameters()
     yield ParameterLocation(ParameterRole.HEAD, top), learner.heads.parameters()
 
 
 def _added_modules(block: nn.Module) -> Iterator[Iterable[nn.Parameter]]:
-    """What a policy put into a block: what stands in the place for adapters, and what was wrapped around a layer."""
+    """The modules that a method added to a block: adapters, and LoRA updates around linear layers."""
     from torch import nn
 
     from unmask.nets.layers.block import ResidualBranch
@@ -90,7 +88,7 @@ def _added_modules(block: nn.Module) -> Iterator[Iterable[nn.Parameter]]:
     for part in block.modules():
         if isinstance(part, ResidualBranch):
             yield part.adapter.parameters()
-        wrapped = getattr(part, "base_layer", None)  # what peft calls the layer that an update stands beside
+        wrapped = getattr(part, "base_layer", None)  # the name in peft of the layer under a LoRA update
         if isinstance(wrapped, nn.Module):
             own = set(wrapped.parameters())
             yield [parameter for parameter in part.parameters() if parameter not in own]

@@ -1,8 +1,4 @@
-"""What a user says about a task beyond its files: what is asked, which fields hold it, how it is read out.
-
-What arrives: words of the command line. What leaves: a `Wish`.
-What never happens here: reading a file.
-"""
+"""Options of a task beyond its files: task type, columns and readout."""
 
 from __future__ import annotations
 
@@ -19,30 +15,29 @@ from unmask.finetuning.tasks.protocol import TaskType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOptions:
-    """Everything has a usual value; a kind that is not given is read from the file."""
+    """Options with their defaults; without a task type it is inferred from the file."""
 
     task_type: TaskType | None = None
     columns: ColumnChoice = NO_COLUMN_CHOICE
     max_answer_tokens: int | None = None
-    """The most tokens of an answer that is copied from a passage; if not given, the training file decides."""
+    """The longest answer of extractive QA; by default from the training file."""
     pooling: Pooling = Pooling.FIRST
-    """Which tokens of a row speak for it, where one thing is said about a whole row."""
+    """Which token states represent a row, for predictions about whole rows."""
     max_candidates: int = 16
-    """The most candidates of a group that is learned from at once (ranking)."""
+    """The largest group in training (ranking)."""
     use_sigmoid: bool = False
-    """Whether scores go through a sigmoid before candidates are compared, as in MT-DNN's paper (ranking)."""
+    """Whether scores pass through a sigmoid before the softmax, as in MT-DNN's paper (ranking)."""
     crf: bool = False
-    """Whether the tags of a sentence are chosen together, by a conditional random field."""
+    """Whether a conditional random field scores the tags of a sentence together (tagging)."""
     constrained_tags: bool = False
-    """Whether only tags that may follow each other are said, where each is chosen by itself."""
-
+    """Whether decoding allows valid transitions only (tagging)."""
     generation: GenerationConfig = GenerationConfig()
-    """How texts are written."""
+    """Decoder and beam search (generation)."""
 
 
 DEFAULT_TASK_OPTIONS = TaskOptions()
 AUTO = "auto"
-"""What a user writes where the file shall decide."""
+"""The task type that is inferred from the file."""
 _ROWS = (TaskType.CLASSIFICATION, TaskType.MULTILABEL, TaskType.REGRESSION, TaskType.MULTIPLE_CHOICE, TaskType.RANKING)
 _OPTION_TASK_TYPES: Mapping[str, tuple[TaskType, ...]] = MappingProxyType(
     {
@@ -56,20 +51,21 @@ _OPTION_TASK_TYPES: Mapping[str, tuple[TaskType, ...]] = MappingProxyType(
         "--max-new-tokens": (TaskType.GENERATION,),
     }
 )
-"""Which kinds of questions an option says something to."""
+"""The task types that an option applies to."""
 
 
 def parse_task_type(word: str) -> TaskType | None:
-    """The kind that a user wrote; nothing where the file decides."""
+    """The task type of a name; `None` if it is inferred from the file."""
     if word not in ("", AUTO, *TaskType):
         raise InputError(f"There is no task type '{word}'. Choose one of: {AUTO}, {', '.join(TaskType)}.")
     return None if word in ("", AUTO) else TaskType(word)
 
 
 def check_options(task_type: TaskType, given: Mapping[str, bool]) -> None:
-    """Refuse an option that was given and says nothing to this kind of question."""
+    """Refuse an option that was given and has no effect on this task type."""
     for option, was_given in given.items():
         if was_given and task_type not in _OPTION_TASK_TYPES[option]:
             raise InputError(
-                f"{option} has no effect with --task-type {task_type}; it is for {' and '.join(_OPTION_TASK_TYPES[option])}."
+                f"{option} has no effect with --task-type {task_type}; it applies to "
+                f"{' and '.join(_OPTION_TASK_TYPES[option])}."
             )

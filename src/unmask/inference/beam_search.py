@@ -1,16 +1,11 @@
-"""Beam search: the likeliest texts that a network can write, for many sources at once.
+"""Beam search for many sources at once, over any function that scores the next token.
 
-What arrives: a `Step`, which says how likely each token is after what was written so far. What leaves: for each source
-the best text that was found. What never happens here: a network. A step may be a table, or a network that keeps its
-keys and values; which text goes on from which is all that it is told.
+In every step each text is continued by every token. Of all continuations for a source the `num_beams` most probable
+count: those that end are finished, the others go on. A source is done when no open text can become better than its best
+finished one, or when `num_beams` texts are finished and the best of them is better than all open ones are now. One beam
+is greedy search.
 
-In every step each text is continued by every token. Of all continuations for a source the `width` likeliest count:
-those that end are finished, and the likeliest others go on. A source is done when none that goes on can become better
-than the best finished one; or when as many texts are finished as the beam is wide, and the best of them is better than
-all that go on are now. (As many finished texts alone are no reason to stop: while one text is almost certain, what ends
-beside it is next to impossible.) Width 1 is greedy search.
-
-Shapes: S sources, B of them that are not done, W texts for each, L tokens written so far, C candidates, V vocabulary.
+Shapes: S sources, B of them not done, W texts for each, L tokens generated so far, C candidates, V vocabulary.
 """
 
 from __future__ import annotations
@@ -27,29 +22,29 @@ from unmask.config.inference import BeamSearch
 
 @dataclass(frozen=True, slots=True)
 class BeamState:
-    """What was written so far, and from which texts of the step before each text goes on."""
+    """The texts so far, and which text of the previous step each one continues."""
 
     ids_BWL: Tensor
     source_B: Tensor
     """Which source each row of texts belongs to."""
     surviving_B: Tensor
-    """At which place this source stood in the step before."""
+    """The row of this source in the previous step."""
     parent_BW: Tensor
-    """Which of its texts each text goes on from."""
+    """The text of that row that each text continues."""
     is_reordered: bool
-    """Whether any text stands elsewhere than the text it goes on from. If not, nothing that is kept must be moved."""
+    """Whether any row or text changed its index, so that KV caches must be reordered."""
 
 
 class NextTokenScorer(Protocol):
-    """Says how likely each token is to come next."""
+    """Scores the next token of every text: a model with its KV cache, or a table."""
 
     def __call__(self, beams: BeamState) -> Tensor:
-        """Log-probabilities, B x W x V. The first call has one text for each source, with nothing written."""
+        """Log-probabilities, B x W x V. The first call has one empty text for each source."""
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratedText:
-    """The best text for a source, without its end, and what it was compared by."""
+    """The best text for a source without its end token, and its score."""
 
     ids: tuple[int, ...]
     score: float
@@ -58,15 +53,15 @@ class GeneratedText:
 def beam_search(
     step: NextTokenScorer, sources: int, end: int, config: BeamSearch, device: torch.device | str = "cpu"
 ) -> list[GeneratedText]:
-    """The best text for each source. `end` is the token that ends one."""
+    """The best text for each source. `end` is the end token."""
     finished = _Finished.none(sources, config, device)
     beams, total_BW = _initial_state(sources, device), torch.zeros(sources, 1, device=device)
     for length in range(1, config.max_new_tokens + 1):
-        said_BWV = _mask_disallowed(step(beams), beams.ids_BWL, end, config)
-        found = _Candidates.best(total_BW[..., None] + said_BWV.float(), config.num_beams)
+        logp_BWV = _mask_disallowed(step(beams), beams.ids_BWL, end, config)
+        found = _Candidates.best(total_BW[..., None] + logp_BWV.float(), config.num_beams)
         finished.take(found, beams, end, length)
-        going_BC = found.score_BC.masked_fill(found.token_BC == end, -torch.inf)
-        total_BW, chosen_BW = going_BC.topk(config.num_beams)
+        open_BC = found.score_BC.masked_fill(found.token_BC == end, -torch.inf)
+        total_BW, chosen_BW = open_BC.topk(config.num_beams)
         open_B = finished.open(total_BW[:, 0], beams.source_B, length).nonzero()[:, 0]
         if not len(open_B):
             break
@@ -76,10 +71,7 @@ def beam_search(
 
 @dataclass(frozen=True, slots=True)
 class _Candidates:
-    """The likeliest continuations for each source, best first: twice as many as the beam is wide.
-
-    Every text has one continuation that ends it, so at least half of these go on.
-    """
+    """The 2 * num_beams most probable continuations for each source, best first; at least half of them go on."""
 
     score_BC: Tensor
     parent_BC: Tensor
@@ -89,7 +81,7 @@ class _Candidates:
     def best(score_BWV: Tensor, width: int) -> _Candidates:
         vocabulary = score_BWV.shape[-1]
         score_BC, at_BC = score_BWV.flatten(1).topk(min(2 * width, score_BWV[0].numel()))
-        missing = max(2 * width - score_BC.shape[1], 0)  # a beam wider than all that can be written
+        missing = max(2 * width - score_BC.shape[1], 0)  # more beams than possible texts
         score_BC = F.pad(score_BC, (0, missing), value=-torch.inf)
         at_BC = F.pad(at_BC, (0, missing))
         return _Candidates(score_BC, at_BC // vocabulary, at_BC % vocabulary)
@@ -97,7 +89,7 @@ class _Candidates:
 
 @dataclass(slots=True)
 class _Finished:
-    """The best finished text of every source, and how many were finished."""
+    """The best finished text of every source, and the number of finished texts."""
 
     config: BeamSearch
     ids_SL: Tensor
@@ -106,16 +98,16 @@ class _Finished:
     count_S: Tensor
 
     @staticmethod
-    def none(sources: int, how: BeamSearch, device: torch.device | str) -> _Finished:
+    def none(sources: int, config: BeamSearch, device: torch.device | str) -> _Finished:
         ids_SL, none_S = (
-            torch.zeros(sources, how.max_new_tokens, dtype=torch.int64),
+            torch.zeros(sources, config.max_new_tokens, dtype=torch.int64),
             torch.zeros(sources, dtype=torch.int64),
         )
         lowest_S = torch.full((sources,), -torch.inf)
-        return _Finished(how, *(one.to(device) for one in (ids_SL, none_S, lowest_S, none_S.clone())))
+        return _Finished(config, *(one.to(device) for one in (ids_SL, none_S, lowest_S, none_S.clone())))
 
     def take(self, found: _Candidates, beams: BeamState, end: int, length: int) -> None:
-        """Count what ends here, and keep the best of it where it is better than all before."""
+        """Count finished texts, and keep the best one of each source."""
         ends_BC = (found.token_BC == end) & (found.score_BC > -torch.inf)
         ends_BC = ends_BC[:, : self.config.num_beams]
         self.count_S[beams.source_B] += ends_BC.sum(1)
@@ -126,11 +118,11 @@ class _Finished:
         self.score_S[source], self.length_S[source] = score_B[better_B], length - 1
         self.ids_SL[source, : length - 1] = beams.ids_BWL[row, found.parent_BC.gather(1, first_B1)[row, 0]]
 
-    def open(self, going_B: Tensor, source_B: Tensor, length: int) -> Tensor:
-        """Which sources are not done, given the log-probability of the likeliest text that goes on for each."""
-        best_B, now_B = self.score_S[source_B], going_B / self.config.length_divisor(length)
-        # A text only becomes less likely as it grows, so this is the most that it can be worth in the end.
-        attainable_B = going_B / max(
+    def open(self, open_B: Tensor, source_B: Tensor, length: int) -> Tensor:
+        """Which sources are not done, given the log-probability of the best open text of each."""
+        best_B, now_B = self.score_S[source_B], open_B / self.config.length_divisor(length)
+        # log-probabilities only fall as a text grows, so this bounds its final score
+        attainable_B = open_B / max(
             self.config.length_divisor(length + 1), self.config.length_divisor(self.config.max_new_tokens)
         )
         return (attainable_B > best_B) & ((now_B > best_B) | (self.count_S[source_B] < self.config.num_beams))
@@ -146,27 +138,27 @@ def _initial_state(sources: int, device: torch.device | str) -> BeamState:
     return BeamState(ids_BWL, every_B, every_B, torch.zeros_like(every_B)[:, None], is_reordered=False)
 
 
-def _mask_disallowed(said_BWV: Tensor, ids_BWL: Tensor, end: int, how: BeamSearch) -> Tensor:
-    """The same without what may not be written: a run that stands there already, or anything behind the last place."""
+def _mask_disallowed(logp_BWV: Tensor, ids_BWL: Tensor, end: int, config: BeamSearch) -> Tensor:
+    """Mask repeated n-grams, and all but the end token at the maximum length."""
     length = ids_BWL.shape[-1]
-    if length == how.max_new_tokens - 1:
-        only_V = torch.arange(said_BWV.shape[-1], device=said_BWV.device) == end
-        return said_BWV.masked_fill(~only_V, -torch.inf)
-    if not how.no_repeat_ngram_size or length < how.no_repeat_ngram_size:
-        return said_BWV
-    runs_BWXN = ids_BWL.unfold(2, how.no_repeat_ngram_size, 1)
-    last_BW1N = ids_BWL[:, :, None, length - how.no_repeat_ngram_size + 1 :]
+    if length == config.max_new_tokens - 1:
+        only_V = torch.arange(logp_BWV.shape[-1], device=logp_BWV.device) == end
+        return logp_BWV.masked_fill(~only_V, -torch.inf)
+    if not config.no_repeat_ngram_size or length < config.no_repeat_ngram_size:
+        return logp_BWV
+    runs_BWXN = ids_BWL.unfold(2, config.no_repeat_ngram_size, 1)
+    last_BW1N = ids_BWL[:, :, None, length - config.no_repeat_ngram_size + 1 :]
     again_BWX = (runs_BWXN[..., :-1] == last_BW1N).all(-1)
-    hits_BWV = torch.zeros_like(said_BWV).scatter_add_(2, runs_BWXN[..., -1], again_BWX.to(said_BWV.dtype))
-    return said_BWV.masked_fill(hits_BWV > 0, -torch.inf)
+    hits_BWV = torch.zeros_like(logp_BWV).scatter_add_(2, runs_BWXN[..., -1], again_BWX.to(logp_BWV.dtype))
+    return logp_BWV.masked_fill(hits_BWV > 0, -torch.inf)
 
 
 def _advance(beams: BeamState, found: _Candidates, chosen_BW: Tensor, open_B: Tensor) -> BeamState:
-    """The texts that go on, each with its new token, for the sources that are not done."""
+    """The open texts with their new tokens, for the sources that are not done."""
     parent_BW = found.parent_BC.gather(1, chosen_BW)[open_B]
     token_BW = found.token_BC.gather(1, chosen_BW)[open_B]
     ids_BWL = torch.cat([beams.ids_BWL[open_B[:, None], parent_BW], token_BW[..., None]], dim=-1)
     before = beams.ids_BWL.shape[:2]
-    places_W = torch.arange(before[1], device=open_B.device)
-    moved = ids_BWL.shape[:2] != before or not bool((parent_BW == places_W).all())
+    index_W = torch.arange(before[1], device=open_B.device)
+    moved = ids_BWL.shape[:2] != before or not bool((parent_BW == index_W).all())
     return BeamState(ids_BWL, beams.source_B[open_B], open_B, parent_BW, moved)

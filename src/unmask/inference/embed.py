@@ -1,7 +1,7 @@
-"""Texts as vectors: one layer of a network, pooled over the tokens of each text.
+"""Sentence embeddings: one layer of an encoder, pooled over the tokens of each text, and a streaming `.npy` writer.
 
-What arrives: a stream of texts. What leaves: blocks of vectors in the order of the texts, float32.
-What never happens here: a network that computes padding, or more than one window of texts in memory.
+Texts are sorted by length inside a window of batches; no padding is computed. A `.npy` file is written block by block,
+and its header is rewritten with the final shape.
 
 Shapes: T tokens, B rows of a batch, L the longest of them, N rows of a window, D width.
 """
@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import torch
@@ -19,6 +21,7 @@ from torch import Tensor
 
 from unmask.config.pooling import Pooling
 from unmask.core.errors import InputError
+from unmask.core.io.atomic import atomic_file
 from unmask.core.records import Floats
 from unmask.data.tokenize.encoder import Encoder
 from unmask.data.tokenize.tokenizer import Tokenizer
@@ -27,20 +30,20 @@ from unmask.nets.batch.packed_sequences import PackedSequences, pad
 from unmask.nets.model import EncoderWithHeads
 
 _WINDOW = 32
-"""How many batches are sorted by length together."""
+"""Batches that are sorted by length together."""
 _CACHED = 2048
-"""Tokens whose states a processor keeps at hand while it computes them."""
+"""Tokens per batch on a CPU, whose states fit into its cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerPooling:
-    """Where a vector is read off, and how."""
+    """The layer and the pooling of an embedding."""
 
     layer: int
     """0 for the embeddings, then 1 for the first block and so on."""
     pooling: Pooling = Pooling.MEAN
     normalize: bool = False
-    """Whether every vector is brought to length 1."""
+    """Whether vectors are normalized to length 1."""
 
     def __post_init__(self) -> None:
         require_untrained(self.pooling)
@@ -61,21 +64,21 @@ def embed(
 ) -> Iterator[Floats]:
     """Vectors for a stream of texts, block after block, in order.
 
-    A text that is too long for the network is cut at its end; `cut` hears how many of a block were.
+    Texts that are too long are truncated; `cut` receives how many of a block were.
     """
     _check_layer(model, pooling.layer)
-    encoder, vocab, room = Encoder(tokenizer), tokenizer.vocab, model.max_positions - NUM_SPECIAL_TOKENS
+    encoder, vocab, max_length = Encoder(tokenizer), tokenizer.vocab, model.max_positions - NUM_SPECIAL_TOKENS
     stream = iter(texts)
     while window := list(islice(stream, batch * _WINDOW)):
         ids = encoder.encode_ids(window)
         if model.max_positions:
-            cut(sum(len(row) > room for row in ids))
-            ids = [row[:room] for row in ids]
+            cut(sum(len(row) > max_length for row in ids))
+            ids = [row[:max_length] for row in ids]
         yield _window(model, [with_special_tokens(vocab, row) for row in ids], pooling, batch)
 
 
 def _window(model: EncoderWithHeads, rows: Sequence[list[int]], pooling: LayerPooling, batch: int) -> Floats:
-    """The vectors of some rows in their order; long rows go together, and short ones."""
+    """The vectors of some rows in order, computed in batches of similar length."""
     order = sorted(range(len(rows)), key=lambda number: len(rows[number]), reverse=True)
     vectors_ND = np.empty((len(rows), model.config.width), np.float32)
     model.eval()
@@ -90,7 +93,7 @@ def _window(model: EncoderWithHeads, rows: Sequence[list[int]], pooling: LayerPo
 def batches_by_tokens(
     order: Sequence[int], lengths: Sequence[int], batch_size: int, max_tokens: int
 ) -> Iterator[list[int]]:
-    """Rows that are computed at once, in order: at most `batch`, and no more tokens than there is room for."""
+    """Batches of rows in order, of at most `batch_size` rows and `max_tokens` tokens."""
     chosen: list[int] = []
     taken = 0
     for number in order:
@@ -104,7 +107,7 @@ def batches_by_tokens(
 
 
 def _max_tokens(device: torch.device) -> int:
-    """Tokens that are computed at once: on a CPU what stays in the cache."""
+    """The most tokens of a batch."""
     return _CACHED if device.type == "cpu" else 2**31
 
 
@@ -132,3 +135,22 @@ def _check_layer(model: EncoderWithHeads, layer: int) -> None:
             f"This network has layers 0 (the embeddings) to {model.config.depth}; there is no layer {layer}. Take one "
             "of them, or last."
         )
+
+
+def write_vectors(path: Path, blocks: Iterable[Floats], width: int) -> tuple[int, int]:
+    """Write blocks of rows to one float32 `.npy` file, and return its shape."""
+    rows = 0
+    with atomic_file(path) as file:
+        _write_header(file, (rows, width))
+        begin = file.tell()
+        for block in blocks:
+            file.write(np.ascontiguousarray(block, dtype="<f4").data)
+            rows += len(block)
+        file.seek(0)
+        _write_header(file, (rows, width))
+        assert file.tell() == begin, "the header has its reserved size"
+    return rows, width
+
+
+def _write_header(file: BinaryIO, shape: tuple[int, int]) -> None:
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})

@@ -1,7 +1,6 @@
-"""Fills holes: for each mask of a text the likeliest tokens, with their probabilities.
+"""Fill masks: the most probable tokens for each [MASK] of a text, with probabilities.
 
-What arrives: a network with a head for tokens, its tokenizer, texts with masks. What leaves: guesses, likeliest first.
-What never happens here: a cut. A text that is too long for the network is refused, for its mask may stand anywhere.
+A text that is too long is refused, not truncated, because its mask may be anywhere.
 
 Shapes: M masks of a batch, V vocabulary.
 """
@@ -23,13 +22,13 @@ from unmask.nets.model import EncoderWithHeads
 from unmask.nets.top_k import TokenProbability, most_probable
 
 MASK = "[MASK]"
-"""Stands for the mask in every text, whatever the tokenizer calls its own."""
+"""The mask in input texts, whatever the mask token of the tokenizer."""
 _BATCH = 32
 
 
 @dataclass(frozen=True, slots=True)
 class FilledText:
-    """A text, and for each of its masks the likeliest tokens."""
+    """A text, and the most probable tokens for each of its masks."""
 
     text: str
     candidates: tuple[tuple[TokenProbability, ...], ...]
@@ -38,7 +37,7 @@ class FilledText:
 def fill_masks(
     model: EncoderWithHeads, tokenizer: Tokenizer, texts: Sequence[str], top_k: int = 5
 ) -> Iterator[FilledText]:
-    """Fill the masks of each text, all of them at once: one guess does not know of the other."""
+    """Fill the masks of each text, independently of each other."""
     head = _require_lm_head(model)
     for start in range(0, len(texts), _BATCH):
         batch = texts[start : start + _BATCH]
@@ -49,21 +48,21 @@ def fill_masks(
 
 
 def mask_filler(model: EncoderWithHeads, generator: EncoderWithHeads | None) -> EncoderWithHeads:
-    """The network that fills masks: itself, or the generator beside it where it says no tokens."""
+    """The model with an LM head: the model itself, or the generator of ELECTRA."""
     return generator if model.lm_head is None and generator is not None else model
 
 
 def _require_lm_head(model: EncoderWithHeads) -> LMHead:
     if model.lm_head is None:
         raise InputError(
-            "This network has no head that says tokens, so it cannot fill a mask. Take one that was exported for "
-            "pretraining, as a masked language model or as a generator, or a run that learned to fill masks."
+            "This model has no LM head, so it cannot fill masks. Use one that was exported for pretraining, as a "
+            "masked language model or as a generator, or a run with a masked-LM objective."
         )
     return model.lm_head
 
 
 def _row(model: EncoderWithHeads, tokenizer: Tokenizer, text: str) -> list[int]:
-    """The row of a text, which must have a mask and fit the network."""
+    """The row of a text, which must have a mask and fit into the model."""
     shown = text if len(text) <= 40 else f"{text[:39]}…"
     written = text.replace(MASK, tokenizer.special_tokens.mask)
     vocab = tokenizer.vocab
@@ -72,7 +71,8 @@ def _row(model: EncoderWithHeads, tokenizer: Tokenizer, text: str) -> list[int]:
         raise InputError(f"There is nothing to fill in '{shown}'. Write {MASK} where a token is missing.")
     if model.max_positions and len(row) > model.max_positions:
         raise InputError(
-            f"'{shown}' has {len(row)} tokens with {tokenizer.special_tokens.cls} and {tokenizer.special_tokens.sep}, but this network "
+            f"'{shown}' has {len(row)} tokens with {tokenizer.special_tokens.cls} and "
+            f"{tokenizer.special_tokens.sep}, but this network "
             f"reads {model.max_positions} at most. Shorten the text around its mask."
         )
     return row

@@ -1,14 +1,13 @@
-"""Texts that a network writes for sources: behind them, or with its decoder.
+"""Text generation with a KV cache: an encoder as prefix LM, or a new decoder with cross-attention; and detokenization.
 
-What arrives: a network that has learned to write, and a flat batch of sources. What leaves: the best text for each.
-What never happens here: a source that is read twice. What a layer has made of it is kept, and shared by all texts that
-are written for it.
+Every source is encoded once (prefill); its KV cache is shared by all beams.
 
-Shapes: B sources, W texts for each, R = B x W, L tokens written so far, D width, V vocabulary.
+Shapes: B sources, W texts for each, R = B x W, L tokens generated so far, D width, V vocabulary.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor
 
 from unmask.config.inference import BeamSearch
+from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.data.tokenize.vocab import Vocab
 from unmask.inference.beam_search import BeamState, GeneratedText, NextTokenScorer, beam_search
 from unmask.nets.attention.kv_cache import KVCache
@@ -27,11 +27,15 @@ from unmask.objectives.heads.seq2seq import CausalLMHead, Seq2SeqHead
 from unmask.train.evaluate import eval_mode
 from unmask.train.multi_head_model import MultiHeadModel
 
+_WIDE = "\u2e80-\u303f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff“”‘’—…"
+"""Chinese and Japanese characters and punctuation, which are written without spaces."""
+_BESIDE_WIDE = re.compile(f"(?<=[{_WIDE}]) +| +(?=[{_WIDE}])")
+
 
 def generate(
     learner: MultiHeadModel, name: str, sources: TokenInputs, vocab: Vocab, config: BeamSearch
 ) -> list[GeneratedText]:
-    """The best text for each source, in their order. `name` is that of the objective that learned to write."""
+    """The best text for each source, in order. `name` is that of the generation head."""
     device = sources.ids_T.device
     with eval_mode(learner), _uncompiled(learner):
         step = _WithoutSpecialTokens(
@@ -41,7 +45,7 @@ def generate(
 
 
 class PrefixLMGenerator:
-    """The encoder goes on behind its source: the newest token of each text runs through the same blocks."""
+    """Incremental decoding with the encoder as prefix LM: new tokens run through its own blocks."""
 
     def __init__(self, learner: MultiHeadModel, head: LMHead, sources: TokenInputs) -> None:
         self._learner, self._head = learner, head
@@ -52,7 +56,7 @@ class PrefixLMGenerator:
         self._last_state_D = learner.layer_mix(states).last_TD[self._last_B]
 
     def __call__(self, beams: BeamState) -> Tensor:
-        """The first token is said where the source ends, each other where the one before it stands."""
+        """Log-probabilities of the next token; the first one is predicted at the last token of the source."""
         if not beams.ids_BWL.shape[-1]:
             return _log_probs(self._head(self._last_state_D), beams)
         _reorder_caches(self._caches, beams)
@@ -71,7 +75,7 @@ class PrefixLMGenerator:
 
 
 class DecoderGenerator:
-    """A decoder looks at the states of the encoder, and begins with the token that the source begins with."""
+    """Incremental decoding with a new decoder, which starts with the first token of the source."""
 
     def __init__(self, learner: MultiHeadModel, decoder: Decoder, sources: TokenInputs) -> None:
         self._decoder = decoder
@@ -80,10 +84,10 @@ class DecoderGenerator:
         self._begin_B = sources.ids_T[sources.sequences.cu_seqlens_S1[:-1].long()]
 
     def __call__(self, beams: BeamState) -> Tensor:
-        """Each token is said where the one before it stands."""
+        """Log-probabilities of the next token."""
         length = beams.ids_BWL.shape[-1]
         _reorder_caches(
-            [kept for around in self._caches for kept in (around.own, around.source) if isinstance(kept, KVCache)],
+            [cache for layer in self._caches for cache in (layer.own, layer.source) if isinstance(cache, KVCache)],
             beams,
         )
         ids_R = beams.ids_BWL[..., -1].flatten() if length else self._begin_B[beams.source_B]
@@ -92,13 +96,13 @@ class DecoderGenerator:
 
 
 class _WithoutSpecialTokens:
-    """A step that says no special token but the end."""
+    """Masks all special tokens but the end token."""
 
-    def __init__(self, step: NextTokenScorer, open_V: Tensor) -> None:
-        self._step, self._allowed_V = step, open_V
+    def __init__(self, step: NextTokenScorer, allowed_V: Tensor) -> None:
+        self._step, self._allowed_V = step, allowed_V
 
     def __call__(self, beams: BeamState) -> Tensor:
-        """The same log-probabilities, with none for what is no text."""
+        """Log-probabilities without special tokens."""
         return self._step(beams).masked_fill(~self._allowed_V, -torch.inf)
 
 
@@ -108,11 +112,11 @@ def _scorer_for(learner: MultiHeadModel, name: str, sources: TokenInputs) -> Nex
             return PrefixLMGenerator(learner, head.lm_head, sources)
         case Seq2SeqHead() as head:
             return DecoderGenerator(learner, head.decoder, sources)
-    raise AssertionError(f"the head {name!r} has not learned to write")
+    raise AssertionError(f"the head {name!r} does not generate text")
 
 
 def _uncompiled(learner: MultiHeadModel) -> AbstractContextManager[None]:
-    """Blocks run as they are written: compiled ones would be made anew for texts of every length."""
+    """Run eagerly: `torch.compile` would recompile for every length."""
     if not learner.compiled:
         return nullcontext()
     stance: AbstractContextManager[None] = torch.compiler.set_stance("force_eager")
@@ -120,18 +124,24 @@ def _uncompiled(learner: MultiHeadModel) -> AbstractContextManager[None]:
 
 
 def _allowed_tokens(vocab: Vocab, size: int) -> Tensor:
-    """Which tokens may be written: plain text, and what ends it."""
-    open_V = torch.zeros(size, dtype=torch.bool)
-    open_V[torch.from_numpy(vocab.ordinary).long()] = True
-    open_V[vocab.sep] = True
-    return open_V
+    """The tokens that may be generated: ordinary tokens and the end token."""
+    allowed_V = torch.zeros(size, dtype=torch.bool)
+    allowed_V[torch.from_numpy(vocab.ordinary).long()] = True
+    allowed_V[vocab.sep] = True
+    return allowed_V
 
 
-def _reorder_caches(kept: Sequence[KVCache], beams: BeamState) -> None:
+def _reorder_caches(caches: Sequence[KVCache], beams: BeamState) -> None:
     if beams.is_reordered:
-        for one in kept:
-            one.reorder(beams.surviving_B, beams.parent_BW)
+        for cache in caches:
+            cache.reorder(beams.surviving_B, beams.parent_BW)
 
 
 def _log_probs(logits_RV: Tensor, beams: BeamState) -> Tensor:
     return logits_RV.float().log_softmax(-1).view(*beams.ids_BWL.shape[:2], -1)
+
+
+def decode(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
+    """Generated ids as text: without special tokens, and without spaces around Chinese and Japanese characters."""
+    text: str = tokenizer.pipeline.decode(list(ids), skip_special_tokens=True)
+    return _BESIDE_WIDE.sub("", text).strip()

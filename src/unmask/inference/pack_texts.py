@@ -1,8 +1,4 @@
-"""Rows for a network that is asked and not trained.
-
-What arrives: ids of texts. What leaves: rows between `[CLS]` and `[SEP]`, and flat batches of them.
-What never happens here: padding, or two texts in one row.
-"""
+"""Packed rows `[CLS] text [SEP]` for inference: flat batches without padding."""
 
 from __future__ import annotations
 
@@ -16,16 +12,16 @@ from unmask.nets.encoder import TokenInputs
 from unmask.nets.model import EncoderWithHeads
 
 NUM_SPECIAL_TOKENS = 2
-"""How many tokens of a row are not text."""
+"""Special tokens of a row."""
 
 
 def with_special_tokens(vocab: Vocab, ids: Iterable[int]) -> list[int]:
-    """A row: the ids of one text between the token that begins a row and the one that ends a segment."""
+    """A row: the ids of one text between [CLS] and [SEP]."""
     return [vocab.cls, *ids, vocab.sep]
 
 
 def pack(rows: Sequence[Sequence[int]], device: torch.device | str = "cpu") -> TokenInputs:
-    """Rows as one flat batch, each a world of its own."""
+    """Rows as one packed batch; attention stays inside each row."""
     ends = torch.tensor([0, *(len(row) for row in rows)]).cumsum(0)
     ids_T = torch.tensor([number for row in rows for number in row])
     position_T = torch.cat([torch.arange(len(row)) for row in rows])
@@ -38,5 +34,5 @@ def pack(rows: Sequence[Sequence[int]], device: torch.device | str = "cpu") -> T
 
 
 def device_of(model: EncoderWithHeads) -> torch.device:
-    """Where a network lies."""
+    """The device of a model."""
     return model.network.token_embedding.weight.device

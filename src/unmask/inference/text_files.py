@@ -1,8 +1,6 @@
-"""Texts out of files, one a row: plain lines, JSON lines, tables with commas or tabs.
+"""Input texts for inference, one per row: plain lines, JSON lines, CSV or TSV, or standard input.
 
-What arrives: paths or `-`, and the name of the field that holds the text. What leaves: every text, in order.
-What never happens here: leaving one out. Row 7 of the file is text 7, so an empty line is an empty text, and a row that
-cannot be read stops with its place.
+No row is skipped: an empty line is an empty text, and a row that cannot be read is an error with its line.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ _ADVICE = "Name the field or column that holds the text with --field."
 
 def read_texts(given: Sequence[str], field: str) -> Iterator[str]:
     """The texts of all files, one after another."""
-    for source, form in [_find(written) for written in given]:  # all are looked at before the first is read
+    for source, form in [_find(written) for written in given]:  # all files are opened before the first is read
         lines = byte_lines(source)
         if source.is_standard_input:
             lines, form = _sniff_format(lines)
@@ -52,14 +50,14 @@ def _find(written: str) -> tuple[InputFile, TableFormat]:
 
 
 def _sniff_format(lines: Iterator[bytes]) -> tuple[Iterator[bytes], TableFormat]:
-    """Standard input has no name to tell by: it is JSON lines if it begins with a brace."""
+    """The format of standard input: JSON lines if it begins with a brace."""
     begin = list(islice(lines, 1))
     form = TableFormat.JSON_LINES if begin and begin[0].lstrip().startswith(b"{") else TableFormat.LINES
     return chain(begin, lines), form
 
 
 def _cells(lines: Iterator[bytes], name: str, form: TableFormat, field: str) -> Iterator[str]:
-    """One cell of every row. JSON objects need not all have the same fields, so each is asked for it."""
+    """One cell of every row. JSON objects need not all have the same fields."""
     table = read_table(lines, name, form)
     if form is not TableFormat.JSON_LINES and field not in table.columns:
         found = f"the first line names {', '.join(table.columns) or 'nothing'}"

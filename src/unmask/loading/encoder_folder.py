@@ -33,7 +33,7 @@ def save_encoder(encoder: EncoderWithHeads, tokenizer: Tokenizer, folder: Path, 
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in encoder.named_parameters()}
     broken = [name for name, tensor in weights.items() if not tensor.isfinite().all()]
     if broken:
-        raise UserError(f"The network holds numbers that are not finite, first in {broken[0]}. Take a lower --rate.")
+        raise UserError(f"The weights are not finite, first in {broken[0]}. Use a lower --lr.")
     folder.mkdir(exist_ok=True)
     with atomic_file(folder / MODEL_FILE) as file:
         file.write(save(weights, metadata={"format": "pt"}))
@@ -41,8 +41,8 @@ def save_encoder(encoder: EncoderWithHeads, tokenizer: Tokenizer, folder: Path, 
     description = {
         "unmask": __version__,
         "network": encode(encoder.config),
-        "vocabulary": encoder.vocab_size,
-        "positions": encoder.max_positions,
+        "vocab_size": encoder.vocab_size,
+        "max_positions": encoder.max_positions,
         "files": {MODEL_FILE: digest_file(folder / MODEL_FILE)},
     }
     write_versioned_json(folder / ENCODER_FILE, description | dict(facts))
@@ -53,7 +53,7 @@ def load_encoder(folder: Path) -> tuple[EncoderWithHeads, Tokenizer]:
     description = read_versioned_json(folder / ENCODER_FILE, "Make the folder again.", InputError)
     try:
         config = read_network_config(description["network"])
-        sizes = int(description["vocabulary"]), int(description["positions"])
+        sizes = int(description["vocab_size"]), int(description["max_positions"])
         digest = description["files"][MODEL_FILE]
     except (KeyError, TypeError, ValueError, RecipeError) as error:
         raise InputError(

@@ -104,11 +104,11 @@ def test_a_table_with_a_place_for_each_answer(tmp_path):
 
 def test_fields_with_other_names_are_named(tmp_path):
     path = write_lines(tmp_path / "train.jsonl", [{"frage": "谁？", "absatz": PASSAGE, "antwort": "小红"}])
-    with pytest.raises(InputError, match=r"no field has a usual name for the question; it has 'frage', 'absatz'"):
+    with pytest.raises(InputError, match=r"no column has a usual name for the question; it has 'frage', 'absatz'"):
         read_span_qa(path)
     (question,) = read_span_qa(path, ColumnChoice(("frage", "absatz"), "antwort"))[0].examples
     assert question.answers == (AnswerText("小红", 7),)
-    with pytest.raises(InputError, match=r"train.jsonl:1: there is no field 'satz'"):
+    with pytest.raises(InputError, match=r"train.jsonl:1: there is no column 'satz'"):
         read_span_qa(path, ColumnChoice(("frage", "satz"), "antwort"))
     with pytest.raises(InputError, match=r"names the question and the passage"):
         read_span_qa(path, ColumnChoice(("frage",), "antwort"))
@@ -129,7 +129,7 @@ def test_an_answer_that_stands_elsewhere_is_found_at_the_nearest_place_and_told(
     sheet, _ = read_span_qa(write_lines(tmp_path / "train.jsonl", [{"context": PASSAGE, "qas": asked}]))
     assert [question.answers[-1].start for question in sheet.examples] == [12, 7]
     assert sheet.notes == (
-        "note: 2 answers do not stand where 'answer_start' says; the nearest place with the same text was taken",
+        "note: 2 answers are not at their 'answer_start'; the nearest occurrence of the same text was taken",
     )
 
 
@@ -139,17 +139,17 @@ def test_an_answer_that_stands_elsewhere_is_found_at_the_nearest_place_and_told(
         ({"answers": [{"text": "上海", "answer_start": 4}]}, "the answer '上海' does not occur in the passage"),
         ({"answers": []}, "the question has no answer. Add one"),
         ({"answers": [{"text": "", "answer_start": -1}]}, "the question has no answer. Add one"),
-        ({"is_impossible": True}, "'is_impossible' says that there is no answer, and yet there is one"),
+        ({"is_impossible": True}, "'is_impossible' marks the question as unanswerable, but there is an answer"),
         ({"answers": [7]}, "an answer should be text and is a number"),
-        ({"answers": 7}, "the field 'answers' should hold answers and holds a number"),
+        ({"answers": 7}, "the column 'answers' should hold answers and holds a number"),
         (
             {"answers": [{"text": "杭州", "answer_start": "four"}]},
             "'answer_start' should be a whole number, found 'four'",
         ),
-        ({"answers": {"text": ["杭州"], "answer_start": []}}, "1 answers, but 0 places where they begin"),
-        ({"question": None}, "the field 'question' should hold text and holds nothing"),
+        ({"answers": {"text": ["杭州"], "answer_start": []}}, "1 answers, but 0 start positions"),
+        ({"question": None}, "the column 'question' should hold text and holds nothing"),
         ({"question": "\ud83d"}, "half of a surrogate pair"),
-        ({"context": " "}, "the passage is empty (field 'context')"),
+        ({"context": " "}, "the passage is empty (column 'context')"),
     ],
 )
 def test_a_mistake_is_refused_with_the_question(tmp_path, change, said):
@@ -165,16 +165,16 @@ def test_a_mistake_is_refused_with_the_question(tmp_path, change, said):
 
 def test_a_missing_passage_and_a_missing_question(tmp_path):
     path = write_lines(tmp_path / "train.jsonl", [{"context": PASSAGE, "qas": squad(*SPANS)}, {"qas": squad(NONE)}])
-    with pytest.raises(InputError, match=r"train.jsonl:2, question c: there is no field 'context'"):
+    with pytest.raises(InputError, match=r"train.jsonl:2, question c: there is no column 'context'"):
         read_span_qa(path)
     path = write_lines(tmp_path / "train.jsonl", [{"context": PASSAGE, "qas": squad(*SPANS)}, {"context": PASSAGE}])
-    with pytest.raises(InputError, match=r"train.jsonl:2: there is no field 'question'"):
+    with pytest.raises(InputError, match=r"train.jsonl:2: there is no column 'question'"):
         read_span_qa(path)
 
 
 def test_two_questions_with_one_id(tmp_path):
     path = written(tmp_path / "train.json", article(*SPANS, SPANS[0]))
-    with pytest.raises(InputError, match=r"question a: the id 'a' stands at .*train.json, question a already"):
+    with pytest.raises(InputError, match=r"question a: the id 'a' is already used at .*train.json, question a"):
         read_span_qa(path)
 
 

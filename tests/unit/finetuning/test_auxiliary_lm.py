@@ -17,9 +17,8 @@ from unmask.finetuning.artifact import BaseModelRef, load_finetuned, save_finetu
 from unmask.finetuning.auxiliary_lm import WithAuxiliaryLM, concat_inputs, maskable_rows
 from unmask.finetuning.init_weights import StartFrom, build_model
 from unmask.finetuning.methods.adapter import Adapter
-from unmask.finetuning.methods.frozen import FrozenEncoder
+from unmask.finetuning.methods.frozen import FrozenEncoder, ScalarMixing
 from unmask.finetuning.methods.protocol import FullFineTuning
-from unmask.finetuning.methods.scalar_mix import ScalarMixing
 from unmask.nets.batch.batch import collate
 from unmask.objectives.mlm import MLM
 from unmask.train.batches.protocol import SINGLE_PROCESS, RankSplit, RunPosition
@@ -94,9 +93,8 @@ def test_who_sees_whom_in_the_rows_of_the_task_stays():
     both = concat_inputs(rows, replace(rows, prefix=np.zeros(0, dtype=np.int64)))
     assert both.prefix.tolist() == [2]
     assert both.rows.tolist() == [0, 3, 6]
-    assert collate(InputsAndTargets(both, ()), attention=PREFIX_LM).tokens.sequences.prefix_lengths_S.tolist() == [2, 3], (
-        "the masked row sees itself"
-    )
+    sequences = collate(InputsAndTargets(both, ()), attention=PREFIX_LM).tokens.sequences
+    assert sequences.prefix_lengths_S.tolist() == [2, 3], "the masked row has full attention"
 
 
 def test_the_trial_asks_for_the_task_alone(course):
@@ -151,7 +149,7 @@ def test_lambda_weighs_the_loss(course, tmp_path):
 def test_a_network_that_says_no_tokens_is_refused(tmp_path):
     made = tuning(tmp_path, FullFineTuning())
     made.model.lm_head = None
-    with pytest.raises(RecipeError, match="needs a network with a head for tokens, and this one has none"):
+    with pytest.raises(RecipeError, match="needs a model with an LM head, and this one has none"):
         replace(made, settings=HALF)
 
 
@@ -161,7 +159,7 @@ def test_a_network_that_says_no_tokens_is_refused(tmp_path):
     ids=str,
 )
 def test_a_trunk_at_rest_is_refused(tmp_path, policy):
-    with pytest.raises(RecipeError, match=f"the policy '{policy.name}' keeps it still"):
+    with pytest.raises(RecipeError, match=f"the method '{policy.name}' freezes it"):
         tuning(tmp_path, policy, HALF)
     tuning(tmp_path, Adapter(), HALF)
     with pytest.raises(InputError, match="--lm-weight, found -1"):

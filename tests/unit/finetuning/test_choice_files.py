@@ -90,16 +90,16 @@ REFUSED = {
     "beyond the last": ({**flat("c", "q", "green"), "answer": 3}, "a.jsonl:2: the answer '3' is none of the 3 choices"),
     "missing answer": (
         {**flat("c", "q", "red"), "answer": None},
-        r"a.jsonl:2: the answer is missing \(field 'answer'\)",
+        r"a.jsonl:2: the answer is missing \(column 'answer'\)",
     ),
     "single choice": ({**flat("c", "q", "red"), "choices": ["red"]}, "a.jsonl:2: .* two choices or more, found 1"),
-    "empty choice": ({**flat("c", "q", "red"), "choices": ["red", " "]}, "a.jsonl:2: one of the 2 choices is no text"),
+    "empty choice": ({**flat("c", "q", "red"), "choices": ["red", " "]}, "a.jsonl:2: one of the 2 choices is empty"),
     "no list": (
         {**flat("c", "q", "red"), "choices": "red"},
         "a.jsonl:2: the choices 'choices' should be a list and are text",
     ),
-    "no question": ({"context": "c", "choices": ["a", "b"], "answer": "a"}, "a.jsonl:2: there is no field 'question'"),
-    "no text": ({**flat("c", "q", "red"), "context": 5}, "a.jsonl:2: the field 'context' should hold text"),
+    "no question": ({"context": "c", "choices": ["a", "b"], "answer": "a"}, "a.jsonl:2: there is no column 'question'"),
+    "no text": ({**flat("c", "q", "red"), "context": 5}, "a.jsonl:2: the column 'context' should hold text"),
 }
 
 

@@ -14,9 +14,8 @@ from unmask.core.errors import InputError
 from unmask.finetuning.artifact import BaseModelRef, load_finetuned, save_finetuned
 from unmask.finetuning.init_weights import StartFrom
 from unmask.finetuning.methods.adapter import Adapter
-from unmask.finetuning.methods.frozen import FrozenEncoder
+from unmask.finetuning.methods.frozen import FrozenEncoder, ScalarMixing
 from unmask.finetuning.methods.protocol import FullFineTuning, param_lrs
-from unmask.finetuning.methods.scalar_mix import ScalarMixing
 from unmask.loading.encoder_folder import MODEL_FILE
 from unmask.nets.encoder import init_weights
 
@@ -51,7 +50,7 @@ def test_another_trunk_is_refused(tmp_path, policy):
     other = little_model(trunk=DEEP)
     init_weights(other, 0.1, torch.Generator().manual_seed(5))
     for wrong in (other, little_model(trunk=replace(DEEP, depth=2)), little_model(trunk=replace(DEEP, ffn_width=8))):
-        with pytest.raises(InputError, match="that was another network than this one: the weights differ"):
+        with pytest.raises(InputError, match="this is another model: the weights differ"):
             load_finetuned(tmp_path / "run", lambda root, wrong=wrong: wrong)
 
 
@@ -60,7 +59,7 @@ def test_one_changed_number_in_the_trunk_is_enough(tmp_path):
     save_finetuned(tuned(made, tmp_path / "run"), tmp_path / "run", BaseModelRef("little"), {})
     with torch.no_grad():
         made.model.network.embed.token.weight[7, 3] += 1e-6
-    with pytest.raises(InputError, match="Name the one that it was tuned from with --base-model"):
+    with pytest.raises(InputError, match="Name the model that it was fine-tuned from with --base-model"):
         load_finetuned(tmp_path / "run", lambda root: made.model)
 
 

@@ -12,9 +12,8 @@ from little_policy import ALONE, CPU, SETTINGS, Stop, equipped, stop_at, tuned, 
 import unmask.finetuning.feature_cache
 from unmask.finetuning.data.encoded_dataset import NO_CACHE
 from unmask.finetuning.feature_cache import FeatureExtractor, with_feature_cache
-from unmask.finetuning.methods.frozen import FrozenEncoder
+from unmask.finetuning.methods.frozen import FrozenEncoder, ScalarMixing
 from unmask.finetuning.methods.protocol import CachedLayers
-from unmask.finetuning.methods.scalar_mix import ScalarMixing
 from unmask.nets.batch.batch import collate
 from unmask.nets.encoder import TransformerEncoder
 from unmask.train.run_config import RunConfig
@@ -77,7 +76,7 @@ def test_nothing_is_left_behind_by_a_run_that_fails_or_is_killed(tmp_path, monke
     with pytest.raises(Stop):
         tuned(tuning(tmp_path, FrozenEncoder()), tmp_path / "run", (stop_at(2),))
     assert files(tmp_path / "run") == []
-    left = tmp_path / "run" / ".learned.states.4711"
+    left = tmp_path / "run" / ".train.states.4711"
     left.write_bytes(b"of a killed process")
     (tmp_path / "run" / "run.json").write_text("{}")
     with lock_run(tmp_path / "run"):

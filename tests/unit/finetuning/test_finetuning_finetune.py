@@ -12,7 +12,6 @@ from little_task import TRUNK, little_model, little_tokenizer, ratings, reviews,
 
 from unmask.core.errors import InputError
 from unmask.finetuning.artifact import BaseModelRef, load_finetuned, save_finetuned, save_predictions
-from unmask.finetuning.data.encoded_dataset import RowValues
 from unmask.finetuning.finetune import FineTune, FineTuneSettings, choose_max_length
 from unmask.finetuning.init_weights import StartFrom, build_model, with_dropout
 from unmask.finetuning.logits import row_logits
@@ -157,7 +156,6 @@ def test_squared_errors_are_summed(tmp_path):
     batch = collate(course.dev.take(np.arange(20)))
     (term,) = learner(batch, (course.objective,))
     assert isinstance(learner.heads["rate"], RowRegressionHead)
-    assert isinstance(course.dev.targets, RowValues)
     assert float(term.total.detach()) == pytest.approx(((said - course.dev.targets.value) ** 2).sum(), rel=1e-5)
     assert (int(term.correct), term.count) == (0, course.objective.num_predictions(course.dev.take(np.arange(20))))
 
@@ -191,7 +189,7 @@ def test_rows_fit_into_the_network():
     model = little_model()
     assert choose_max_length(model, None) == 24
     assert choose_max_length(model, 8) == 8
-    with pytest.raises(InputError, match="the network has 24 positions only"):
+    with pytest.raises(InputError, match="the model has 24 positions only"):
         choose_max_length(model, 64)
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from little_policy import ALONE, CPU, SETTINGS, Stop, equipped, stop_at, tuning
 
-from unmask.finetuning.methods.gradual_unfreezing import GradualUnfreezing
+from unmask.finetuning.methods.unfreezing import GradualUnfreezing
 from unmask.finetuning.parameter_roles import locate_parameters
 from unmask.train.run_config import RunConfig
 from unmask.train.rundir.checkpoint import CHECKPOINTS, MODEL, list_checkpoints, read_tensors

@@ -11,8 +11,8 @@ from little_task import write_lines
 from unmask.config.pooling import Pooling
 from unmask.core.codec import decode, encode
 from unmask.core.errors import InputError
+from unmask.finetuning.data.classification import read_multilabel
 from unmask.finetuning.data.columns import NO_COLUMN_CHOICE, ColumnChoice
-from unmask.finetuning.data.multilabel import read_multilabel
 from unmask.finetuning.task_data import infer_task_type, load_task_data
 from unmask.finetuning.task_options import TaskOptions
 from unmask.finetuning.tasks.multilabel import MultiLabelTask
@@ -65,7 +65,7 @@ def test_one_mark_stands_between_labels_in_the_whole_file(tmp_path, cells, found
             "a.jsonl:2: each label in 'labels' should be a word or a number; one is a list",
         ),
         ({"text": "a", "labels": {"x": 1}}, "a.jsonl:2: .* one is an object"),
-        ({"labels": ["x"]}, "a.jsonl:2: there is no field 'text'"),
+        ({"labels": ["x"]}, "a.jsonl:2: there is no column 'text'"),
     ],
 )
 def test_what_cannot_be_a_set_of_labels_is_refused_with_its_line(tmp_path, row, complaint):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from little_task import little_tokenizer
 
+from unmask.core.records import RowClass, RowValue
 from unmask.finetuning.data.encode import LengthLimits, encode_texts
-from unmask.finetuning.data.encoded_dataset import EncodedDataset, RowClasses, RowValues
+from unmask.finetuning.data.encoded_dataset import EncodedDataset, RowTargets
 from unmask.finetuning.epoch_batches import EpochBatches
 from unmask.objectives.row_tasks import Classification
 from unmask.train.batches.protocol import RankSplit, RunPosition
@@ -17,7 +18,7 @@ ROWS = encode_texts(TEXTS, little_tokenizer(), LengthLimits(16))
 
 
 def course(batch: int = 8, seed: int = 0) -> EpochBatches:
-    learned = EncodedDataset(ROWS, RowClasses("judge", np.arange(50)))  # the truth of each row is its own number
+    learned = EncodedDataset(ROWS, RowTargets(RowClass("judge", np.arange(50))))  # the index of the row
     return EpochBatches(learned, learned, Classification(50), batch, 16, seed)
 
 
@@ -65,5 +66,5 @@ def test_a_trial_shows_every_row_once_and_like_lengths_together():
 
 
 def test_numbers_travel_as_numbers():
-    exercise = EncodedDataset(ROWS, RowValues("rate", np.linspace(0, 1, 50)))
+    exercise = EncodedDataset(ROWS, RowTargets(RowValue("rate", np.linspace(0, 1, 50))))
     assert exercise.take(np.array([49, 0])).targets[0].value.tolist() == [1.0, 0.0]

@@ -65,16 +65,16 @@ def test_fields_are_found_by_their_usual_names_or_as_they_were_named(tmp_path: P
 @pytest.mark.parametrize(
     ("rows", "said", "sentence"),
     [
-        ([{"src": "a", "tgt": "b"}, {"src": "a"}], ColumnChoice(), "task.jsonl:2: there is no field 'tgt'"),
+        ([{"src": "a", "tgt": "b"}, {"src": "a"}], ColumnChoice(), "task.jsonl:2: there is no column 'tgt'"),
         (
             [{"src": "a", "tgt": "b"}, {"src": "a", "tgt": " "}],
             ColumnChoice(),
-            "task.jsonl:2: the text to be written .'tgt'",
+            "task.jsonl:2: the target text .'tgt'",
         ),
-        ([{"src": "a", "tgt": 3}], ColumnChoice(), "task.jsonl:1: the field 'tgt' should hold text and holds a number"),
-        ([{"one": "a", "two": "b"}], ColumnChoice(), "it has 'one', 'two'. Name them: --text-columns SOURCE --label-column TEXT"),
-        ([{"src": "a", "tgt": "b"}], ColumnChoice(("source",)), "there is no field 'source'; it has 'src', 'tgt'"),
-        ([{"src": "a", "tgt": "b", "x": "c"}], ColumnChoice(("src", "x")), "--text-columns names one source, found src, x"),
+        ([{"src": "a", "tgt": 3}], ColumnChoice(), "task.jsonl:1: the column 'tgt' should hold text"),
+        ([{"one": "a", "two": "b"}], ColumnChoice(), "it has 'one', 'two'. Name them: --text-columns"),
+        ([{"src": "a", "tgt": "b"}], ColumnChoice(("source",)), "there is no column 'source'; it has 'src', 'tgt'"),
+        ([{"src": "a", "tgt": "b", "x": "c"}], ColumnChoice(("src", "x")), "--text-columns names one source"),
     ],
 )
 def test_rows_that_cannot_be_used_are_refused_with_their_line(tmp_path: Path, rows, said, sentence):
@@ -160,7 +160,7 @@ def test_a_source_does_not_see_its_text_even_where_no_truth_is_asked_for():
 
 
 def test_rows_without_room_for_a_source_are_refused():
-    with pytest.raises(InputError, match="Rows of 24 tokens leave no room for a source before a text of 24"):
+    with pytest.raises(InputError, match="Rows of 24 tokens leave no room for a source before a target of 24"):
         GenerationTask(GenerationConfig(DecoderKind.PREFIX_LM, BeamSearch(max_new_tokens=24))).encode(
             SHEET, TOKENIZER, ROOM
         )

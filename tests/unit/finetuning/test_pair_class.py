@@ -38,7 +38,7 @@ def test_one_text_is_refused(tmp_path):
     with pytest.raises(InputError, match="a pair needs two texts in a row, found one"):
         job_of(tmp_path, reviews)
     for wrong in (lambda: SANClassification(2, num_steps=0), lambda: SANClassification(2, dropout=1.0)):
-        with pytest.raises(RecipeError, match="An answer module needs at least 1 step"):
+        with pytest.raises(RecipeError, match="The SAN answer module needs at least 1 step"):
             wrong()
 
 

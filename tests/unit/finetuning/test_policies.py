@@ -19,12 +19,9 @@ from unmask.core.errors import InputError, RecipeError
 from unmask.finetuning.init_weights import StartFrom
 from unmask.finetuning.methods.adapter import Adapter
 from unmask.finetuning.methods.by_name import METHODS, method_by_name
-from unmask.finetuning.methods.frozen import FrozenEncoder
-from unmask.finetuning.methods.gradual_unfreezing import GradualUnfreezing
-from unmask.finetuning.methods.norm_only import NormOnly
+from unmask.finetuning.methods.frozen import FrozenEncoder, ScalarMixing
 from unmask.finetuning.methods.protocol import FullFineTuning, Method, count_trained, param_lrs
-from unmask.finetuning.methods.scalar_mix import ScalarMixing
-from unmask.finetuning.methods.top_layers import TopLayers
+from unmask.finetuning.methods.unfreezing import GradualUnfreezing, NormOnly, TopLayers
 from unmask.finetuning.parameter_roles import ParameterLocation, ParameterRole, locate_parameters, top_level
 from unmask.finetuning.tasks.san_pair import SANClassification
 from unmask.objectives.mlm import MLM
@@ -181,11 +178,11 @@ def test_a_policy_is_chosen_by_name_and_only_with_its_own_options():
     assert method_by_name("full", {"layer_lr_decay": 0.9}) == FullFineTuning(0.9)
     assert method_by_name("top", {"num_blocks": 2}) == TopLayers(2)
     assert method_by_name("frozen", {"cache_features": False}) == FrozenEncoder(cache_features=False)
-    with pytest.raises(InputError, match="--adapter-width says nothing to --method frozen; it is for adapter"):
+    with pytest.raises(InputError, match="--adapter-width has no effect with --method frozen; it is for adapter"):
         method_by_name("frozen", {"width": 8})
     with pytest.raises(InputError, match="it is for full and gradual"):
         method_by_name("norms", {"layer_lr_decay": 0.9})
-    with pytest.raises(InputError, match=r"There is no policy 'adaptor'\. Choose one of: full, frozen, layers"):
+    with pytest.raises(InputError, match=r"There is no method 'adaptor'\. Choose one of: full, frozen, layers"):
         method_by_name("adaptor", {})
 
 
@@ -195,7 +192,7 @@ def test_a_policy_is_chosen_by_name_and_only_with_its_own_options():
         (lambda: FullFineTuning(layer_lr_decay=0), "found 0"),
         (lambda: FullFineTuning(layer_lr_decay=1.5), "found 1.5"),
         (lambda: Adapter(0), "a width of at least 1"),
-        (lambda: TopLayers(0), "At least 1 block"),
+        (lambda: TopLayers(0), "at least 1 block"),
         (lambda: GradualUnfreezing(unfreeze_fraction=1), "below 1, found 1"),
         (lambda: GradualUnfreezing(layer_lr_decay=2), "found 2"),
     ],
@@ -206,7 +203,7 @@ def test_policies_that_cannot_work_are_refused(make, found):
 
 
 def test_more_blocks_than_there_are_are_refused_before_anything_is_made(tmp_path):
-    with pytest.raises(RecipeError, match="9 blocks shall move, but the network has 3"):
+    with pytest.raises(RecipeError, match="--num-top-blocks 9: the network has 3 blocks"):
         tuning(tmp_path, TopLayers(9))
 
 

@@ -41,11 +41,11 @@ def test_a_line_may_hold_a_query_with_all_its_candidates(tmp_path):
 @pytest.mark.parametrize(
     ("row", "complaint"),
     [
-        ({"question": "q", "answer": "a", "label": "good"}, "a.jsonl:2: the label 'good' does not say how relevant"),
-        ({"question": "q", "answer": "a", "label": -1}, "a.jsonl:2: the label '-1' does not say"),
-        ({"question": "q", "answer": "a", "label": float("nan")}, "a.jsonl:2: the label 'nan' does not say"),
+        ({"question": "q", "answer": "a", "label": "good"}, "a.jsonl:2: the label 'good' is no relevance"),
+        ({"question": "q", "answer": "a", "label": -1}, "a.jsonl:2: the label '-1' is no relevance"),
+        ({"question": "q", "answer": "a", "label": float("nan")}, "a.jsonl:2: the label 'nan' is no relevance"),
         ({"question": "q", "answer": "a"}, "a.jsonl:2: the label is missing"),
-        ({"question": "q", "label": 1}, "a.jsonl:2: there is no field 'answer'"),
+        ({"question": "q", "label": 1}, "a.jsonl:2: there is no column 'answer'"),
     ],
 )
 def test_what_cannot_be_ranked_is_refused_with_its_line(tmp_path, row, complaint):
@@ -70,7 +70,7 @@ def test_groups_that_tell_nothing_apart_are_judged_and_not_learned_from(tmp_path
     assert [question.query for question in job.train.examples] == ["a", "d"]
     assert len(job.dev) == 4
     assert "10 candidates for 4 queries; 40% of them are relevant" in job.notes
-    assert any("2 queries are not learned from" in sentence for sentence in job.notes)
+    assert any("2 queries are not trained on" in sentence for sentence in job.notes)
 
 
 def test_a_file_without_anything_to_tell_apart_is_refused(tmp_path):

@@ -11,10 +11,9 @@ from little_policy import DEEP, EVERY, equipped, named, tuned, tuning
 from unmask.config.network import Activation, Sharing
 from unmask.core.errors import RecipeError
 from unmask.finetuning.methods.adapter import Adapter
-from unmask.finetuning.methods.gradual_unfreezing import GradualUnfreezing
 from unmask.finetuning.methods.lora import Lora
 from unmask.finetuning.methods.protocol import FullFineTuning, param_lrs
-from unmask.finetuning.methods.top_layers import TopLayers
+from unmask.finetuning.methods.unfreezing import GradualUnfreezing, TopLayers
 from unmask.finetuning.parameter_roles import ParameterRole, locate_parameters
 
 LITE = replace(
@@ -61,11 +60,11 @@ def test_what_is_added_is_added_once_for_all_depths(policy):
 @pytest.mark.parametrize(
     ("trunk", "blocks", "wish"),
     [
-        (LITE, 1, "Take --num-top-blocks 3"),
-        (TWO_SETS, 1, "1 of 4 blocks shall move, but they share weights with lower ones.*Take --num-top-blocks 2"),
-        (TWO_SETS, 3, "Take --num-top-blocks 4"),
-        (replace(LITE, sharing=Sharing.ATTENTION), 2, "Take --num-top-blocks 3, or the policy 'full'"),
-        (replace(LITE, depth=4, layers_per_group=2), 2, "Take --num-top-blocks 4"),
+        (LITE, 1, "Use --num-top-blocks 3"),
+        (TWO_SETS, 1, "--num-top-blocks 1 of 4: these blocks share weights with lower ones.*Use --num-top-blocks 2"),
+        (TWO_SETS, 3, "Use --num-top-blocks 4"),
+        (replace(LITE, sharing=Sharing.ATTENTION), 2, "Use --num-top-blocks 3, or the policy 'full'"),
+        (replace(LITE, depth=4, layers_per_group=2), 2, "Use --num-top-blocks 4"),
     ],
 )
 def test_blocks_that_cannot_move_alone_are_refused(tmp_path, trunk, blocks, wish):

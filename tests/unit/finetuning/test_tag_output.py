@@ -130,9 +130,9 @@ def test_the_user_is_told_what_the_tags_are(tmp_path):
     output, told = learned_from(tmp_path, "B-PER I-PER O", "B-LOC O O", "B-PER", "B-PER", "B-PER", "O I-PER")
     assert told == [
         "11 words with BIO tags of 2 types: LOC, PER",
-        "I-LOC: not among them, but added, as other tags of the same type are",
-        f"note: sentences that break the rules of BIO: 1, the first at {tmp_path / 't.jsonl'}:6; they are learned as "
-        "they stand",
+        "I-LOC: not in the file, but added for their entity type",
+        f"note: sentences that break the rules of BIO: 1, the first at {tmp_path / 't.jsonl'}:6; they are trained on "
+        "as they are",
     ]
     assert decode(encode(output), TaskDefinition) == output
     _, told = learned_from(tmp_path, "NN VB", "DT NN")

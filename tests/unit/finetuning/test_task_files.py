@@ -81,21 +81,21 @@ def test_names_and_numbers_can_be_given(write):
 
 
 REFUSED = {
-    "unknown field": ("a.csv", "text,label\na,1\n", ColumnChoice(("body",)), "a.csv:2: there is no field 'body'"),
+    "unknown field": ("a.csv", "text,label\na,1\n", ColumnChoice(("body",)), "a.csv:2: there is no column 'body'"),
     "other signs": (
         "a.csv",
         "review;label\na;1\n",
         ColumnChoice(),
-        "parted by ';'; a .csv file has commas, a .tsv file tabs",
+        "separated by ';'; a .csv file has commas, a .tsv file tabs",
     ),
     "no usual text": (
         "a.csv",
         "foo,label\na,1\n",
         ColumnChoice(),
-        "no field has a usual name for a text; it has 'foo'",
+        "no column has a usual name for a text; it has 'foo'",
     ),
-    "no usual label": ("a.jsonl", '{"text": "a"}\n', ColumnChoice(), "no field has a usual name for a label"),
-    "no header": ("a.tsv", "真好\t1\n真坏\t0\n", ColumnChoice(), "give column numbers: --text-columns 1 --label-column 2"),
+    "no usual label": ("a.jsonl", '{"text": "a"}\n', ColumnChoice(), "no column has a usual name for a label"),
+    "no header": ("a.tsv", "真好\t1\n真坏\t0\n", ColumnChoice(), "give column numbers: --text-columns 1"),
     "header by number": ("a.tsv", "text\tlabel\n真坏\t0\n", ColumnChoice(("1",), "2"), "the first line holds names"),
     "label by name": ("a.tsv", "真好\t1\n", ColumnChoice(("1",)), "--label-column needs one too"),
     "missing label": (
@@ -112,11 +112,11 @@ REFUSED = {
         ColumnChoice(),
         "should be a word or a number and is a list",
     ),
-    "no text": ("a.jsonl", '{"text": 7, "label": 1}\n', ColumnChoice(), "a.jsonl:1: the field 'text' should hold text"),
+    "no text": ("a.jsonl", '{"text": 7, "label": 1}\n', ColumnChoice(), "the column 'text' should hold text"),
     "bad JSON": ("a.jsonl", '{"text": "a", "label": 1}\n{"text": \n', ColumnChoice(), "a.jsonl:2: broken JSON"),
     "two names": ("a.csv", "text,text\na,1\n", ColumnChoice(), "two columns have the name 'text'"),
     "empty file": ("a.jsonl", "\n\n", ColumnChoice(), "holds no rows"),
-    "names alone": ("a.csv", "text,label\n", ColumnChoice(), "one row for each text and, to learn from it, its label."),
+    "names alone": ("a.csv", "text,label\n", ColumnChoice(), "one row per text and, for training, its label."),
     "other kind": ("a.xlsx", "x", ColumnChoice(), "is not of a kind that is read here: .jsonl, .csv or .tsv,"),
 }
 
@@ -199,7 +199,7 @@ def test_a_label_that_training_never_saw_is_refused_with_its_line(tmp_path):
     with pytest.raises(InputError, match=r"dev\.jsonl:2: the label '2' does not occur .* which has 0, 1\."):
         load_task_data(train, dev)
     write_lines(dev, [{"sentence": "a", "label": 0}])
-    with pytest.raises(InputError, match=r"dev\.jsonl:1: there is no field 'text'; it has 'sentence', 'label'"):
+    with pytest.raises(InputError, match=r"dev\.jsonl:1: there is no column 'text'; it has 'sentence', 'label'"):
         load_task_data(train, dev)
 
 
@@ -225,10 +225,10 @@ def test_a_job_says_what_it_took_and_what_is_on_both_sides(tmp_path):
     train = write_lines(tmp_path / "train.jsonl", reviews(8))
     dev = write_lines(tmp_path / "dev.jsonl", reviews(4, first=6))
     told = "\n".join(load_task_data(train, dev).notes)
-    assert "8 rows to learn from; text from 'text', label from 'label'" in told
+    assert "8 training rows; text from 'text', label from 'label'" in told
     assert "2 classes: 0 (50%), 1 (50%)" in told
-    assert "dev.jsonl: 4 rows to judge by" in told
-    assert "note: 2 of the rows to judge by have a text that is also learned from" in told
+    assert "dev.jsonl: 4 dev rows" in told
+    assert "note: 2 dev rows have a text that is also in the training data" in told
 
 
 def test_a_file_of_another_kind_is_told_all_kinds_that_can_be_read(write):
@@ -236,5 +236,7 @@ def test_a_file_of_another_kind_is_told_all_kinds_that_can_be_read(write):
         load_task_data(write("a.xlsx", "x"), None)
     known = ".jsonl, .csv, .tsv, .json, .conll, .bio, .iob, .bmes, .bioes or .txt, each also with .gz or .zst"
     assert f"a.xlsx is not of a kind that is read here: {known}." in str(error.value)
-    with pytest.raises(InputError, match=r"say so \(--task-type tagging, .* other tasks .* \.jsonl, \.csv, \.tsv or \.json\."):
+    with pytest.raises(
+        InputError, match=r"use --task-type tagging .* other tasks .* \.jsonl, \.csv, \.tsv or \.json\."
+    ):
         load_task_data(write("a.txt", "a O\n"), None)

@@ -7,8 +7,7 @@ from small_net import small_model, small_tokenizer
 
 from unmask.config.pooling import Pooling
 from unmask.core.errors import InputError
-from unmask.inference.embed import LayerPooling, batches_by_tokens, embed
-from unmask.inference.npy_writer import write_vectors
+from unmask.inference.embed import LayerPooling, batches_by_tokens, embed, write_vectors
 from unmask.inference.pack_texts import pack
 
 TEXTS = ("天气", "the quick brown fox jumps", "", "散步。", "the dog", "我们去公园散步")

@@ -62,5 +62,5 @@ def test_what_cannot_be_filled_is_told(tokenizer):
         list(fill_masks(small_model(), tokenizer, ["no hole"]))
     with pytest.raises(InputError, match=r"has 33 tokens with \[CLS\] and \[SEP\].*reads 24 at most"):
         list(fill_masks(small_model(), tokenizer, ["天" * 30 + "[MASK]"]))
-    with pytest.raises(InputError, match="no head that says tokens"):
+    with pytest.raises(InputError, match="no LM head"):
         list(fill_masks(small_model(tokens=False), tokenizer, ["the [MASK]"]))

@@ -8,8 +8,7 @@ from unmask.config.inference import BeamSearch
 from unmask.config.network import Norm, TransformerConfig
 from unmask.data.tokenize.vocab import Vocab
 from unmask.inference.beam_search import beam_search
-from unmask.inference.detokenize import decode
-from unmask.inference.generate import generate
+from unmask.inference.generate import decode, generate
 from unmask.inference.pack_texts import pack, with_special_tokens
 from unmask.nets.batch.packed_sequences import MaskKind, PackedSequences
 from unmask.nets.encoder import TokenInputs

@@ -16,11 +16,9 @@ from unmask.finetuning.data.tagging.schemes import TagScheme
 from unmask.finetuning.export.hf import export_finetuned, open_finetuned
 from unmask.finetuning.export.hf_architecture import model_for_export
 from unmask.finetuning.methods.adapter import Adapter
-from unmask.finetuning.methods.frozen import FrozenEncoder
+from unmask.finetuning.methods.frozen import FrozenEncoder, ScalarMixing
 from unmask.finetuning.methods.lora import Lora
-from unmask.finetuning.methods.norm_only import NormOnly
-from unmask.finetuning.methods.scalar_mix import ScalarMixing
-from unmask.finetuning.methods.top_layers import TopLayers
+from unmask.finetuning.methods.unfreezing import NormOnly, TopLayers
 from unmask.finetuning.tasks.classification import ClassificationTask
 from unmask.finetuning.tasks.generation import GenerationTask
 from unmask.finetuning.tasks.multilabel import MultiLabelTask

@@ -1,10 +1,6 @@
-"""Scores of answers about whole rows, as GLUE and CLUE define them, and how every kind of score is told to a person.
+"""Metrics of classification, regression and multiple choice as in GLUE and CLUE, and the display of all metrics.
 
-What arrives: true and said classes, or true and said numbers. What leaves: scores by name, between -1 and 1; the
-root mean square error in the units of the numbers. A baseline is what an answer that reads nothing would score.
-What never happens here: a score made up where none is defined. It is not a number then, and `told` says so.
-
-Other kinds of answers have their own modules: labels, tags, spans, ranking, writing.
+Undefined scores are NaN. A baseline is the score of a prediction that ignores the text.
 """
 
 from __future__ import annotations
@@ -20,7 +16,7 @@ from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef, root_me
 from unmask.core.records import Doubles, Ints
 
 Scores = Mapping[str, float]
-"""Scores by name; the first is the one to compare by."""
+"""Scores by name; the first one is the main metric."""
 METRIC_NAMES = MappingProxyType(
     {
         "accuracy": "accuracy",
@@ -50,8 +46,8 @@ METRIC_NAMES = MappingProxyType(
         "mrr": "mean reciprocal rank",
         "p_at_1": "precision at 1",
         "ndcg_at_10": "nDCG at 10",
-        "groups": "groups judged",
-        "groups_left_out": "groups left out: nothing right in them",
+        "groups": "groups scored",
+        "groups_left_out": "groups left out: no relevant candidate",
         "bleu": "BLEU",
         "chrf": "chrF",
         "rouge_1": "ROUGE-1",
@@ -59,7 +55,7 @@ METRIC_NAMES = MappingProxyType(
         "rouge_l": "ROUGE-L",
     }
 )
-"""What a person calls each score."""
+"""Display names."""
 _COUNTS = frozenset({"groups", "groups_left_out"})
 _CORRELATIONS = frozenset({"pearson", "spearman"})
 
@@ -67,7 +63,7 @@ _CORRELATIONS = frozenset({"pearson", "spearman"})
 def classification_metrics(truth: Ints, predicted: Ints, num_classes: int) -> Scores:
     """Accuracy, F1 averaged over the classes that occur, Matthews' correlation; of two classes, the F1 of the second.
 
-    A class that is never said has an F1 of 0. Matthews' correlation is 0 where only one class is said or true.
+    A class that is never predicted has an F1 of 0. Matthews' correlation is 0 if only one class is predicted or true.
     """
     _check_rows(truth, predicted)
     scores = {
@@ -76,33 +72,33 @@ def classification_metrics(truth: Ints, predicted: Ints, num_classes: int) -> Sc
     }
     if num_classes == 2:
         scores["f1"] = float(f1_score(truth, predicted, pos_label=1, average="binary", zero_division=0.0))
-    # Where nothing but one class occurs on both sides, scikit-learn warns about a matrix of one cell.
-    alone = len(np.union1d(truth, predicted)) == 1
-    scores["matthews"] = 0.0 if alone else float(matthews_corrcoef(truth, predicted))
+    # scikit-learn warns about a confusion matrix of one cell
+    single_class = len(np.union1d(truth, predicted)) == 1
+    scores["matthews"] = 0.0 if single_class else float(matthews_corrcoef(truth, predicted))
     return MappingProxyType(scores)
 
 
 def classification_baseline(train: Ints, truth: Ints, classes: int) -> Scores:
-    """What always saying the class that is most frequent among the `known` truths scores; of equals, the first."""
+    """The majority-class baseline."""
     majority = int(np.bincount(train, minlength=classes).argmax())
     return classification_metrics(truth, np.full_like(truth, majority), classes)
 
 
 def choice_metrics(truth: Ints, predicted: Ints) -> Scores:
-    """The share of questions whose right choice was said: the accuracy of C3, ChID and SWAG."""
+    """The accuracy, as in C3, ChID and SWAG."""
     _check_rows(truth, predicted)
     return MappingProxyType({"accuracy": float(np.mean(truth == predicted))})
 
 
 def choice_baseline(choices: Ints) -> Scores:
-    """What guessing scores on average, given how many choices each question has."""
+    """The expected accuracy of random guessing."""
     return MappingProxyType({"accuracy": float(np.mean(1 / choices))})
 
 
 def regression_metrics(truth: Doubles, predicted: Doubles) -> Scores:
     """The correlations of Pearson and Spearman, and the root mean square error.
 
-    Numbers that are all the same correlate with nothing: the two correlations are not numbers then.
+    Correlations of a constant are NaN.
     """
     _check_rows(truth, predicted)
     varies = len(truth) > 1 and bool(np.ptp(truth) > 0) and bool(np.ptp(predicted) > 0)
@@ -116,12 +112,12 @@ def regression_metrics(truth: Doubles, predicted: Doubles) -> Scores:
 
 
 def regression_baseline(train: Doubles, truth: Doubles) -> Scores:
-    """What always saying the mean of the `known` numbers scores: it correlates with nothing."""
+    """The baseline that predicts the mean of the training numbers."""
     return regression_metrics(truth, np.full(len(truth), float(np.mean(train))))
 
 
 def format_scores(scores: Scores, labels: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Scores as a person reads them: name and value. With two labels, F1 says whose it is."""
+    """Display names and values of scores. With two labels, F1 names the positive one."""
     return [(_name(name, labels), _value(name, value)) for name, value in scores.items() if name in METRIC_NAMES]
 
 
@@ -134,8 +130,8 @@ def _value(name: str, value: float) -> str:
         return f"{value:,.0f}"
     if math.isfinite(value):
         return f"{value:.4f}"
-    return "undefined: all the same" if name in _CORRELATIONS else "undefined: nothing to judge"
+    return "undefined: all the same" if name in _CORRELATIONS else "undefined: nothing to score"
 
 
-def _check_rows(truth: Ints | Doubles, said: Ints | Doubles) -> None:
-    assert len(truth) == len(said) > 0, f"{len(said)} answers to {len(truth)} questions"
+def _check_rows(truth: Ints | Doubles, predicted: Ints | Doubles) -> None:
+    assert len(truth) == len(predicted) > 0, f"{len(predicted)} answers to {len(truth)} questions"

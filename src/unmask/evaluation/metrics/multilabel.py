@@ -1,10 +1,7 @@
-"""Scores of answers that give a row several labels, none of them, or all.
+"""Multi-label metrics: micro, macro and per-example F1, and exact match, equal to those of scikit-learn.
 
-What arrives: a table of truths and a table of answers, with a 0 or 1 for each row and label. What leaves: scores by
-name, equal to scikit-learn's. What never happens here: choosing from how much certainty on a label is said.
+Shapes: N rows, C labels; truths and predictions are 0 or 1 for each row and label.
 """
-
-# N rows · C labels
 
 from __future__ import annotations
 
@@ -21,9 +18,9 @@ from unmask.evaluation.metrics.classification import Scores
 def multilabel_metrics(truth_NC: Bits, predicted_NC: Bits) -> Scores:
     """Micro F1 with its precision and recall, macro F1, F1 per example, and exact match of the whole set.
 
-    The definitions are scikit-learn's (`average="micro"`, `"macro"`, `"samples"`). Micro counts all cells of the table
-    together. Macro is the mean over the labels that occur, true or said. F1 per example is the mean over rows, where
-    a row that rightly has no label counts as 1. What would divide nothing by nothing in micro is 0.
+    The definitions are scikit-learn's (`average="micro"`, `"macro"`, `"samples"`). Micro counts all cells
+    together. Macro is the mean over labels that occur, true or predicted. F1 per example is the mean over rows, where a
+    correctly empty row counts as 1. Micro scores without any label are 0.
     """
     truth_NC, predicted_NC = _tables(truth_NC, predicted_NC)
     return MappingProxyType(
@@ -39,27 +36,26 @@ def multilabel_metrics(truth_NC: Bits, predicted_NC: Bits) -> Scores:
 
 
 def f1_by_label(truth_NC: Bits, predicted_NC: Bits) -> tuple[float, ...]:
-    """The F1 of each label alone; not a number for a label that is neither true nor said anywhere."""
+    """The F1 of each label; NaN for a label that never occurs, true or predicted."""
     labels = truth_NC.shape[1]
     truth_NC, predicted_NC = _tables(truth_NC, predicted_NC)
     return tuple(map(float, f1_score(truth_NC, predicted_NC, average=None, zero_division=math.nan)))[:labels]
 
 
 def multilabel_baseline(train_NC: Bits, truth_NC: Bits) -> Scores:
-    """What one set of labels, said of every row, scores: those that at least half of the `known` rows have.
-
-    Where no label is that frequent, the most frequent one is said: saying nothing at all would make every F1 0.
-    """
+    """The baseline that predicts the labels of at least half of the training rows, or else the most frequent label."""
     share_C = train_NC.mean(axis=0)
-    said_C = share_C >= min(0.5, float(share_C.max()))
-    return multilabel_metrics(truth_NC, np.broadcast_to(said_C, truth_NC.shape).astype(np.uint8))
+    predicted_C = share_C >= min(0.5, float(share_C.max()))
+    return multilabel_metrics(truth_NC, np.broadcast_to(predicted_C, truth_NC.shape).astype(np.uint8))
 
 
-def _tables(truth_NC: Bits, said_NC: Bits) -> tuple[Bits, Bits]:
-    """The two tables, fit for scikit-learn: it reads a lone column as two classes, so it gets an empty one beside."""
-    assert truth_NC.shape == said_NC.shape, f"answers of shape {said_NC.shape} to truths of shape {truth_NC.shape}"
+def _tables(truth_NC: Bits, predicted_NC: Bits) -> tuple[Bits, Bits]:
+    """The tables for scikit-learn, which reads a single column as two classes: it gets an empty second column."""
+    assert truth_NC.shape == predicted_NC.shape, (
+        f"answers of shape {predicted_NC.shape} to truths of shape {truth_NC.shape}"
+    )
     assert truth_NC.ndim == 2, f"a table of rows and labels is needed, got {truth_NC.ndim} dimensions"
-    assert len(truth_NC) > 0, "no row to judge"
+    assert len(truth_NC) > 0, "no row to score"
     if truth_NC.shape[1] > 1:
-        return truth_NC, said_NC
-    return np.pad(truth_NC, ((0, 0), (0, 1))), np.pad(said_NC, ((0, 0), (0, 1)))
+        return truth_NC, predicted_NC
+    return np.pad(truth_NC, ((0, 0), (0, 1))), np.pad(predicted_NC, ((0, 0), (0, 1)))

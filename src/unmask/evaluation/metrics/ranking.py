@@ -1,11 +1,8 @@
-"""Scores of an order of candidates, question by question.
+"""Ranking metrics per group of candidates: MAP, MRR, precision at 1 and nDCG at 10.
 
-What arrives: how relevant each candidate is, the score it was given, and where each group of candidates begins and
-ends. What leaves: means over the groups. What never happens here: luck. Candidates with the same score have no order,
-so each number is its *expected value* over all orders of equals (McSherry and Najork, 2008, give the formulas). A
-network that says the same of everything then earns exactly what chance earns, however the rows were stored.
-
-A group without any relevant candidate has no right order. It is left out, as is custom on TREC-QA, and counted.
+Ties have no order, so each metric is its *expected value* over all orders of tied candidates (McSherry and Najork,
+2008): constant scores give exactly the value of a random order. Groups without a relevant candidate are left out, as is
+usual on TREC-QA, and counted.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ _CUT = 10
 
 @dataclass(frozen=True, slots=True)
 class _Tie:
-    """Candidates of a group that were given the same score."""
+    """Candidates of a group with the same score."""
 
     above: int
     """How many candidates have a higher score."""
@@ -41,9 +38,9 @@ class _Tie:
 def ranking_metrics(value: Doubles, predicted: Doubles, groups: Ints) -> Scores:
     """Mean average precision, mean reciprocal rank, precision at 1 and nDCG at 10, over groups.
 
-    Group i holds the candidates `groups[i]:groups[i + 1]`. Relevant is what has a `value` above 0; nDCG alone looks at
-    how far above (the relevance itself is the gain, the discount is log2(1 + rank): Järvelin and Kekäläinen, 2002, and
-    scikit-learn). The scores are not numbers if every group is left out.
+    Group i holds the candidates `groups[i]:groups[i + 1]`. A `value` above 0 is relevant; nDCG uses the value as gain
+    with the discount log2(1 + rank) (Järvelin and Kekäläinen, 2002; scikit-learn). Scores are NaN if every group is
+    left out.
     """
     assert len(value) == len(predicted) == groups[-1], f"{len(predicted)} scores for {len(value)} candidates"
     assert (value >= 0).all(), "relevance cannot be negative"
@@ -58,24 +55,24 @@ def ranking_metrics(value: Doubles, predicted: Doubles, groups: Ints) -> Scores:
 
 
 def ranking_baseline(value: Doubles, groups: Ints) -> Scores:
-    """What a random order scores on average."""
+    """The expected scores of a random order."""
     return ranking_metrics(value, np.zeros_like(value), groups)
 
 
-def _group_metrics(value: Doubles, said: Doubles) -> tuple[float, float, float, float]:
+def _group_metrics(value: Doubles, predicted: Doubles) -> tuple[float, float, float, float]:
     """The four scores of one group with at least one relevant candidate."""
-    ties = tuple(_ties(value, said))
+    ties = tuple(_ties(value, predicted))
     first = next(tie for tie in ties if tie.right)
     ideal = _discounted(tuple(_ties(value, value)))
     precision = sum(map(_precisions, ties)) / int((value > 0).sum())
     return precision, _reciprocal_rank(first), ties[0].right / ties[0].size, _discounted(ties) / ideal
 
 
-def _ties(value: Doubles, said: Doubles) -> Iterator[_Tie]:
+def _ties(value: Doubles, predicted: Doubles) -> Iterator[_Tie]:
     """The ties of a group, highest score first."""
     above = right_above = 0
-    for score in np.unique(said)[::-1]:
-        equal = value[said == score]
+    for score in np.unique(predicted)[::-1]:
+        equal = value[predicted == score]
         right = int((equal > 0).sum())
         yield _Tie(above, right_above, len(equal), right, float(equal.sum()))
         above, right_above = above + len(equal), right_above + right

@@ -1,8 +1,7 @@
-"""Scores of answers that are copied from a passage, as SQuAD 1.1, SQuAD 2.0 and CMRC 2018 define them.
+"""Exact match and F1 of extractive answers, as SQuAD 1.1, SQuAD 2.0 and CMRC 2018 define them.
 
-What arrives: for each question, all answers that count as right (none where the passage holds no answer) and the said
-one (empty for "no answer"). What leaves: exact match and F1, each the best over the right answers, as means over the
-questions. What never happens here: looking at positions. Only the texts are compared.
+Each question has a set of correct answers (empty if unanswerable) and one prediction (empty for no answer). A score is
+the best over the correct answers, averaged over the questions. Only texts are compared, not positions.
 """
 
 # Q questions · 2: exact match, F1
@@ -19,17 +18,25 @@ from typing import TypeAlias
 import numpy as np
 
 from unmask.core.records import Doubles
-from unmask.evaluation.metrics import cmrc, squad
+from unmask.evaluation.metrics.answer_match import (
+    Language,
+    cmrc_exact_match,
+    cmrc_f1,
+    language_of,
+    squad1_f1,
+    squad2_f1,
+    squad_exact_match,
+    squad_words,
+)
 from unmask.evaluation.metrics.classification import Scores
-from unmask.evaluation.metrics.text_language import Language, language_of
 
 Truths: TypeAlias = Sequence[Sequence[str]]
-"""The right answers of each question; none where there is no answer."""
+"""The correct answers of each question; none if it is unanswerable."""
 AnswerMetric: TypeAlias = Callable[[str, str], float]
 
 
 class QADefinition(Enum):
-    """Whose definition of a right answer holds."""
+    """The definition of exact match and F1."""
 
     SQUAD_1 = "SQuAD 1.1"
     SQUAD_2 = "SQuAD 2.0"
@@ -38,7 +45,7 @@ class QADefinition(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """No answer is said where its score is above `value`; `score` is what that earns."""
+    """No answer is predicted above this no-answer score, which gives this metric."""
 
     value: float
     score: float
@@ -53,7 +60,7 @@ class Thresholds:
 
 
 def qa_definition_for(truths: Truths, passages: Iterable[str] = ()) -> QADefinition:
-    """The definition for a task: CMRC's if it is in Chinese, else SQuAD's, 2.0 if some question has no answer."""
+    """The definition for a task: CMRC if it is in Chinese, else SQuAD, 2.0 with unanswerable questions."""
     answers = [answer for each in truths for answer in each]
     if language_of([*answers, *passages]) is Language.CHINESE:
         return QADefinition.CMRC
@@ -61,21 +68,21 @@ def qa_definition_for(truths: Truths, passages: Iterable[str] = ()) -> QADefinit
 
 
 def score_answer(truths: Sequence[str], prediction: str, definition: QADefinition) -> tuple[float, float]:
-    """Exact match and F1 of one question: the best over its right answers.
+    """Exact match and F1 of one question: the best over its correct answers.
 
-    Where there is no answer, both are 1 if nothing is said (SQuAD 2.0; CMRC knows no such questions). Punctuation alone
-    says nothing, nor do articles in English. SQuAD 2.0 passes over right answers that say nothing in this sense.
+    For an unanswerable question both are 1 if the prediction is empty (SQuAD 2.0; CMRC has no such questions). Text of
+    punctuation alone, or of English articles alone, counts as empty; SQuAD 2.0 ignores such correct answers.
     """
     exact, f1 = _metrics_for(definition)
     if definition is QADefinition.SQUAD_2:
-        truths = [truth for truth in truths if squad.normalized_words(truth)]
+        truths = [truth for truth in truths if squad_words(truth)]
     if not truths:
         return exact("", prediction), exact("", prediction)
     return max(exact(truth, prediction) for truth in truths), max(f1(truth, prediction) for truth in truths)
 
 
 def qa_metrics(truths: Truths, predictions: Sequence[str], definition: QADefinition) -> Scores:
-    """F1 and exact match, and both again for the questions with an answer and for those without, if there are such."""
+    """F1 and exact match, in total and for answerable and unanswerable questions."""
     scores_Q2 = _score_all(truths, predictions, definition)
     has = np.array([bool(each) for each in truths])
     scores = _name_scores("answer_f1", "exact_match", scores_Q2)
@@ -89,12 +96,12 @@ def qa_metrics(truths: Truths, predictions: Sequence[str], definition: QADefinit
 def best_thresholds(
     truths: Truths, predictions: Sequence[str], no_answer_scores: Doubles, definition: QADefinition
 ) -> Thresholds:
-    """The thresholds of the no-answer score `doubt` that earn most, found as evaluate-v2.0.py finds them.
+    """The best thresholds of the no-answer score, found as in evaluate-v2.0.py.
 
-    `said` are the answers that would be given if one had to be. Questions are taken in order of rising doubt: each that
-    is answered adds what its answer earns, and takes away the point that silence earned if there is no answer. Among
-    equals the lowest threshold wins. Where never answering is best, the script says 0, which fits probabilities; if a
-    doubt is below 0, the threshold is put below them all instead.
+    `predictions` are the best non-empty answers. Questions are answered in order of rising no-answer score: each adds
+    the score of its answer, or loses the point of an unanswerable question. Of equal thresholds the lowest is taken. If
+    never answering is best, the script returns 0, which fits probabilities; with scores below 0, the threshold is below
+    all.
     """
     scores_Q2 = _score_all(truths, predictions, definition)
     order = np.argsort(no_answer_scores, kind="stable")
@@ -106,30 +113,30 @@ def best_thresholds(
 
 
 def apply_threshold(predictions: Sequence[str], no_answer_scores: Doubles, threshold: float) -> tuple[str, ...]:
-    """The answers, without those whose doubt is above the threshold."""
+    """The predictions, empty where the no-answer score is above the threshold."""
     return tuple(
         "" if above else answer for answer, above in zip(predictions, no_answer_scores > threshold, strict=True)
     )
 
 
 def qa_baseline(truths: Truths, definition: QADefinition) -> Scores:
-    """What never giving an answer scores: the share of questions without one."""
+    """The baseline that never answers."""
     return qa_metrics(truths, [""] * len(truths), definition)
 
 
-def _metrics_for(reading: QADefinition) -> tuple[AnswerMetric, AnswerMetric]:
-    match reading:
+def _metrics_for(definition: QADefinition) -> tuple[AnswerMetric, AnswerMetric]:
+    match definition:
         case QADefinition.SQUAD_1:
-            return squad.exact_match, squad.f1_squad1
+            return squad_exact_match, squad1_f1
         case QADefinition.SQUAD_2:
-            return squad.exact_match, squad.f1_squad2
+            return squad_exact_match, squad2_f1
         case QADefinition.CMRC:
-            return cmrc.exact_match, cmrc.f1
+            return cmrc_exact_match, cmrc_f1
 
 
-def _score_all(truths: Truths, said: Sequence[str], reading: QADefinition) -> Doubles:
-    assert len(truths) == len(said) > 0, f"{len(said)} answers to {len(truths)} questions"
-    return np.array([score_answer(each, answer, reading) for each, answer in zip(truths, said, strict=True)])
+def _score_all(truths: Truths, predictions: Sequence[str], definition: QADefinition) -> Doubles:
+    assert len(truths) == len(predictions) > 0, f"{len(predictions)} answers to {len(truths)} questions"
+    return np.array([score_answer(each, answer, definition) for each, answer in zip(truths, predictions, strict=True)])
 
 
 def _name_scores(f1: str, exact: str, scores_Q2: Doubles) -> dict[str, float]:
@@ -137,11 +144,11 @@ def _name_scores(f1: str, exact: str, scores_Q2: Doubles) -> dict[str, float]:
     return {f1: f1_mean, exact: exact_mean}
 
 
-def _best(gains_Q: Doubles, doubt_Q: Doubles, unanswerable: int) -> Threshold:
-    """`gains_Q` and `doubt_Q` come in order of rising doubt."""
-    earned = np.cumsum([unanswerable, *gains_Q])[1:]  # added up in the order of the script, to the last digit
+def _best(gains_Q: Doubles, no_answer_Q: Doubles, unanswerable: int) -> Threshold:
+    """The best threshold; `gains_Q` and `no_answer_Q` are in order of rising no-answer score."""
+    earned = np.cumsum([unanswerable, *gains_Q])[1:]  # summed in the order of the script, for equal rounding
     best = int(earned.argmax())
     if earned[best] > unanswerable:
-        return Threshold(float(doubt_Q[best]), float(earned[best]) / len(gains_Q))
-    lowest = float(doubt_Q[0])
+        return Threshold(float(no_answer_Q[best]), float(earned[best]) / len(gains_Q))
+    lowest = float(no_answer_Q[0])
     return Threshold(math.nextafter(lowest, -math.inf) if lowest < 0 else 0.0, unanswerable / len(gains_Q))

@@ -1,10 +1,7 @@
-"""Scores of a tag for each token: entities where the tags spell entities, tokens where they do not.
+"""Entity-level precision, recall and F1 of tags (conlleval, seqeval), and token accuracy.
 
-What arrives: true and said tags, row by row. What leaves: precision, recall and F1 of whole entities, and the share of
-right tags. What never happens here: repairing. A broken sequence is read as the definition reads it.
-
-An entity counts only if its type, its first and its last token are all right (Tjong Kim Sang and De Meulder, 2003).
-The definitions differ in what they make of sequences that break the rules of their scheme, such as an I- without a B-.
+An entity is correct if its type, first and last token are correct (Tjong Kim Sang and De Meulder, 2003). Definitions
+differ in how they read sequences that break the rules of their scheme, such as an I- without a B-; nothing is repaired.
 """
 
 from __future__ import annotations
@@ -31,11 +28,11 @@ class ScoringScheme(Enum):
     STRICT_BIOES = "strict BIOES"
     """Only S-, or B- to E- without a break, is an entity (seqeval's strict IOBES)."""
     FREE = "tags without entities"
-    """Parts of speech and the like: tokens are judged one by one."""
+    """Tags without entities, such as parts of speech: token accuracy only."""
 
 
 class Entity(NamedTuple):
-    """A stretch of tokens with a type; `first` and `last` both belong to it."""
+    """An entity from token `first` to token `last`, both included."""
 
     type: str
     first: int
@@ -43,7 +40,7 @@ class Entity(NamedTuple):
 
 
 class _ParsedTag(NamedTuple):
-    """A tag, taken apart."""
+    """A tag as letter and type."""
 
     letter: str
     type: str
@@ -57,7 +54,7 @@ _WHOLE = re.compile(r"S|BI*E")
 
 
 def scoring_scheme_for(tags: Iterable[str]) -> ScoringScheme:
-    """How tags ask to be judged: as entities if they are all O or letter-and-type, such as B-PER, else one by one."""
+    """The scoring scheme for tags: entities if all are O or letter-and-type such as B-PER, else token accuracy."""
     inside = {tag for tag in tags if tag != "O"}
     spelled = bool(inside) and all(_TAG.fullmatch(tag) for tag in inside)
     return ScoringScheme.CONLL if spelled else ScoringScheme.FREE
@@ -76,9 +73,9 @@ def entities(tags: Sequence[str], scheme: ScoringScheme) -> list[Entity]:
 
 
 def tagging_metrics(truth: TagRows, predicted: TagRows, scheme: ScoringScheme) -> Scores:
-    """F1, precision and recall of entities, and F1 as a mean over types, if tags spell any; the share of right tags.
+    """Micro F1, precision, recall and macro F1 of entities, if the scheme has them, and token accuracy.
 
-    A score that would divide nothing by nothing is 0, as the CoNLL script prints it.
+    Undefined scores are 0, as in conlleval.
     """
     _check_tags(truth, predicted)
     right = sum(a == b for true, ours in zip(truth, predicted, strict=True) for a, b in zip(true, ours, strict=True))
@@ -87,14 +84,14 @@ def tagging_metrics(truth: TagRows, predicted: TagRows, scheme: ScoringScheme) -
 
 
 def metrics_by_type(truth: TagRows, predicted: TagRows, scheme: ScoringScheme) -> Mapping[str, Scores]:
-    """F1, precision and recall of each type of entity that occurs, true or said, in alphabetical order."""
+    """F1, precision and recall of each type of entity that occurs, true or predicted, in alphabetical order."""
     _check_tags(truth, predicted)
     counts = _count_entities(truth, predicted, scheme)
     return MappingProxyType({kind: MappingProxyType(_precision_recall_f1(*counts[kind])) for kind in counts})
 
 
 def tagging_baseline(train: TagRows, truth: TagRows, scheme: ScoringScheme) -> Scores:
-    """What saying the most frequent of the `known` tags everywhere scores. That tag is mostly O: no entity is found."""
+    """The baseline that predicts the most frequent training tag everywhere."""
     [(majority, _)] = Counter(tag for row in train for tag in row).most_common(1)
     return tagging_metrics(truth, [[majority] * len(row) for row in truth], scheme)
 
@@ -108,7 +105,7 @@ def _parse_tag(tag: str) -> _ParsedTag:
 
 
 def _candidate_entities(marks: Sequence[_ParsedTag]) -> Iterator[Entity]:
-    """Longest stretches of marks with no border inside. Every definition's entities are among them."""
+    """Maximal runs of tags without a boundary inside; the entities of every scheme are among them."""
     first = 0
     for place, (before, here, after) in enumerate(zip([_OUTSIDE, *marks], marks, [*marks[1:], _OUTSIDE], strict=False)):
         if _is_boundary(before, here):
@@ -118,7 +115,7 @@ def _candidate_entities(marks: Sequence[_ParsedTag]) -> Iterator[Entity]:
 
 
 def _is_boundary(left: _ParsedTag, right: _ParsedTag) -> bool:
-    """Whether an entity cannot go on from one mark to the next. What is outside has no type, so it borders on all."""
+    """Whether no entity can contain both of two adjacent tags."""
     return left.type != right.type or left.letter in "ES" or right.letter in "BS"
 
 
@@ -133,10 +130,10 @@ def _is_valid_entity(marks: Sequence[_ParsedTag], scheme: ScoringScheme) -> bool
             return True
 
 
-def _count_entities(truth: TagRows, said: TagRows, scheme: ScoringScheme) -> dict[str, tuple[int, int, int]]:
-    """For each type: how many entities are right, how many are said, how many are true."""
+def _count_entities(truth: TagRows, predicted: TagRows, scheme: ScoringScheme) -> dict[str, tuple[int, int, int]]:
+    """For each type: how many entities are correct, predicted and true."""
     true = {(row, entity) for row, tags in enumerate(truth) for entity in entities(tags, scheme)}
-    ours = {(row, entity) for row, tags in enumerate(said) for entity in entities(tags, scheme)}
+    ours = {(row, entity) for row, tags in enumerate(predicted) for entity in entities(tags, scheme)}
     right, found, there = (Counter(entity.type for _, entity in some) for some in (true & ours, ours, true))
     return {kind: (right[kind], found[kind], there[kind]) for kind in sorted(found.keys() | there.keys())}
 
@@ -156,8 +153,8 @@ def _precision_recall_f1(right: int, found: int, there: int) -> dict[str, float]
     }
 
 
-def _check_tags(truth: TagRows, said: TagRows) -> None:
-    assert len(truth) == len(said) > 0, f"{len(said)} tagged rows for {len(truth)} rows"
-    for row, (true, ours) in enumerate(zip(truth, said, strict=True)):
+def _check_tags(truth: TagRows, predicted: TagRows) -> None:
+    assert len(truth) == len(predicted) > 0, f"{len(predicted)} tagged rows for {len(truth)} rows"
+    for row, (true, ours) in enumerate(zip(truth, predicted, strict=True)):
         assert len(true) == len(ours), f"row {row}: {len(ours)} tags for {len(true)} tokens"
-    assert any(truth), "no token to judge"
+    assert any(truth), "no token to score"

@@ -1,12 +1,11 @@
-"""Which cells of a task file hold the text, and which holds the label.
+"""Column mapping of task files: which columns hold the text, and which one holds the label.
 
-What arrives: a table, and what the user said about it, if anything. What leaves: a `Choice` that names them all.
-What never happens here: a guess that is kept quiet. Whoever guesses prints what was taken.
+Columns are named by the user or found by their usual names; the caller prints which ones were taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from unmask.core.errors import InputError
@@ -27,31 +26,33 @@ PAIRS = (
     ("query", "document"),
     ("query", "passage"),
 )
-"""Names that belong together, the most telling first. A pair is looked for before a single text."""
+"""Usual names of two texts, the most specific first. Pairs are tried before single texts."""
 TEXTS = ("text", "sentence", "question", "review", "content", "comment", "query", "title", "document", "utterance")
 LABELS = ("label", "labels", "score", "class", "category", "sentiment", "rating", "stars", "polarity", "similarity")
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnChoice:
-    """Which fields are read: those that the user named, and nothing where nothing was said; later, those that were."""
+    """The text columns and the label column: as named by the user (empty where not), later as read."""
 
     texts: tuple[str, ...] = ()
     label: str = ""
 
     def __post_init__(self) -> None:
         if len(set(self.texts)) < len(self.texts):
-            raise InputError(f"--text-columns names the same field twice: {', '.join(self.texts)}.")
+            raise InputError(f"--text-columns names the same column twice: {', '.join(self.texts)}.")
         if self.label in self.texts:
             raise InputError(
-                f"--label-column {self.label} is also named by --text-columns. A network that reads its label is blind."
+                f"--label-column {self.label} is also one of --text-columns. A network must not read its label."
             )
         if self.is_numbered and self.label and not self.label.isdecimal():
-            raise InputError(f"--text-columns gives column numbers, so --label-column needs one too; found {self.label!r}.")
+            raise InputError(
+                f"--text-columns gives column numbers, so --label-column needs one too; found {self.label!r}."
+            )
 
     @staticmethod
     def parse(texts: str | Sequence[str], label: str) -> ColumnChoice:
-        """What a user wrote: the fields of the text with commas between them, or as a list."""
+        """From user input: text columns as one comma-separated text or as a list."""
         names = texts.split(",") if isinstance(texts, str) else texts
         return ColumnChoice(tuple(name.strip() for name in names if name.strip()), label.strip())
 
@@ -60,26 +61,60 @@ class ColumnChoice:
 
     @property
     def is_numbered(self) -> bool:
-        """Whether columns are counted, because the file has no names for them."""
+        """Whether columns are given by number, because the file has no header."""
         return bool(self.texts) and all(name.isdecimal() for name in self.texts)
 
 
 NO_COLUMN_CHOICE = ColumnChoice()
 
 
-def choose_columns(table: TaskFile, choice: ColumnChoice = NO_COLUMN_CHOICE) -> ColumnChoice:
-    """One text or two and a label: what was chosen, and for the rest the usual names."""
+def find_column(columns: Iterable[str], names: Iterable[str], exclude: Sequence[str] = ()) -> str:
+    """The first of some usual names that is a column, whatever its case; empty if none is."""
+    by_lower = {column.lower(): column for column in columns if column not in exclude}
+    return next((by_lower[name] for name in names if name in by_lower), "")
+
+
+def usual_column(table: TaskFile, names: Iterable[str], what: str, advice: str, exclude: Sequence[str] = ()) -> str:
+    """The column with a usual name; refuses a table without one, with the advice."""
+    found = find_column(table.columns, names, exclude)
+    if not found:
+        raise InputError(
+            f"{table.name}: no column has a usual name for {what}; {describe_columns(table.columns)}. {advice}"
+        )
+    return found
+
+
+def require_columns(table: TaskFile, names: Iterable[str]) -> tuple[str, ...]:
+    """The names themselves, if they are all columns of the table."""
+    names = tuple(names)
+    for name in names:
+        if name not in table.columns:
+            raise InputError(f"{table.first_line}: there is no column {name!r}; {describe_columns(table.columns)}.")
+    return names
+
+
+def describe_columns(columns: Sequence[str]) -> str:
+    """The columns of a table for an error message, shortened."""
+    some = ", ".join(repr(name if len(name) <= 30 else name[:29] + "…") for name in columns[:12])
+    return f"it has {some}{' and more' if len(columns) > 12 else ''}"
+
+
+def choose_columns(table: TaskFile, choice: ColumnChoice = NO_COLUMN_CHOICE, truths: bool = True) -> ColumnChoice:
+    """One or two text columns and a label column: those of the choice, the rest by usual names."""
+    if not truths:
+        return choice
     if len(choice.texts) > 2:
         raise InputError(f"--text-columns names one text or two different ones, found {', '.join(choice.texts)}.")
     if choice.is_numbered and table.format is not TableFormat.JSON_LINES:
         return _by_number(table, choice)
-    texts = _check_known(table, choice.texts) if choice.texts else _guess_texts(table, choice.label)
-    label = _check_known(table, (choice.label,))[0] if choice.label else _guess_label(table, texts)
-    return ColumnChoice(texts, label)
+    texts = require_columns(table, choice.texts) or _guess_texts(table, choice.label)
+    if choice.label:
+        return ColumnChoice(texts, *require_columns(table, (choice.label,)))
+    return ColumnChoice(texts, usual_column(table, LABELS, "a label", _advice(table), texts))
 
 
 def _by_number(table: TaskFile, choice: ColumnChoice) -> ColumnChoice:
-    """Numbered columns. A first row of usual names was meant as names, and would become a class of its own."""
+    """Numbered columns. Refuses a header in the first row, which would become an example."""
     first = [str(cell).strip().lower() for cell in table.rows[0].fields.values()]
     if set(first) & set(LABELS) and set(first) & {*TEXTS, *(name for pair in PAIRS for name in pair)}:
         raise InputError(
@@ -87,36 +122,19 @@ def _by_number(table: TaskFile, choice: ColumnChoice) -> ColumnChoice:
             "Name them: --text-columns and --label-column."
         )
     if not choice.label:
-        raise InputError(f"{table.name}: --text-columns gives column numbers, so --label-column needs one too, such as --label-column 2.")
-    return ColumnChoice(_check_known(table, choice.texts), _check_known(table, (choice.label,))[0])
-
-
-def _check_known(table: TaskFile, names: Sequence[str]) -> tuple[str, ...]:
-    for name in names:
-        if name not in table.columns:
-            raise InputError(f"{table.rows[0].where}: there is no field {name!r}; {_there(table)}.")
-    return tuple(names)
+        raise InputError(
+            f"{table.name}: --text-columns gives column numbers, so --label-column needs one too, such as "
+            "--label-column 2."
+        )
+    return ColumnChoice(require_columns(table, choice.texts), *require_columns(table, (choice.label,)))
 
 
 def _guess_texts(table: TaskFile, label: str) -> tuple[str, ...]:
-    have = {name.lower(): name for name in table.columns if name != label}
-    for names in (*PAIRS, *((name,) for name in TEXTS)):
-        if all(name in have for name in names):
-            return tuple(have[name] for name in names)
-    raise InputError(f"{table.name}: no field has a usual name for a text; {_there(table)}. {_advice(table)}")
-
-
-def _guess_label(table: TaskFile, texts: tuple[str, ...]) -> str:
-    have = {name.lower(): name for name in table.columns if name not in texts}
-    found = next((have[name] for name in LABELS if name in have), "")
-    if not found:
-        raise InputError(f"{table.name}: no field has a usual name for a label; {_there(table)}. {_advice(table)}")
-    return found
-
-
-def _there(table: TaskFile) -> str:
-    some = ", ".join(repr(name if len(name) <= 30 else name[:29] + "…") for name in table.columns[:12])
-    return f"it has {some}{' and more' if len(table.columns) > 12 else ''}"
+    by_lower = {name.lower(): name for name in table.columns if name != label}
+    for pair in PAIRS:
+        if all(name in by_lower for name in pair):
+            return tuple(by_lower[name] for name in pair)
+    return (usual_column(table, TEXTS, "a text", _advice(table), (label,)),)
 
 
 def _advice(table: TaskFile) -> str:
@@ -124,8 +142,8 @@ def _advice(table: TaskFile) -> str:
         other = next((sign for sign in ";\t|," if sign in table.columns[0]), "")
         if other:
             sign = "tab" if other == "\t" else f"'{other}'"
-            return f"Its cells seem to be parted by {sign}; a .csv file has commas, a .tsv file tabs."
+            return f"Its cells seem to be separated by {sign}; a .csv file has commas, a .tsv file tabs."
     named = "Name them: --text-columns TEXT (or TEXT1,TEXT2 for a pair) --label-column LABEL."
     if table.format is TableFormat.JSON_LINES:
         return named
-    return f"{named} If the first line holds no names but a first row, give column numbers: --text-columns 1 --label-column 2."
+    return f"{named} If the file has no header, give column numbers: --text-columns 1 --label-column 2."

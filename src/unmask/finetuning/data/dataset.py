@@ -1,14 +1,10 @@
-"""The questions of a task file with their truths, and some of them set aside to be judged by.
-
-What arrives: a table and its fields. What leaves: a `Sheet`, or two that share no text.
-What never happens here: a row without a label, or a label that is anything but a word or a number.
-"""
+"""Labelled examples: sets of them, the reader that makes them from a task file, and the train/dev split."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -17,102 +13,96 @@ from unmask.core.errors import InputError
 from unmask.core.records import Bools
 from unmask.core.rng import Key, permuted_index
 from unmask.data.text.files.lines import RawRow
+from unmask.finetuning.data.columns import NO_COLUMN_CHOICE, ColumnChoice
+from unmask.finetuning.data.table_file import TaskFile, read_task_file
 
 Texts: TypeAlias = tuple[str, ...]
 
 
 class TaskExample(Protocol):
-    """What one row of a task file asks, with the truth about it: a frozen value."""
+    """One labelled or unlabelled example of a task: a frozen value."""
 
     @property
     def texts(self) -> Texts:
-        """What is read. Questions about the same texts never stand on both sides."""
+        """The texts that are read. Examples with the same texts are never split between train and dev."""
 
     def to_json(self) -> Mapping[str, object]:
-        """The question with its truth, as a line of `predictions.jsonl`."""
+        """The example as part of a line of `predictions.jsonl`."""
 
 
-Q = TypeVar("Q", bound=TaskExample, covariant=True)
+E = TypeVar("E", bound=TaskExample, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class ExampleSet(Generic[Q]):
-    """Questions in the order of their file, and where each of them stood."""
+class ExampleSet(Generic[E]):
+    """Examples in the order of their file, and the line of each."""
 
     name: str
-    examples: tuple[Q, ...]
+    examples: tuple[E, ...]
     source_lines: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    """What the user should know about the file, in sentences."""
+    """Sentences about the file for the user."""
 
     def __len__(self) -> int:
         return len(self.examples)
 
-    def select(self, mask: Bools) -> ExampleSet[Q]:
-        """Some of the questions."""
+    def select(self, mask: Bools) -> ExampleSet[E]:
+        """The examples where the mask is true."""
         at = np.flatnonzero(mask).tolist()
         return replace(
             self, examples=tuple(self.examples[i] for i in at), source_lines=tuple(self.source_lines[i] for i in at)
         )
 
     def overlap(self, other: AnyExampleSet) -> int:
-        """How many questions have texts that the other sheet has, too."""
-        theirs = {question.texts for question in other.examples}
-        return sum(question.texts in theirs for question in self.examples)
+        """How many examples have texts that also occur in the other set."""
+        texts = {example.texts for example in other.examples}
+        return sum(example.texts in texts for example in self.examples)
 
 
 AnyExampleSet: TypeAlias = ExampleSet[Any]
+Converter: TypeAlias = Callable[[TaskFile, ColumnChoice, bool], ExampleSet[E]]
 
 
-def split_dev(sheet: ExampleSet[Q], fraction: float, seed: int) -> tuple[ExampleSet[Q], ExampleSet[Q]]:
-    """The sheet without some of its texts, and those. A text that stands there twice is never on both sides."""
+def load_table(path: Path, columns: ColumnChoice) -> TaskFile:
+    """The rows of a task file; column numbers mean that it has no header."""
+    return read_task_file(path, columns.is_numbered)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReader(Generic[E]):
+    """Reads the files of one task type in three steps: load rows, choose columns, convert rows to examples."""
+
+    choose: Callable[[TaskFile, ColumnChoice, bool], ColumnChoice]
+    """Completes the columns that the user named; the flag says whether labels are needed."""
+    convert: Converter[E]
+    load: Callable[[Path, ColumnChoice], TaskFile] = load_table
+
+    def __call__(
+        self, path: Path, columns: ColumnChoice = NO_COLUMN_CHOICE, truths: bool = True
+    ) -> tuple[ExampleSet[E], ColumnChoice]:
+        """The examples of a file and the columns that were read. Without `truths`, labels are not read."""
+        table = self.load(path, columns)
+        chosen = self.choose(table, columns, truths)
+        return self.convert(table, chosen, truths), chosen
+
+
+def row_by_row(convert: Callable[[RawRow, ColumnChoice, bool], E]) -> Converter[E]:
+    """A converter that makes one example of each row."""
+
+    def to_examples(table: TaskFile, columns: ColumnChoice, truths: bool) -> ExampleSet[E]:
+        return ExampleSet(table.name, tuple(convert(row, columns, truths) for row in table.rows), table.source_lines)
+
+    return to_examples
+
+
+def split_dev(examples: ExampleSet[E], fraction: float, seed: int) -> tuple[ExampleSet[E], ExampleSet[E]]:
+    """Training and dev examples. Examples with the same texts stay together, by a keyed permutation of the texts."""
     numbers: dict[Texts, int] = {}
-    group = np.array([numbers.setdefault(one.texts, len(numbers)) for one in sheet.examples], dtype=np.int64)
+    group = np.array([numbers.setdefault(one.texts, len(numbers)) for one in examples.examples], dtype=np.int64)
     if len(numbers) < 2:
-        raise InputError(f"{sheet.name} holds one text only; some must be set aside to judge by. Give more, or --dev-file.")
-    aside = max(1, round(fraction * len(numbers)))
-    chosen: Bools = permuted_index(group, len(numbers), Key.of(seed, "set aside")) < aside
-    return sheet.select(~chosen), sheet.select(chosen)
-
-
-def text_of(row: RawRow, name: str) -> str:
-    """A cell that holds text."""
-    cell = row.fields.get(name)
-    if isinstance(cell, str):
-        return cell
-    if name not in row.fields:
-        raise InputError(f"{row.where}: there is no field {name!r}, which holds the text. Add it, or remove the line.")
-    raise InputError(
-        f"{row.where}: the field {name!r} should hold text and holds {json_type_name(cell)}. Correct the line."
-    )
-
-
-def truth_of(row: RawRow, name: str) -> str:
-    """A cell that holds a label, as written. Whole numbers have no point, so that 1 and 1.0 are one label."""
-    cell = row.fields.get(name)
-    written = label_of(cell)
-    if written:
-        return written
-    if cell is None or isinstance(cell, str):
         raise InputError(
-            f"{row.where}: the label is missing (field {name!r}). Add it, or remove the line. If rows may have several "
-            "labels or none, use --task-type multilabel."
+            f"{examples.name} holds one text only, and a dev set must be split off. Add texts, or give --dev-file."
         )
-    raise InputError(f"{row.where}: the label {name!r} should be a word or a number and is {json_type_name(cell)}.")
-
-
-def label_of(cell: object) -> str:
-    """A label as written; empty if it is none."""
-    if isinstance(cell, bool):
-        return str(cell).lower()
-    if isinstance(cell, float) and math.isfinite(cell) and cell.is_integer():
-        return str(int(cell))
-    if isinstance(cell, int | float):
-        return str(cell)
-    return cell.strip() if isinstance(cell, str) else ""
-
-
-def json_type_name(cell: object) -> str:
-    """What JSON can hold, in words."""
-    words = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list", dict: "an object"}
-    return words.get(type(cell), "nothing")
+    num_dev = max(1, round(fraction * len(numbers)))
+    is_dev: Bools = permuted_index(group, len(numbers), Key.of(seed, "set aside")) < num_dev
+    return examples.select(~is_dev), examples.select(is_dev)

@@ -1,8 +1,7 @@
-"""Texts as rows of tokens: `[CLS] A [SEP]`, or `[CLS] A [SEP] B [SEP]`.
+"""Encode texts as rows of tokens: `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`.
 
-What arrives: texts or pairs of texts, and a tokenizer. What leaves: `Encoded`, all rows flat in a few arrays.
-What never happens here: a row longer than it may be, or a special token that a text spelled out. What does not fit is
-cut from the end, of the longer text first, and counted.
+Rows that are too long are truncated longest-first, from the end, and counted. Special tokens spelled out in a text are
+text.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,19 +20,26 @@ from unmask.data.text.files.encoding import check_surrogates
 from unmask.data.tokenize.encoder import Encoder
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.data.tokenize.vocab import Vocab
+from unmask.finetuning.data.dataset import AnyExampleSet
 
 _BATCH = 4096
+Ticker: TypeAlias = Callable[[int], None]
+"""Progress callback: receives how many items are done."""
+
+
+def ignore_progress(done: int) -> None:
+    """A progress callback that does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class LengthLimits:
-    """How long a row may be, and how many segments the network tells apart."""
+    """The maximum row length and the number of segment embeddings."""
 
     max_length: int
     num_segments: int = 2
 
     def text_budget(self, texts: int) -> int:
-        """The tokens that are left for text: [CLS] and a [SEP] after each text take the rest."""
+        """The tokens left for text beside [CLS] and one [SEP] per text."""
         left = self.max_length - 1 - texts
         if left < texts:
             raise InputError(
@@ -43,15 +50,15 @@ class LengthLimits:
 
 @dataclass(frozen=True, slots=True)
 class EncodedRows:
-    """Rows of tokens, one after another."""
+    """Rows of tokens, flat in a few arrays."""
 
     ids: Ids
     segment: Bits
     offsets: Ints
     num_truncated: int
-    """How many rows were longer than they may be."""
+    """How many rows were too long."""
     prefix: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """How many tokens of each row are a source that does not see what stands behind it; empty: rows see themselves."""
+    """Source tokens of each row, which cannot attend to the rest of it (prefix LM); empty: full attention."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -62,7 +69,7 @@ class EncodedRows:
         return np.diff(self.offsets)
 
     def take(self, chosen: Ints) -> Inputs:
-        """Some rows, as a network is shown them."""
+        """Some rows as network inputs."""
         length = self.lengths[chosen]
         at, rows = concat_ranges(self.offsets[chosen], length), offsets(length)
         prefix = self.prefix[chosen] if len(self.prefix) else self.prefix
@@ -76,9 +83,9 @@ def encode_texts(
     tokenizer: Tokenizer,
     limits: LengthLimits,
     where: Sequence[str] = (),
-    tick: Callable[[int], None] = lambda done: None,
+    tick: Ticker = ignore_progress,
 ) -> EncodedRows:
-    """Encode rows that all have equally many texts. `tick` hears how many rows are done."""
+    """Encode rows that all have equally many texts. `where` holds the line of each row, for error messages."""
     assert texts, "there are rows to encode"
     pieces, lengths = _tokens(texts, tokenizer, where, tick)
     lengths = lengths.reshape(len(texts), -1)
@@ -87,8 +94,34 @@ def encode_texts(
     return _add_special_tokens(pieces, lengths, kept, tokenizer.vocab, cut, limits.num_segments)
 
 
+def encode_examples(
+    examples: AnyExampleSet, tokenizer: Tokenizer, limits: LengthLimits, tick: Ticker = ignore_progress
+) -> EncodedRows:
+    """One row of tokens for each example."""
+    texts = [example.texts for example in examples.examples]
+    return encode_texts(texts, tokenizer, limits, examples.source_lines, tick)
+
+
+def encode_groups(
+    texts: Sequence[Sequence[Sequence[str]]],
+    where: Sequence[str],
+    tokenizer: Tokenizer,
+    limits: LengthLimits,
+    tick: Ticker = ignore_progress,
+) -> tuple[EncodedRows, Ints]:
+    """Rows for groups of texts, such as the choices of a question, and the offsets of the groups over the rows."""
+    counts = np.array([len(group) for group in texts], dtype=np.int64)
+    groups = offsets(counts)
+    lines = np.repeat(np.array(where, dtype=object), counts).tolist()
+
+    def tick_groups(done: int) -> None:
+        tick(int(np.searchsorted(groups, done, "right")) - 1)
+
+    return encode_texts(list(chain.from_iterable(texts)), tokenizer, limits, lines, tick_groups), groups
+
+
 def truncate_pair(lengths_NK: Ints, budget: int) -> Ints:
-    """How many tokens each text of a row keeps: the longer of two gives way until both are equally long."""
+    """How many tokens each text of a row keeps: of two texts, the longer one is cut until both are equally long."""
     if lengths_NK.shape[1] == 1:
         return np.minimum(lengths_NK, budget)
     longer = np.where(lengths_NK[:, 0] > lengths_NK[:, 1], 0, 1)[:, None]
@@ -99,9 +132,9 @@ def truncate_pair(lengths_NK: Ints, budget: int) -> Ints:
 
 
 def _tokens(
-    texts: Sequence[Sequence[str]], tokenizer: Tokenizer, where: Sequence[str], tick: Callable[[int], None]
+    texts: Sequence[Sequence[str]], tokenizer: Tokenizer, where: Sequence[str], tick: Ticker
 ) -> tuple[Ids, Ints]:
-    """The tokens of all texts, flat, and how many each text has."""
+    """The tokens of all texts, flat, and the length of each text."""
     encoder, parts, counts = Encoder(tokenizer), [], []
     for first in range(0, len(texts), _BATCH):
         some = list(chain.from_iterable(texts[first : first + _BATCH]))
@@ -117,7 +150,7 @@ def _tokens(
 
 
 def _add_special_tokens(flat: Ids, lengths: Ints, kept: Ints, vocab: Vocab, cut: int, segments: int) -> EncodedRows:
-    """Place the special tokens around what is kept of each text."""
+    """Rows with special tokens around the kept tokens of each text."""
     rows, texts = kept.shape
     place = np.tile(np.arange(texts), rows)
     opens = (place == 0).astype(np.int64)
@@ -131,7 +164,7 @@ def _add_special_tokens(flat: Ids, lengths: Ints, kept: Ints, vocab: Vocab, cut:
 
 
 def _raise_surrogate_error(texts: Sequence[Sequence[str]], where: Sequence[str], first: int) -> None:
-    """Find the text that is no text: one that holds half of a character."""
+    """Raise the error for the first text that holds half of a surrogate pair."""
     for number, row in enumerate(texts[first:], start=first):
         for text in row:
             check_surrogates(text, where[number] if where else f"row {number + 1}")

@@ -1,14 +1,13 @@
-"""Encoded questions with their truths: what a course draws batches from.
+"""Encoded examples with their targets, from which batches are drawn.
 
-What arrives: rows of tokens, and the truth about them. What leaves: an `Instance` of any items.
-What never happens here: an item torn apart. An item is what is learned at once: a row, a window of a long text, a
-question with all its choices.
+A group is the unit of sampling and is never split: one row, or a question with all its choices. The targets of all rows
+are kept as columns; a batch gets the target record of its own rows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -32,31 +31,31 @@ from unmask.finetuning.data.encode import EncodedRows
 
 
 class TargetColumn(Protocol):
-    """What is true about all rows of an exercise."""
+    """The targets of all rows of a dataset."""
 
-    def at(self, rows: Ints, inputs: Inputs, items: Ints) -> tuple[Target, ...]:
-        """The truth about some rows. `inputs` are these rows as a batch; `items` are offsets of items over them."""
+    def at(self, rows: Ints, inputs: Inputs, groups: Ints) -> tuple[Target, ...]:
+        """The targets of some rows, which form the batch `inputs`; `groups` are offsets of groups over them."""
 
 
 class FeatureCache(Protocol):
-    """What a network at rest makes of all rows of an exercise."""
+    """The cached states of a frozen encoder for all rows of a dataset."""
 
     def at(self, rows: Ints, inputs: Inputs) -> tuple[Inputs, tuple[Floats, ...]]:
-        """The states of some rows, and the tokens that they belong to: all of them, or the first of each row."""
+        """The states of some rows, and the tokens that they belong to: all, or the first of each row."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoTargets:
-    """No truth is known: the questions are only to be answered."""
+    """Unlabelled rows."""
 
-    def at(self, rows: Ints, inputs: Inputs, items: Ints) -> tuple[Target, ...]:
-        """Nothing."""
+    def at(self, rows: Ints, inputs: Inputs, groups: Ints) -> tuple[Target, ...]:
+        """No targets."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class NoCache:
-    """Nothing is remembered: the network has to read."""
+    """No cached states: the encoder runs on every batch."""
 
     def at(self, rows: Ints, inputs: Inputs) -> tuple[Inputs, tuple[Floats, ...]]:
         """All tokens, no states."""
@@ -64,39 +63,25 @@ class NoCache:
 
 
 @dataclass(frozen=True, slots=True)
-class RowClasses:
-    """A class for each row."""
+class RowTargets:
+    """One value per row: a class, a number, a set of labels, or the relevance of a candidate.
 
-    name: str
-    value: Ints
+    `all_rows` is the target record of the whole dataset. The groups of `CandidateGroups` are those of the batch.
+    """
 
-    def at(self, rows: Ints, inputs: Inputs, items: Ints) -> tuple[Target, ...]:
-        """Their classes."""
-        return (RowClass(self.name, self.value[rows]),)
+    all_rows: RowClass | RowValue | RowMultiLabel | CandidateGroups
 
+    @property
+    def value(self) -> Ints | Doubles | Bits:
+        """The values of all rows."""
+        value: Ints | Doubles | Bits = self.all_rows.value
+        return value
 
-@dataclass(frozen=True, slots=True)
-class RowValues:
-    """A number for each row."""
-
-    name: str
-    value: Doubles
-
-    def at(self, rows: Ints, inputs: Inputs, items: Ints) -> tuple[Target, ...]:
-        """Their numbers."""
-        return (RowValue(self.name, self.value[rows]),)
-
-
-@dataclass(frozen=True, slots=True)
-class RowMultiLabels:
-    """One bit for each row and label."""
-
-    name: str
-    value: Bits
-
-    def at(self, rows: Ints, inputs: Inputs, items: Ints) -> tuple[Target, ...]:
-        """Their bits."""
-        return (RowMultiLabel(self.name, self.value[rows]),)
+    def at(self, rows: Ints, inputs: Inputs, groups: Ints) -> tuple[Target, ...]:
+        """The values of some rows."""
+        record: Any = self.all_rows
+        found: Target = replace(record, value=record.value[rows])
+        return (replace(found, groups=groups) if isinstance(found, CandidateGroups) else found,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,44 +90,29 @@ class TokenLabelColumn:
 
     name: str
     begin: Ints
-    """Offsets: the tags of row i are `begin[i]:begin[i + 1]`."""
+    """Offsets: the labels of row i are `begin[i]:begin[i + 1]`."""
     position: Ints
-    """Where each tagged token stands in its row."""
+    """The position of each labelled token in its row."""
     value: Ints
 
-    def at(self, rows: Ints, inputs: Inputs, items: Ints) -> tuple[Target, ...]:
-        """Their tags, at the places of the batch."""
+    def at(self, rows: Ints, inputs: Inputs, groups: Ints) -> tuple[Target, ...]:
+        """The labels of some rows, at positions of the batch."""
         counts = np.diff(self.begin)[rows]
         chosen = concat_ranges(self.begin[rows], counts)
-        return (
-            TokenLabels(self.name, self.position[chosen] + np.repeat(inputs.rows[:-1], counts), self.value[chosen]),
-        )
+        positions = self.position[chosen] + np.repeat(inputs.rows[:-1], counts)
+        return (TokenLabels(self.name, positions, self.value[chosen]),)
 
 
 @dataclass(frozen=True, slots=True)
 class SpanColumn:
-    """The first and the last token of the answer in each row, counted inside the row; both 0 where there is none."""
+    """The answer span of each row as an `AnswerSpan` whose positions count inside the row; both 0 for no answer."""
 
-    name: str
-    start: Ints
-    end: Ints
+    all_rows: AnswerSpan
 
-    def at(self, rows: Ints, inputs: Inputs, items: Ints) -> tuple[Target, ...]:
-        """Their spans, as places of the batch."""
-        begin = inputs.rows[:-1]
-        return (AnswerSpan(self.name, begin + self.start[rows], begin + self.end[rows]),)
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateValues:
-    """How right each row of its item is."""
-
-    name: str
-    value: Doubles
-
-    def at(self, rows: Ints, inputs: Inputs, items: Ints) -> tuple[Target, ...]:
-        """Their values, with the items as groups."""
-        return (CandidateGroups(self.name, items, self.value[rows]),)
+    def at(self, rows: Ints, inputs: Inputs, groups: Ints) -> tuple[Target, ...]:
+        """The spans of some rows, at positions of the batch."""
+        begin, spans = inputs.rows[:-1], self.all_rows
+        return (AnswerSpan(spans.name, begin + spans.start[rows], begin + spans.end[rows]),)
 
 
 NO_TARGETS = NoTargets()
@@ -151,47 +121,47 @@ NO_CACHE = NoCache()
 
 @dataclass(frozen=True, slots=True)
 class EncodedDataset:
-    """Encoded rows in items, with the truth about them."""
+    """Encoded rows in groups, with their targets."""
 
     rows: EncodedRows
     targets: TargetColumn = NO_TARGETS
     groups: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """Offsets: item i is the rows `items[i]:items[i + 1]`. Empty: every row is an item."""
+    """Offsets: group i is the rows `groups[i]:groups[i + 1]`. Empty: every row is a group."""
     feature_cache: FeatureCache = NO_CACHE
     notes: tuple[str, ...] = ()
-    """What became of inputs that are longer than a row, in sentences for the user."""
+    """What was done with inputs that are longer than a row, in sentences for the user."""
 
     def __len__(self) -> int:
         return len(self.group_offsets) - 1
 
     @property
     def group_offsets(self) -> Ints:
-        """Offsets of the items over the rows."""
+        """Offsets of the groups over the rows."""
         return self.groups if len(self.groups) else np.arange(len(self.rows) + 1)
 
     @property
     def max_group_rows(self) -> int:
-        """The most rows that an item has."""
+        """The size of the largest group."""
         return int(np.diff(self.group_offsets).max())
 
     def take(self, indices: Ints) -> InputsAndTargets:
-        """Some items with their truths."""
+        """Some groups with their targets."""
         counts = np.diff(self.group_offsets)[indices]
         return self.take_rows(concat_ranges(self.group_offsets[indices], counts), offsets(counts))
 
-    def take_rows(self, rows: Ints, items: Ints) -> InputsAndTargets:
-        """Some rows with their truths, in items with these offsets."""
+    def take_rows(self, rows: Ints, groups: Ints) -> InputsAndTargets:
+        """Some rows with their targets, in groups with these offsets."""
         inputs, states = self.feature_cache.at(rows, self.rows.take(rows))
-        return InputsAndTargets(inputs, self.targets.at(rows, inputs, items), states)
+        return InputsAndTargets(inputs, self.targets.at(rows, inputs, groups), states)
 
     def without_targets(self, rows: Ints) -> InputsAndTargets:
-        """Some rows without their truths."""
+        """Some rows without their targets."""
         inputs, states = self.feature_cache.at(rows, self.rows.take(rows))
         return InputsAndTargets(inputs, (), states)
 
-    def batches_by_length(self, most: int) -> list[Ints]:
-        """All items, in batches of about `most` rows and of like length, where the order is of no matter."""
+    def batches_by_length(self, max_rows: int) -> list[Ints]:
+        """All groups in batches of about `max_rows` rows of similar length, for evaluation."""
         longest = np.maximum.reduceat(self.rows.lengths, self.group_offsets[:-1])
         order = np.argsort(longest, kind="stable")
-        at_once = max(1, most // self.max_group_rows)
+        at_once = max(1, max_rows // self.max_group_rows)
         return [order[first : first + at_once] for first in range(0, len(order), at_once)]

@@ -1,29 +1,25 @@
-"""Queries with candidates, some of them relevant: ranking from plain files.
+"""Ranking files: queries with candidates, some of them relevant.
 
-What arrives: the path of a table. What leaves: a `Sheet` of `RankQuestion`s, and the fields that were read.
-What never happens here: the candidates of one query torn apart. Rows with the *same query* are one group, wherever they
-stand in the file, and the group stands where its first row stood; a line that holds all candidates is a group alone.
-
-A file has a row for each candidate (query, candidate, label), or in JSON lines one for each query: `{"query": ...,
-"candidates": [{"text": ..., "label": 1}, ...]}`. A label is 0 for a candidate of no use, and more for a relevant one.
+A file has a row for each candidate (query, candidate, label) or, in JSON lines, one for each query: `{"query": ...,
+"candidates": [{"text": ..., "label": 1}, ...]}`. A label is 0 for an irrelevant candidate and positive for a relevant
+one. Rows with the same query are one group, placed where its first row is; a line with all candidates is its own group.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
 from unmask.core.errors import InputError
 from unmask.data.text.files.lines import RawRow
-from unmask.finetuning.data.choice import unfold, unfold_rows
-from unmask.finetuning.data.columns import NO_COLUMN_CHOICE, ColumnChoice, choose_columns
-from unmask.finetuning.data.dataset import ExampleSet, Texts, text_of, truth_of
-from unmask.finetuning.data.table_file import TaskFile, read_task_file
+from unmask.finetuning.data.columns import ColumnChoice, choose_columns, find_column
+from unmask.finetuning.data.dataset import ExampleSet, TaskReader, Texts
+from unmask.finetuning.data.table_file import TaskFile, label_cell, text_cell, unfold_row
 
 NESTED = ("candidates", "documents", "passages", "answers")
 QUERIES = ("query", "question", "text")
 CANDIDATES = ("text", "candidate", "passage", "document", "answer", "title", "sentence")
+RELEVANCES = ("relevance", "relevant")
 _WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 
 
@@ -34,65 +30,64 @@ class RankingExample:
     query: str
     candidates: tuple[str, ...]
     truth: tuple[float, ...] = ()
-    """How relevant each candidate is; nothing where that is unknown."""
+    """The relevance of each candidate; empty if unknown."""
 
     @property
     def texts(self) -> Texts:
-        """The candidates of a query stay together."""
+        """The query: all its candidates stay together."""
         return (self.query,)
 
     def to_json(self) -> dict[str, object]:
-        """The query, its candidates, and how relevant each is if that is known."""
-        asked: dict[str, object] = {"query": self.query, "candidates": list(self.candidates)}
-        return {**asked, "labels": list(self.truth)} if self.truth else asked
+        """The query, its candidates, and their relevance if it is known."""
+        labels = {"labels": list(self.truth)} if self.truth else {}
+        return {"query": self.query, "candidates": list(self.candidates), **labels}
 
 
-def read_ranking(
-    path: Path, choice: ColumnChoice = NO_COLUMN_CHOICE, truths: bool = True
-) -> tuple[ExampleSet[RankingExample], ColumnChoice]:
-    """The queries of a task file with their candidates; and which fields hold them."""
-    lines = read_task_file(path, choice.is_numbered)
-    table = unfold_rows(lines, NESTED)
-    made = _choose_columns(table, choice) if truths else choice
-    groups: dict[tuple[str, str], list[RawRow]] = {}
-    for line in lines.rows:
-        for row in unfold(line, NESTED):
-            alone = "" if row is line else line.where
-            groups.setdefault((text_of(row, made.texts[0]), alone), []).append(row)
-    questions = tuple(_example(query, rows, made, truths) for (query, _), rows in groups.items())
-    return ExampleSet(table.name, questions, tuple(rows[0].where for rows in groups.values())), made
-
-
-def _choose_columns(table: TaskFile, choice: ColumnChoice) -> ColumnChoice:
-    """Two texts and a label: those that were named, or those with usual names."""
-    have = {name.lower(): name for name in table.columns}
-    query = next((have[name] for name in QUERIES if name in have), "")
-    candidate = next((have[name] for name in CANDIDATES if name in have and have[name] != query), "")
-    relevance = next((have[name] for name in ("relevance", "relevant") if name in have), "")
+def _choose(table: TaskFile, choice: ColumnChoice, truths: bool) -> ColumnChoice:
+    """Query and candidate columns and a label column: as named, or by usual names."""
+    if not truths:
+        return choice
+    table = table.unfold(NESTED)
+    query = find_column(table.columns, QUERIES)
+    candidate = find_column(table.columns, CANDIDATES, (query,))
     pair = (query, candidate) if query and candidate else ()
-    made = choose_columns(table, ColumnChoice(choice.texts or pair, choice.label or relevance))
-    if len(made.texts) != 2:
+    label = choice.label or find_column(table.columns, RELEVANCES)
+    chosen = choose_columns(table, ColumnChoice(choice.texts or pair, label))
+    if len(chosen.texts) != 2:
         raise InputError(
             f"{table.name}: ranking needs a query and a candidate in each row, found only "
-            f"{', '.join(map(repr, made.texts))}. Name them: --text-columns QUERY,CANDIDATE --label-column LABEL."
+            f"{', '.join(map(repr, chosen.texts))}. Name them: --text-columns QUERY,CANDIDATE --label-column LABEL."
         )
-    return made
+    return chosen
 
 
-def _example(query: str, rows: list[RawRow], choice: ColumnChoice, truths: bool) -> RankingExample:
-    candidates = tuple(text_of(row, choice.texts[1]) for row in rows)
-    return RankingExample(query, candidates, tuple(_relevance(row, choice.label) for row in rows) if truths else ())
+def _examples(table: TaskFile, columns: ColumnChoice, truths: bool) -> ExampleSet[RankingExample]:
+    groups: dict[tuple[str, str], list[RawRow]] = {}
+    for line in table.rows:
+        for row in unfold_row(line, NESTED):
+            own_group = "" if row is line else line.where
+            groups.setdefault((text_cell(row, columns.texts[0]), own_group), []).append(row)
+    examples = tuple(_example(query, rows, columns, truths) for (query, _), rows in groups.items())
+    return ExampleSet(table.name, examples, tuple(rows[0].where for rows in groups.values()))
+
+
+read_ranking = TaskReader(_choose, _examples)
+"""Reads queries with their candidates."""
+
+
+def _example(query: str, rows: list[RawRow], columns: ColumnChoice, truths: bool) -> RankingExample:
+    candidates = tuple(text_cell(row, columns.texts[1]) for row in rows)
+    return RankingExample(query, candidates, tuple(_relevance(row, columns.label) for row in rows) if truths else ())
 
 
 def _relevance(row: RawRow, name: str) -> float:
-    written = truth_of(row, name)
+    label = label_cell(row, name)
     try:
-        value = _WORDS[written.lower()] if written.lower() in _WORDS else float(written)
+        value = _WORDS[label.lower()] if label.lower() in _WORDS else float(label)
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
         raise InputError(
-            f"{row.where}: the label {written!r} does not say how relevant the candidate is. Write 0 for not at all, 1 "
-            "or more for relevant."
+            f"{row.where}: the label {label!r} is no relevance. Write 0 for irrelevant, 1 or more for relevant."
         )
     return value

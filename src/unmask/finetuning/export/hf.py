@@ -1,9 +1,4 @@
-"""A network that was tuned for a task, as a folder that `transformers` loads.
-
-What arrives: a folder of `unmask finetune`. What leaves: one of the classes for tasks, with the names of its labels.
-What never happens here: another answer. The proof compares the answers to the task themselves, and a network whose
-answers these classes cannot give is refused.
-"""
+"""Export a fine-tuned model as a Hugging Face folder, and prove that both libraries give the same predictions."""
 
 from __future__ import annotations
 
@@ -32,37 +27,38 @@ def export_finetuned(
     extras: Sequence[ExtraFormat] = (),
     network: Path | None = None,
 ) -> tuple[Architecture, ParityReport]:
-    """Write a tuned network, its labels among the settings, and keep it only if both libraries answer alike."""
+    """Write a fine-tuned model with its labels; the folder is kept only if the parity check passes."""
     tuned = open_finetuned(source, network)
-    said = model_type_in(network or source / read_task(source)["base_model"]["folder"])
-    architecture, task = architecture_for(tuned, model_type_for(tuned.learner.network.config, said))
+    model_type = model_type_in(network or source / read_task(source)["base_model"]["folder"])
+    architecture, task = architecture_for(tuned, model_type_for(tuned.learner.network.config, model_type))
     model = model_for_export(tuned)
-    about = _model_info(source.resolve().name, read_task(source))
+    info = _model_info(source.resolve().name, read_task(source))
     task = replace(task, max_length=tuned.max_length)
-    return architecture, export_hf(model, tuned.tokenizer, folder, architecture, about, lines, task, extras)
+    return architecture, export_hf(model, tuned.tokenizer, folder, architecture, info, lines, task, extras)
 
 
 def open_finetuned(folder: Path, network: Path | None = None) -> FineTunedNetwork:
-    """A tuned network, on its trunk; a trunk that was saved apart is looked for where it lay, or in `network`."""
+    """Load a fine-tuned model; a base model is opened from `network`, or from where it was."""
 
-    def find(root: BaseModelRef) -> EncoderWithHeads:
-        lay = network or folder / root.folder
-        if not lay.is_dir():
+    def load_base(base: BaseModelRef) -> EncoderWithHeads:
+        base_folder = network or folder / base.folder
+        if not base_folder.is_dir():
             raise InputError(
-                f"{folder} holds only what was learned on top of a network, which should lie in {lay} and is not "
-                "there. Put it back, or name where it lies now with --base-model."
+                f"{folder} holds only delta weights, and their base model is not in {base_folder}. Restore it, or give "
+                "its folder with --base-model."
             )
-        return open_model(lay).model
+        return open_model(base_folder).model
 
-    return load_finetuned(folder, find)
+    return load_finetuned(folder, load_base)
 
 
-def _model_info(name: str, said: Mapping[str, Any]) -> ModelInfo:
-    """What `task.json` knows. Scores are those on the rows that were never learned from."""
-    scores = ", ".join(f"{what} {value:.4g}" for what, value in said.get("metrics", {}).items() if value is not None)
-    rows = said.get("rows", {})
+def _model_info(name: str, saved: Mapping[str, Any]) -> ModelInfo:
+    """The model card entries from `task.json`; scores are those on the dev set."""
+    scores = ", ".join(f"{what} {value:.4g}" for what, value in saved.get("metrics", {}).items() if value is not None)
+    rows = saved.get("rows", {})
     return ModelInfo(
         name=name,
-        recipe=f"tuned from {said.get('source') or 'a network'} to {said['task_type']}" + (f"; {scores}" if scores else ""),
+        recipe=f"fine-tuned from {saved.get('source') or 'a model'} for {saved['task_type']}"
+        + (f"; {scores}" if scores else ""),
         corpus={f"rows {what}": int(number) for what, number in rows.items()},
     )

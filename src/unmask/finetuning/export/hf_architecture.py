@@ -1,8 +1,7 @@
-"""Which class gives the answers of a tuned network, and the network in the shape of that class.
+"""The Hugging Face class of a fine-tuned model, and the model in the layout of that class.
 
-What arrives: a tuned network. What leaves: a class with its task, and a `Model`.
-What never happens here: a part that is left behind in silence. What none of the classes can express is refused, with
-the way to tune that can be exported.
+What no class can express (adapters, scalar mixes, CRFs, generation) is refused, with an alternative that can be
+exported.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from unmask.config.model_type import ModelType
 from unmask.core.errors import InputError
 from unmask.finetuning.artifact import FineTunedNetwork
 from unmask.finetuning.methods.adapter import Adapter
+from unmask.finetuning.methods.frozen import ScalarMixing
 from unmask.finetuning.methods.lora import Lora, merge_updates
-from unmask.finetuning.methods.scalar_mix import ScalarMixing
 from unmask.finetuning.tasks.classification import ClassificationTask
 from unmask.finetuning.tasks.multilabel import MultiLabelTask
 from unmask.finetuning.tasks.multiple_choice import MultipleChoiceTask
@@ -35,25 +34,27 @@ from unmask.nets.model import EncoderWithHeads
 from unmask.objectives.heads.common import pooler_of
 from unmask.train.multi_head_model import MultiHeadModel
 
-_NOTE_MULTI_LABEL = "Each label is said by itself: where its probability is at least one half."
+_NOTE_MULTI_LABEL = "Labels are independent: those with a probability of at least one half are predicted."
 _NOTE_RANKING = (
     "This is ranking: one number for a query and a candidate, without bounds. It has no meaning by itself; of the "
     "candidates of one query, the one with the highest number comes first."
 )
 _NOTE_FIRST_PIECE = "The tag of a word is the tag of its first piece."
 _NOTE_CONSTRAINED_TAGS = (
-    "In unmask, this network says only tags that may follow each other. transformers takes the best tag of each word, "
-    "so that a few answers may differ; the scores of the tags are the same."
+    "unmask decodes with valid tag transitions only. transformers takes the best tag of each word, so a few "
+    "predictions may differ; the logits are the same."
 )
 _NOTE_PASSAGES = (
-    "A row is the question, then the passage. unmask reads a passage that is longer than a row through windows that "
-    "overlap, and takes the best answer of all of them."
+    "A row is the question, then the passage. unmask reads a passage that is longer than a row through sliding "
+    "windows, and takes the best answer of all of them."
 )
 _NOTE_CHOICES = "Each choice is a row of its own, and a softmax over the rows of a question compares them."
 
 
-def architecture_for(tuned: FineTunedNetwork, model_type: ModelType = ModelType.BERT) -> tuple[Architecture, TaskConfig]:
-    """The class that answers as a tuned network does, and what must be known to read the answers."""
+def architecture_for(
+    tuned: FineTunedNetwork, model_type: ModelType = ModelType.BERT
+) -> tuple[Architecture, TaskConfig]:
+    """The class of a fine-tuned model, and its task configuration."""
     purpose, task = _hf_task(tuned)
     return Architecture(model_type, purpose), task
 
@@ -68,9 +69,9 @@ def _hf_task(tuned: FineTunedNetwork) -> tuple[HFTask, TaskConfig]:
             return HFTask.CLASSIFIER, TaskConfig()
         case RankingTask():
             return HFTask.CLASSIFIER, TaskConfig(notes=(_NOTE_RANKING,))
-        case TaggingTask(labels=labels, crf=False, constrained=legal):
+        case TaggingTask(labels=labels, crf=False, constrained=constrained):
             return HFTask.TOKEN_CLASSIFICATION, TaskConfig(
-                labels, notes=(_NOTE_FIRST_PIECE, *([_NOTE_CONSTRAINED_TAGS] if legal else []))
+                labels, notes=(_NOTE_FIRST_PIECE, *([_NOTE_CONSTRAINED_TAGS] if constrained else []))
             )
         case SpanQATask(max_answer_tokens=longest, allow_no_answer=may, threshold=threshold):
             border = threshold if may else math.inf
@@ -83,7 +84,7 @@ def _hf_task(tuned: FineTunedNetwork) -> tuple[HFTask, TaskConfig]:
 
 
 def model_for_export(tuned: FineTunedNetwork) -> EncoderWithHeads:
-    """The trunk with the head that answers the task, in the units of the task file."""
+    """The encoder with the head of the task, in the units of the task file."""
     learner = _merge_adapters(tuned)
     head = learner.heads[tuned.task.objective.name]
     model = EncoderWithHeads(
@@ -99,15 +100,15 @@ def model_for_export(tuned: FineTunedNetwork) -> EncoderWithHeads:
 
 
 def _merge_adapters(tuned: FineTunedNetwork) -> MultiHeadModel:
-    """The learner in its plain shape: updates beside its layers are added to them."""
+    """The model in plain layout: LoRA updates are merged."""
     match tuned.method:
         case Adapter():
             raise _unsupported_error(
-                "has adapters inside its blocks", "Tune with --method lora, which can be exported, or full"
+                "has adapters inside its blocks", "Fine-tune with --method lora, which can be exported, or full"
             )
         case ScalarMixing():
             raise _unsupported_error(
-                "reads a mixture of all layers", "Tune with --method frozen, which can be exported, or full"
+                "reads a scalar mix of all layers", "Fine-tune with --method frozen, which can be exported, or full"
             )
         case Lora():
             learner = deepcopy(tuned.learner)
@@ -118,7 +119,7 @@ def _merge_adapters(tuned: FineTunedNetwork) -> MultiHeadModel:
 
 @torch.no_grad()
 def _in_units(head: PoolerClassifier, output: TaskDefinition) -> PoolerClassifier:
-    """A head for rows. The scale in which numbers are learned goes into its last layer."""
+    """A row head whose last layer predicts in the units of the task file."""
     if not isinstance(output, RegressionTask):
         return head
     row = deepcopy(head)
@@ -128,17 +129,17 @@ def _in_units(head: PoolerClassifier, output: TaskDefinition) -> PoolerClassifie
 
 
 def _explain_unsupported(output: TaskDefinition) -> tuple[str, str]:
-    """What an output does that no class of theirs does, and what to do about it."""
+    """The feature of a task that no class supports, and the alternative."""
     match output:
         case TaggingTask():
-            return "chooses the tags of a sentence together, by a CRF", "Tune without --crf"
+            return "decodes tags with a CRF", "Fine-tune without --crf"
         case SANPairTask():
-            return "compares pairs word by word, by an answer module of its own", "Tune with --task-type classification"
-    return f"was tuned to {output.task_type}", "No other way of tuning for this can be exported"
+            return "has the answer module of SAN", "Fine-tune with --task-type classification"
+    return f"was fine-tuned for {output.task_type}", "No model for this task can be exported"
 
 
 def _unsupported_error(what: str, instead: str) -> InputError:
     return InputError(
-        f"This network cannot be written for transformers: it {what}, and no class of theirs does. {instead}. To "
-        "answer with this network as it is, use: unmask predict"
+        f"This model cannot be exported to transformers: it {what}, which none of its classes supports. {instead}. To "
+        "use this model as it is: unmask predict"
     )

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from unmask.finetuning.methods.adapter import Adapter as Adapter
     from unmask.finetuning.methods.frozen import FrozenEncoder as FrozenEncoder
-    from unmask.finetuning.methods.gradual_unfreezing import GradualUnfreezing as GradualUnfreezing
+    from unmask.finetuning.methods.frozen import ScalarMixing as ScalarMixing
     from unmask.finetuning.methods.lora import Lora as Lora
-    from unmask.finetuning.methods.norm_only import NormOnly as NormOnly
     from unmask.finetuning.methods.protocol import FullFineTuning as FullFineTuning
-    from unmask.finetuning.methods.scalar_mix import ScalarMixing as ScalarMixing
-    from unmask.finetuning.methods.top_layers import TopLayers as TopLayers
+    from unmask.finetuning.methods.unfreezing import GradualUnfreezing as GradualUnfreezing
+    from unmask.finetuning.methods.unfreezing import NormOnly as NormOnly
+    from unmask.finetuning.methods.unfreezing import TopLayers as TopLayers
 
 _HOMES = {
     "Adapter": "unmask.finetuning.methods.adapter",
     "FrozenEncoder": "unmask.finetuning.methods.frozen",
     "FullFineTuning": "unmask.finetuning.methods.protocol",
-    "GradualUnfreezing": "unmask.finetuning.methods.gradual_unfreezing",
+    "GradualUnfreezing": "unmask.finetuning.methods.unfreezing",
     "Lora": "unmask.finetuning.methods.lora",
-    "NormOnly": "unmask.finetuning.methods.norm_only",
-    "ScalarMixing": "unmask.finetuning.methods.scalar_mix",
-    "TopLayers": "unmask.finetuning.methods.top_layers",
+    "NormOnly": "unmask.finetuning.methods.unfreezing",
+    "ScalarMixing": "unmask.finetuning.methods.frozen",
+    "TopLayers": "unmask.finetuning.methods.unfreezing",
 }
 __all__ = [*_HOMES]
 

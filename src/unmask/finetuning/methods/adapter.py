@@ -1,8 +1,6 @@
-"""Adapters: two small bottlenecks in every block learn the task, the network around them stays (Houlsby et al., 2019).
+"""Adapters: two bottleneck modules in every block are trained, the encoder stays frozen (Houlsby et al., 2019).
 
-What arrives: a learner. What leaves: a learner with adapters that change almost nothing yet.
-What never happens here: a large file for each task. Adapters, norms and head are trained and saved; the trunk is shared
-by all tasks, and a folder of adapters is refused on any other trunk.
+Adapters, layer norms and the head are saved as delta weights of a shared base model.
 """
 
 from __future__ import annotations
@@ -23,13 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """A bottleneck after attention and one after the feed-forward layer of every block, before sum and norm.
+    """A bottleneck after attention and one after the feed-forward layer of every block, before residual sum and norm.
 
-    Blocks that share a branch (ALBERT) share its adapter, too: such a network has one adapter for all of its depth.
+    Blocks with shared weights (ALBERT) share their adapters.
     """
 
     width: int = 64
-    """Of the bottleneck. The paper tried 8, 64 and 256."""
+    """The width of the bottleneck; 8, 64 and 256 in the paper."""
     name: ClassVar[str] = "adapter"
     default_lr: ClassVar[float] = 1e-3
     schedule: ClassVar[Schedule] = DEFAULT_SCHEDULE
@@ -38,22 +36,22 @@ class Adapter:
 
     def __post_init__(self) -> None:
         if self.width < 1:
-            raise RecipeError(f"An adapter needs a width of at least 1, found {self.width}.")
+            raise RecipeError(f"An adapter needs a width of at least 1, found {self.width}. Correct --adapter-width.")
 
-    def check(self, trunk: NetworkConfig) -> None:
-        """Refuse an adapter that is larger than the layers it stands between."""
-        if self.width > 4 * trunk.width:
+    def check(self, config: NetworkConfig) -> None:
+        """Refuse an adapter that is larger than the layers around it."""
+        if self.width > 4 * config.width:
             raise RecipeError(
-                f"An adapter of width {self.width} is larger than the layers around it: the network is {trunk.width} "
-                "wide. Take a lower --adapter-width; usual is 64."
+                f"An adapter of width {self.width} is larger than the layers around it: the network is {config.width} "
+                "wide. Use a lower --adapter-width; the default is 64."
             )
 
     def add_modules(self, learner: MultiHeadModel, seed: int) -> None:
-        """Put an adapter into every branch."""
+        """Add an adapter to every residual branch."""
         from unmask.nets.layers.adapter import add_adapters
 
         add_adapters(learner.network, self.width, seed)
 
     def param_lr(self, location: ParameterLocation, top_level: int) -> ParamLR:
-        """Adapters, norms and heads move."""
+        """Adapters, norms and heads are trained."""
         return FROZEN if location.role in (ParameterRole.EMBED, ParameterRole.BLOCK) else ParamLR()

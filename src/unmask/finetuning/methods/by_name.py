@@ -1,8 +1,4 @@
-"""From the words of a user to a policy.
-
-What arrives: the name of a policy, and the options that were given. What leaves: a `Policy`.
-What never happens here: torch, or an option that is silently of no use.
-"""
+"""Fine-tuning methods by name, with their options, for the command line."""
 
 from __future__ import annotations
 
@@ -12,16 +8,13 @@ from typing import TypeAlias
 
 from unmask.core.errors import InputError
 from unmask.finetuning.methods.adapter import Adapter
-from unmask.finetuning.methods.frozen import FrozenEncoder
-from unmask.finetuning.methods.gradual_unfreezing import GradualUnfreezing
+from unmask.finetuning.methods.frozen import FrozenEncoder, ScalarMixing
 from unmask.finetuning.methods.lora import Lora
-from unmask.finetuning.methods.norm_only import NormOnly
 from unmask.finetuning.methods.protocol import FullFineTuning, Method
-from unmask.finetuning.methods.scalar_mix import ScalarMixing
-from unmask.finetuning.methods.top_layers import TopLayers
+from unmask.finetuning.methods.unfreezing import GradualUnfreezing, NormOnly, TopLayers
 
 Options: TypeAlias = Mapping[str, bool | int | float]
-"""What was given, by the name of the field that it sets: decay, width, blocks, rank, move, cache."""
+"""Options by the field that they set, such as `layer_lr_decay`, `width`, `num_blocks`, `rank`."""
 
 METHODS: tuple[
     type[FullFineTuning | FrozenEncoder | ScalarMixing | Adapter | Lora | NormOnly | TopLayers | GradualUnfreezing], ...
@@ -35,6 +28,8 @@ METHODS: tuple[
     TopLayers,
     GradualUnfreezing,
 )
+_OPTION_NAMES: Mapping[str, str] = {"width": "--adapter-width", "num_blocks": "--num-top-blocks", "rank": "--lora-rank"}
+"""Fields whose command line option has another name."""
 
 
 _OPTIONS: Mapping[str, str] = {"width": "adapter-width", "num_blocks": "num-top-blocks", "rank": "lora-rank"}
@@ -42,19 +37,19 @@ _OPTIONS: Mapping[str, str] = {"width": "adapter-width", "num_blocks": "num-top-
 
 
 def method_by_name(name: str, options: Options) -> Method:
-    """The policy of this name. Refuses an option that it does not have, and says which policies do."""
-    found = {policy.name: policy for policy in METHODS}
-    if name not in found:
-        raise InputError(f"There is no method '{name}'. Choose one of: {', '.join(found)}.")
-    for option in options.keys() - _option_names(found[name]):
-        able = [other.name for other in METHODS if option in _option_names(other)]
-        written = _OPTIONS.get(option, option.replace("_", "-"))
+    """The method of this name; refuses an option that it does not have, and names the methods that do."""
+    methods = {method.name: method for method in METHODS}
+    if name not in methods:
+        raise InputError(f"There is no method '{name}'. Choose one of: {', '.join(methods)}.")
+    for field in options.keys() - _field_names(methods[name]):
+        able = [other.name for other in METHODS if field in _field_names(other)]
+        option = _OPTION_NAMES.get(field, f"--{field.replace('_', '-')}")
         raise InputError(
-            f"--{written} has no effect with --method {name}; it is for {' and '.join(able) or 'none'}. Leave it out."
+            f"{option} has no effect with --method {name}; it is for {' and '.join(able) or 'none'}. Leave it out."
         )
-    make: Callable[..., Method] = found[name]
+    make: Callable[..., Method] = methods[name]
     return make(**options)
 
 
-def _option_names(policy: type[Method]) -> set[str]:
-    return {field.name for field in fields(policy)}  # type: ignore[arg-type]
+def _field_names(method: type[Method]) -> set[str]:
+    return {field.name for field in fields(method)}  # type: ignore[arg-type]

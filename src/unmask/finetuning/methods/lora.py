@@ -1,8 +1,4 @@
-"""LoRA: low-rank updates of the linear layers of every block learn the task (Hu et al., 2021), through `peft`.
-
-What arrives: a learner. What leaves: a learner whose linear layers have an update beside them that is 0 at first.
-What never happens here: loading `peft` before it is asked for; it is an extra: pip install 'unmask[lora]'.
-"""
+"""LoRA: low-rank updates of all linear layers in the blocks of a frozen encoder (Hu et al., 2021), by peft."""
 
 from __future__ import annotations
 
@@ -23,16 +19,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Lora:
-    """An update `scale / rank * B A` beside every linear layer of attention and feed-forward; it and the head move.
+    """An update `alpha / rank * B A` of every linear layer of attention and feed-forward; it and the head are trained.
 
-    Blocks that share their layers (ALBERT) share the updates, too.
+    Blocks with shared weights (ALBERT) share their updates.
     """
 
     rank: int = 8
     alpha: int = 16
-    """How strongly the update counts (alpha in the paper)."""
+    """The scale of the update, alpha in the paper."""
     dropout: float = 0.0
-    """Of what the update reads."""
+    """Dropout on the input of the update."""
     name: ClassVar[str] = "lora"
     default_lr: ClassVar[float] = 5e-4
     schedule: ClassVar[Schedule] = DEFAULT_SCHEDULE
@@ -46,16 +42,16 @@ class Lora:
                 f"{self.alpha} and {self.dropout}."
             )
 
-    def check(self, trunk: NetworkConfig) -> None:
-        """Refuse to begin without the library, or with an update that is no smaller than the layer itself."""
-        if self.rank > trunk.width:
+    def check(self, config: NetworkConfig) -> None:
+        """Refuse a rank above the width of the network, and a missing peft library."""
+        if self.rank > config.width:
             raise RecipeError(
-                f"An update of rank {self.rank} is larger than the layers of the network, which are {trunk.width} "
-                "wide. Take a lower --lora-rank; usual is 8."
+                f"An update of rank {self.rank} is larger than the layers of the network, which are {config.width} "
+                "wide. Use a lower --lora-rank; the default is 8."
             )
         if find_spec("peft") is None:
             raise UserError(
-                "The policy 'lora' needs the library peft, which is not installed. Install it with: pip install "
+                "The method 'lora' needs the library peft, which is not installed. Install it with: pip install "
                 "'unmask[lora]'"
             )
 
@@ -69,20 +65,20 @@ class Lora:
         from unmask.nets.kernels.dispatch import use_kernels
 
         blocks = nn.ModuleList(learner.network.blocks())
-        use_kernels(blocks, False)  # whatever an update stands beside is no longer a product alone
+        use_kernels(blocks, False)  # a wrapped linear layer is no longer a single GEMM
         linear = [name for name, part in blocks.named_modules() if isinstance(part, nn.Linear)]
         config = LoraConfig(r=self.rank, lora_alpha=self.alpha, lora_dropout=self.dropout, target_modules=linear)
-        with torch.random.fork_rng():  # peft draws from torch's own generator
+        with torch.random.fork_rng():  # peft initializes from the global generator
             torch.manual_seed(seed)
             inject_adapter_in_model(config, blocks)
 
     def param_lr(self, location: ParameterLocation, top_level: int) -> ParamLR:
-        """Updates and heads move, the trunk never."""
+        """Updates and heads are trained."""
         return ParamLR() if location.is_above_encoder or location.role is ParameterRole.ADDED else FROZEN
 
 
 def merge_updates(learner: MultiHeadModel) -> None:
-    """Add every update to the layer that it stands beside: the same network in its plain shape, ready for export."""
+    """Merge every update into its linear layer: an equivalent plain network for export."""
     from peft.tuners.lora import LoraLayer
 
     for parent in list(learner.network.modules()):

@@ -1,8 +1,6 @@
-"""What of a network may move while it is tuned: the protocol of all policies, and the plainest of them.
+"""Fine-tuning methods: which parameters are trained, at which learning rate, and which modules are added.
 
-What arrives: a learner whose trunk knows something. What leaves: the learner with what the policy adds to it, and the
-pace of every parameter.
-What never happens here: knowing what is asked. A policy serves every output. Nor torch, until a learner is there.
+A method knows nothing about the task, and needs no torch before it meets a model.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class CachedLayers(StrEnum):
-    """What is computed once and kept, because the trunk never moves."""
+    """The states of a frozen encoder that are cached."""
 
     NOTHING = "nothing"
     LAST = "the last layer"
@@ -30,46 +28,46 @@ class CachedLayers(StrEnum):
 
 
 class Method(Protocol):
-    """What may move: a frozen value, kept as JSON."""
+    """A fine-tuning method: a frozen value, saved as JSON."""
 
     name: ClassVar[str]
 
     @property
     def default_lr(self) -> float:
-        """The highest rate, unless the user wishes for another."""
+        """The default peak learning rate."""
 
     @property
     def schedule(self) -> Schedule:
-        """How the rate goes over the run."""
+        """The learning-rate schedule."""
 
     @property
     def caches(self) -> CachedLayers:
-        """Which states of a trunk that never moves are computed once and kept."""
+        """The states of a frozen encoder that are cached."""
 
     @property
     def saves_delta_only(self) -> bool:
-        """Whether only what moved is saved: the tuned folder then needs the network that it came from."""
+        """Whether only the trained weights are saved; loading then needs the base model."""
 
-    def check(self, trunk: NetworkConfig) -> None:
-        """Refuse a network that cannot be tuned so, before anything is made or written."""
+    def check(self, config: NetworkConfig) -> None:
+        """Refuse a network that the method does not fit."""
 
     def add_modules(self, learner: MultiHeadModel, seed: int) -> None:
-        """Put into the learner what is learned beside the trunk, newly drawn from the seed."""
+        """Add the modules of the method to the model, initialized from the seed."""
 
     def param_lr(self, location: ParameterLocation, top_level: int) -> ParamLR:
-        """How fast a parameter at this place moves. `top` is the level of the heads."""
+        """The learning-rate factor of a parameter. `top_level` is the level of the heads."""
 
 
 DEFAULT_SCHEDULE = Linear(WarmupFraction(0.1))
-"""A tenth of the steps to warm up, then a straight fall (Devlin et al., 2018)."""
+"""Linear warm-up over a tenth of the steps, then linear decay (Devlin et al., 2018)."""
 
 
 @dataclass(frozen=True, slots=True)
 class FullFineTuning:
-    """Every weight moves, as in BERT's paper; with a decay, lower layers more slowly (Sun et al., 2019; ELECTRA)."""
+    """All weights, as in BERT; optionally with layer-wise learning-rate decay (Sun et al., 2019; ELECTRA)."""
 
     layer_lr_decay: float = 1.0
-    """The rate of a layer as a part of the rate of the layer above it; 1 for all alike."""
+    """The learning rate of a layer relative to the layer above it; 1 for the same rate everywhere."""
     name: ClassVar[str] = "full"
     default_lr: ClassVar[float] = 5e-5
     schedule: ClassVar[Schedule] = DEFAULT_SCHEDULE
@@ -78,21 +76,24 @@ class FullFineTuning:
 
     def __post_init__(self) -> None:
         if not 0 < self.layer_lr_decay <= 1:
-            raise RecipeError(f"A layer-wise decay lies above 0 and is at most 1, found {self.layer_lr_decay}.")
+            raise RecipeError(
+                f"Layer-wise learning-rate decay must be above 0 and at most 1, found {self.layer_lr_decay}. Correct "
+                "--layer-lr-decay."
+            )
 
-    def check(self, trunk: NetworkConfig) -> None:
-        """Any will do."""
+    def check(self, config: NetworkConfig) -> None:
+        """Every network is supported."""
 
     def add_modules(self, learner: MultiHeadModel, seed: int) -> None:
-        """Nothing is added."""
+        """No modules are added."""
 
     def param_lr(self, location: ParameterLocation, top_level: int) -> ParamLR:
-        """The full rate at the top, and a part of it for each layer below."""
+        """Layer-wise learning-rate decay from the heads down."""
         return ParamLR(self.layer_lr_decay ** (top_level - location.level))
 
 
 def param_lrs(method: Method, learner: MultiHeadModel) -> ParamLRFn:
-    """The pace of every parameter of an equipped learner, by name."""
+    """The learning-rate factor of every parameter by name, after `add_modules`."""
     top = top_level(learner)
     found = {name: method.param_lr(place, top) for name, place in locate_parameters(learner).items()}
     return found.__getitem__
@@ -100,19 +101,19 @@ def param_lrs(method: Method, learner: MultiHeadModel) -> ParamLRFn:
 
 @dataclass(frozen=True, slots=True)
 class ParameterCounts:
-    """How many parameters a policy trains, and of how many; shared ones are counted once."""
+    """Trained and total parameters; shared ones are counted once."""
 
     num_trained: int
     num_total: int
 
     @property
     def trained_fraction(self) -> float:
-        """Which part of the network it is."""
+        """The fraction of trained parameters."""
         return self.num_trained / self.num_total
 
 
 def count_trained(learner: MultiHeadModel, method: Method) -> ParameterCounts:
-    """Count the parameters of an equipped learner: those that ever move, and all."""
-    paces = param_lrs(method, learner)
+    """Count the parameters of a model after `add_modules`."""
+    rates = param_lrs(method, learner)
     sizes = {name: parameter.numel() for name, parameter in learner.named_parameters()}
-    return ParameterCounts(sum(size for name, size in sizes.items() if paces(name).is_trained), sum(sizes.values()))
+    return ParameterCounts(sum(size for name, size in sizes.items() if rates(name).is_trained), sum(sizes.values()))

@@ -1,9 +1,4 @@
-"""What several tasks have learned together, as folders: the trunk once, and a head for each task beside it.
-
-What arrives: a trunk, or one task's share of a learner. What leaves: `trunk/`, from which every command can start, and
-a tuned folder for each task that says where its trunk lies.
-What never happens here: a second copy of the trunk, or pickle. `trunk.json` is written last.
-"""
+"""Multi-task models as folders: the shared encoder once, and a head for each task that refers to it."""
 
 from __future__ import annotations
 
@@ -28,7 +23,7 @@ ENCODER_FOLDER = "encoder"
 
 @dataclass(frozen=True, slots=True)
 class SharedEncoder:
-    """The trunk has learned with several heads, so it is saved once, and each head apart from it."""
+    """Multi-task fine-tuning: the encoder is shared and saved once, each head as delta weights."""
 
     name: ClassVar[str] = "shared"
     default_lr: ClassVar[float] = FullFineTuning.default_lr
@@ -36,19 +31,19 @@ class SharedEncoder:
     caches: ClassVar[CachedLayers] = CachedLayers.NOTHING
     saves_delta_only: ClassVar[bool] = True
 
-    def check(self, trunk: NetworkConfig) -> None:
-        """Any will do."""
+    def check(self, config: NetworkConfig) -> None:
+        """Every network is supported."""
 
     def add_modules(self, learner: MultiHeadModel, seed: int) -> None:
-        """Nothing is added."""
+        """No modules are added."""
 
     def param_lr(self, location: ParameterLocation, top_level: int) -> ParamLR:
-        """Of what one task has, only the head is its own."""
+        """Only the head belongs to the task."""
         return ParamLR(1.0 if location.role is ParameterRole.HEAD else 0.0)
 
 
 def save_head(tuned: FineTunedNetwork, folder: Path, encoder: EncoderWithHeads, facts: Mapping[str, object]) -> None:
-    """Write one task's head into its folder; the trunk lies beside that folder."""
-    root = BaseModelRef(ENCODER_FOLDER, f"../{ENCODER_FOLDER}", model_digest(encoder))
+    """Write the head of one task, with a reference to the encoder folder next to it."""
+    base_model = BaseModelRef(ENCODER_FOLDER, f"../{ENCODER_FOLDER}", model_digest(encoder))
     folder.mkdir(exist_ok=True)
-    save_finetuned(replace(tuned, method=SharedEncoder()), folder, root, facts)
+    save_finetuned(replace(tuned, method=SharedEncoder()), folder, base_model, facts)

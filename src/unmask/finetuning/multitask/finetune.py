@@ -1,14 +1,9 @@
-"""Several tasks tuned together on one trunk: MT-DNN (Liu et al., 2019).
-
-What arrives: a network with its tokenizer, tasks and settings. What leaves: one learner with a head for each task,
-through the one loop.
-What never happens here: a loop of its own, or a look at what a task asks. Any output can stand beside any other.
-"""
+"""Multi-task fine-tuning: one shared encoder with a head per task (MT-DNN, Liu et al., 2019)."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -24,7 +19,7 @@ from unmask.core.errors import InputError
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.finetuning.artifact import FineTunedNetwork
 from unmask.finetuning.data.dataset import AnyExampleSet
-from unmask.finetuning.data.encode import LengthLimits
+from unmask.finetuning.data.encode import LengthLimits, Ticker, ignore_progress
 from unmask.finetuning.data.encoded_dataset import EncodedDataset
 from unmask.finetuning.epoch_batches import EpochBatches
 from unmask.finetuning.finetune import FineTuneSettings, model_digest
@@ -43,28 +38,28 @@ from unmask.train.training_spec import TrainingSpec
 
 
 class OptimizerName(StrEnum):
-    """What moves the weights."""
+    """The optimizer."""
 
     ADAMW = "adamw"
-    """As in all tuning here, so that one task and many can be compared."""
+    """As in single-task fine-tuning."""
     ADAMAX = "adamax"
     """As in MT-DNN's paper."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MultiTaskFineTune:
-    """Tune a network for several tasks at once."""
+    """One multi-task fine-tuning run."""
 
     tasks: tuple[TaskEntry, ...]
     model: EncoderWithHeads
     tokenizer: Tokenizer
     settings: FineTuneSettings
     source: str
-    """What the network is called where it comes from."""
+    """The name of the base model."""
     task_order: TaskOrder = TaskOrder.MIXED
     optimizer: OptimizerName = OptimizerName.ADAMW
     heads: Mapping[str, Tensor] = field(default_factory=dict)
-    """Weights of heads that have learned before, by name; other heads are drawn."""
+    """Weights of trained heads by name; other heads are initialized."""
 
     def __post_init__(self) -> None:
         for task in self.tasks:
@@ -72,7 +67,7 @@ class MultiTaskFineTune:
                 raise InputError(f"A task cannot be called {task.name!r}: torch needs that name. Add a digit to it.")
 
     def describe(self) -> dict[str, Any]:
-        """Everything that decides what is learned: two calls that differ in it are two runs."""
+        """Everything that determines the result; two runs with different descriptions are different runs."""
         source = {"name": self.source, "weights": model_digest(self.model), "tokenizer": self.tokenizer.digest}
         return {
             "unmask": __version__,
@@ -80,44 +75,44 @@ class MultiTaskFineTune:
             "source": source | {"heads": _digest(self.heads)},
             "tasks": {task.name: _describe_task(task) for task in self.tasks},
             "order": self.task_order.value,
-            "optimiser": self.optimizer.value,
+            "optimizer": self.optimizer.value,
             "settings": asdict(self.settings),
         }
 
-    def encode(self, tick: Callable[[int], None] = lambda done: None) -> MultiTaskBatches:
-        """Encode all questions of all tasks. `tick` hears of questions done."""
+    def encode(self, tick: Ticker = ignore_progress) -> MultiTaskBatches:
+        """Encode all examples of all tasks; `tick` receives the number of encoded examples."""
         return MultiTaskBatches(tuple(self._parts(tick)), self.settings.epochs, self.task_order, self.settings.seed)
 
-    def _parts(self, tick: Callable[[int], None]) -> Iterator[EpochBatches]:
+    def _parts(self, tick: Ticker) -> Iterator[EpochBatches]:
         how, done = self.settings, 0
         for task in self.tasks:
-            job = task.data
-            learned = self._encode_examples(job.task, job.train, done, tick)
-            judged = self._encode_examples(job.task, job.dev, done + len(job.train), tick)
-            done += len(job.train) + len(job.dev)
-            objective = WeightedObjective(job.task.objective, task.weight)
-            yield EpochBatches(learned, judged, objective, how.batch_size, how.max_length, how.seed, task.name)
+            data = task.data
+            train = self._encode_examples(data.task, data.train, done, tick)
+            dev = self._encode_examples(data.task, data.dev, done + len(data.train), tick)
+            done += len(data.train) + len(data.dev)
+            objective = WeightedObjective(data.task.objective, task.weight)
+            yield EpochBatches(train, dev, objective, how.batch_size, how.max_length, how.seed, task.name)
 
     def _encode_examples(
-        self, output: TaskDefinition, sheet: AnyExampleSet, before: int, tick: Callable[[int], None]
+        self, task: TaskDefinition, examples: AnyExampleSet, before: int, tick: Ticker
     ) -> EncodedDataset:
-        room = LengthLimits(self.settings.max_length, self.model.config.num_segments)
-        return output.encode(sheet, self.tokenizer, room, lambda done: tick(before + done))
+        limits = LengthLimits(self.settings.max_length, self.model.config.num_segments)
+        return task.encode(examples, self.tokenizer, limits, lambda done: tick(before + done))
 
     def train(
         self,
-        course: MultiTaskBatches,
+        batches: MultiTaskBatches,
         run: RunConfig,
         processes: DistContext,
         folder: Path,
         listeners: Sequence[Listener] = (),
     ) -> MultiHeadModel:
-        """Train, going on from the last checkpoint in the folder if there is one."""
+        """Train, resuming from the last checkpoint in the folder."""
         training = TrainingSpec(
-            model=self._build_model(course),
-            source=course,
+            model=self.build_model(batches),
+            source=batches,
             optim=self.optim_config,
-            budget=StepBudget(course.num_steps),
+            budget=StepBudget(batches.num_steps),
             seed=self.settings.seed,
         )
         train(training, run, processes, folder, listeners)
@@ -125,29 +120,29 @@ class MultiTaskFineTune:
 
     @property
     def optim_config(self) -> OptimConfig:
-        """As for one task; only the optimiser may be another."""
+        """That of single-task fine-tuning, possibly with Adamax."""
         usual = self.settings.optim_config(FullFineTuning())
         return usual if self.optimizer is OptimizerName.ADAMW else replace(usual, optimizer=Adamax(self.settings.lr))
 
     @torch.no_grad()
-    def _build_model(self, course: MultiTaskBatches) -> MultiHeadModel:
-        """A learner with a head for each task; heads that have learned before go on from there."""
-        learner = build_model(self.model, course.objectives, self.settings.seed, self.settings.start)
+    def build_model(self, batches: MultiTaskBatches) -> MultiHeadModel:
+        """The initial model with a head for each task; trained heads keep their weights."""
+        learner = build_model(self.model, batches.objectives, self.settings.seed, self.settings.start)
         for name, parameter in learner.named_parameters():
             if name in self.heads:
                 parameter.copy_(self.heads[name])
         return learner
 
     def finetuned_task(self, learner: MultiHeadModel, task: TaskEntry) -> FineTunedNetwork:
-        """One task's share of a learner: the trunk, and its own head."""
-        output, trunk = task.data.task, learner.network
-        with torch.device("meta"):  # only the frame is needed, all weights are there already
-            alone = MultiHeadModel(trunk.config, (output.objective,), learner.vocab_size, learner.max_positions)
-        alone.network, alone.heads = trunk, nn.ModuleDict({task.name: learner.heads[task.name]})
-        return FineTunedNetwork(output, task.data.columns, self.settings.max_length, alone.eval(), self.tokenizer)
+        """The fine-tuned model of one task: the shared encoder and its own head."""
+        definition, encoder = task.data.task, learner.network
+        with torch.device("meta"):  # modules without weights, which are assigned below
+            alone = MultiHeadModel(encoder.config, (definition.objective,), learner.vocab_size, learner.max_positions)
+        alone.network, alone.heads = encoder, nn.ModuleDict({task.name: learner.heads[task.name]})
+        return FineTunedNetwork(definition, task.data.columns, self.settings.max_length, alone.eval(), self.tokenizer)
 
     def continue_with(self, task: TaskEntry, tuned: FineTunedNetwork, epochs: float) -> MultiTaskFineTune:
-        """Go on with one task alone, from the trunk and the head that have learned with the others."""
+        """Fine-tune one task alone, starting from the shared encoder and its head."""
         learner = tuned.learner
         heads = {name: tensor for name, tensor in learner.named_weights().items() if name.startswith("heads.")}
         how = replace(self.settings, epochs=epochs, start=StartFrom.PRETRAINED)
@@ -155,7 +150,7 @@ class MultiTaskFineTune:
 
 
 def encoder_only(learner: MultiHeadModel) -> EncoderWithHeads:
-    """The trunk of a learner as a network without heads; the weights are shared, not copied."""
+    """The encoder as a model without heads; weights are shared, not copied."""
     with torch.device("meta"):
         model = EncoderWithHeads(
             learner.network.config, learner.vocab_size, learner.max_positions, has_lm_head=False, has_row_head=False
@@ -165,13 +160,13 @@ def encoder_only(learner: MultiHeadModel) -> EncoderWithHeads:
 
 
 def _describe_task(task: TaskEntry) -> dict[str, object]:
-    job = task.data
-    files = [list(file) for file in job.files]
-    return {"weight": task.weight, "task": encode(job.task), "columns": asdict(job.columns), "files": files}
+    data = task.data
+    files = [list(file) for file in data.files]
+    return {"weight": task.weight, "task": encode(data.task), "columns": asdict(data.columns), "files": files}
 
 
 def _digest(weights: Mapping[str, Tensor]) -> str:
-    """A fingerprint of some weights; nothing for none."""
+    """The digest of some weights; empty for none."""
     state = hashlib.blake2b(digest_size=16)
     for name, tensor in sorted(weights.items()):
         state.update(name.encode() + tensor.cpu().contiguous().numpy().tobytes())

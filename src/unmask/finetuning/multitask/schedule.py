@@ -1,8 +1,6 @@
-"""The course of several tasks on one trunk: batches of all of them, each from one task alone.
+"""Batches of multi-task learning: each step is one batch of one task, in mixed or alternating order (MT-DNN).
 
-What arrives: the course of each task. What leaves: the lesson of any moment.
-What never happens here: a shuffled list, or a sum of losses of several tasks. One step is one batch of one task; an
-epoch is a keyed permutation of all their batches, so any step is computed without the others.
+An epoch is a keyed permutation of the batches of all tasks, so any step is computed without the steps before it.
 """
 
 from __future__ import annotations
@@ -28,38 +26,38 @@ if TYPE_CHECKING:
 
 
 class TaskOrder(StrEnum):
-    """In which order the batches of an epoch come."""
+    """The order of the batches of an epoch."""
 
     MIXED = "mixed"
     """Batches of all tasks, shuffled (Liu et al., 2019, algorithm 1)."""
     ALTERNATING = "alternating"
-    """One task after another, all of its batches in a row. What comes last is remembered best."""
+    """One task after another, all batches of a task together."""
 
 
 @dataclass(frozen=True, slots=True)
 class WeightedObjective(Objective):
-    """An objective whose losses count more or less than they did."""
+    """An objective with another loss weight."""
 
     objective: Objective
     weight: float
 
     @property
     def name(self) -> str:
-        """That of the objective."""
+        """The name of the objective."""
         return self.objective.name
 
     @property
     def target_type(self) -> type[Target]:
-        """What the objective reads."""
+        """The target type of the objective."""
         return self.objective.target_type
 
     @property
     def facts(self) -> frozenset[str]:
-        """What the objective must be told."""
+        """The row facts of the objective."""
         return self.objective.facts
 
     def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
-        """What the objective asks."""
+        """The prediction sites of the objective."""
         return self.objective.prediction_sites(sample)
 
     def build_head(self, backbone: Backbone) -> nn.Module:
@@ -67,20 +65,17 @@ class WeightedObjective(Objective):
         return self.objective.build_head(backbone)
 
     def prepare(self, batch: Batch) -> Batch:
-        """What the objective makes of a batch, if it does that."""
+        """The batch as prepared by the objective."""
         return self.objective.prepare(batch)
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
-        """How many answers the objective is judged on."""
+        """The predictions of the objective."""
         return self.objective.num_predictions(instance)
 
 
 @dataclass(frozen=True, slots=True)
 class MultiTaskBatches:
-    """Batches of several tasks, epoch after epoch; implements `Course`.
-
-    Every task has exactly the batches that it would have alone in as many epochs.
-    """
+    """Batches of several tasks, epoch after epoch. Every task has the same batches as in single-task fine-tuning."""
 
     parts: tuple[EpochBatches, ...]
     epochs: float
@@ -89,12 +84,12 @@ class MultiTaskBatches:
 
     @property
     def heads_vary(self) -> bool:
-        """Whether lessons differ in what they ask."""
+        """Whether batches differ in their objective."""
         return len(self.parts) > 1
 
     @property
     def objectives(self) -> tuple[Objective, ...]:
-        """What is learned, one for each task."""
+        """The objective of each task."""
         return tuple(part.objective for part in self.parts)
 
     @property
@@ -103,18 +98,18 @@ class MultiTaskBatches:
         return int(self._batches_before()[-1].sum())
 
     def locate_step(self, step: int) -> tuple[int, int]:
-        """The task of a step, and which of its own batches it is."""
+        """The task of a step, and the index among the batches of that task."""
         begun_EN = self._batches_before()
         before_E = begun_EN.sum(axis=1)
-        step %= int(before_E[-1])  # the loop fetches one lesson more than it needs
+        step %= int(before_E[-1])  # the loop prefetches one batch more than it needs
         epoch = int(np.searchsorted(before_E, step, side="right")) - 1
         ends_N = np.cumsum(begun_EN[epoch + 1] - begun_EN[epoch])
-        place = np.array([step - before_E[epoch]])
+        index = np.array([step - before_E[epoch]])
         if self.order is TaskOrder.MIXED:
-            place = permuted_index(place, int(ends_N[-1]), Key.of(self.seed, "mix", epoch))
-        task = int(np.searchsorted(ends_N, place[0], side="right"))
-        # Counted from the end of the task's batches: where those before it end is of no matter then.
-        return task, int(begun_EN[epoch + 1, task] - (ends_N[task] - place[0]))
+            index = permuted_index(index, int(ends_N[-1]), Key.of(self.seed, "mix", epoch))
+        task = int(np.searchsorted(ends_N, index[0], side="right"))
+        # counted from the end of the batches of this task
+        return task, int(begun_EN[epoch + 1, task] - (ends_N[task] - index[0]))
 
     def batch(self, position: RunPosition, split: RankSplit) -> StepBatch:
         """A batch of one task."""
@@ -126,13 +121,13 @@ class MultiTaskBatches:
         return 0
 
     def eval_batches(self) -> tuple[StepBatch, ...]:
-        """The questions of all tasks to be judged by."""
-        return tuple(lesson for part in self.parts for lesson in part.eval_batches())
+        """The dev batches of all tasks."""
+        return tuple(batch for part in self.parts for batch in part.eval_batches())
 
     def _batches_before(self) -> Ints:
-        """How many batches of each task have come before each epoch; in the last row, before the end.
+        """The batches of each task before each epoch, and in the last row before the end.
 
-        A batch that an epoch begins and the next one fills up belongs to the first of the two.
+        A batch that spans two epochs belongs to the first one.
         """
         edges_E = np.append(np.arange(np.ceil(self.epochs)), self.epochs)
         begun_EN: Ints = np.array([[part.num_steps(edge) if edge else 0 for part in self.parts] for edge in edges_E])

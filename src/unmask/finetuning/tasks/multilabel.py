@@ -1,8 +1,4 @@
-"""Several labels for a text or a pair of texts; perhaps one, perhaps none.
-
-What arrives: labels as written. What leaves: `Labels`, which knows them by number.
-What never happens here: a label that training has never seen. Such a row is refused with its line.
-"""
+"""Multi-label classification: any number of labels for a text or a pair of texts."""
 
 from __future__ import annotations
 
@@ -15,15 +11,15 @@ import numpy as np
 
 from unmask.config.pooling import Pooling
 from unmask.core.errors import InputError
-from unmask.core.records import Bits
+from unmask.core.records import Bits, RowMultiLabel
 from unmask.data.tokenize.tokenizer import Tokenizer
+from unmask.finetuning.data.classification import MultiLabelExample
 from unmask.finetuning.data.dataset import ExampleSet
-from unmask.finetuning.data.encode import LengthLimits, encode_texts
-from unmask.finetuning.data.encoded_dataset import EncodedDataset, RowMultiLabels
-from unmask.finetuning.data.multilabel import MultiLabelExample
+from unmask.finetuning.data.encode import LengthLimits, Ticker, encode_examples, ignore_progress
+from unmask.finetuning.data.encoded_dataset import EncodedDataset, RowTargets
 from unmask.finetuning.task_options import DEFAULT_TASK_OPTIONS, TaskOptions
 from unmask.finetuning.tasks.classification import list_labels, sort_labels
-from unmask.finetuning.tasks.protocol import TaskType, Ticker, ignore_progress
+from unmask.finetuning.tasks.protocol import TaskType
 from unmask.objectives.row_tasks import MultiLabel
 
 if TYPE_CHECKING:
@@ -32,58 +28,60 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MultiLabelPrediction:
-    """The labels that are likelier than not, the likeliest first, and how likely each is."""
+    """The labels with a probability of at least one half, most probable first."""
 
     prediction: tuple[str, ...]
     probabilities: tuple[float, ...]
 
     def to_json(self) -> dict[str, object]:
-        """The labels, and how sure the network is of each."""
+        """The labels and their probabilities."""
         return {"prediction": list(self.prediction), "probabilities": [round(one, 6) for one in self.probabilities]}
 
 
 @dataclass(frozen=True, slots=True)
 class MultiLabelTask:
-    """Labels for each row; each is said or not, whatever the others are."""
+    """Labels for each row, each predicted independently."""
 
     labels: tuple[str, ...]
-    """In the order of their numbers."""
+    """In the order of their indices."""
     name: str = "labels"
     pooling: Pooling = Pooling.FIRST
     task_type: ClassVar[TaskType] = TaskType.MULTILABEL
 
     @staticmethod
     def from_examples(
-        sheet: ExampleSet[MultiLabelExample], options: TaskOptions = DEFAULT_TASK_OPTIONS
+        examples: ExampleSet[MultiLabelExample], options: TaskOptions = DEFAULT_TASK_OPTIONS
     ) -> MultiLabelTask:
         """The labels of a training file."""
-        labels = sort_labels({label for question in sheet.examples for label in question.truth})
+        labels = sort_labels({label for example in examples.examples for label in example.truth})
         if len(labels) < 2:
             held = f"only the label {labels[0]!r}" if labels else "no label at all"
-            raise InputError(f"{sheet.name}: {len(sheet):,} rows have {held}. Several labels means at least two.")
+            raise InputError(
+                f"{examples.name}: {len(examples):,} rows have {held}. Multi-label classification needs at least two."
+            )
         return MultiLabelTask(labels, pooling=options.pooling)
 
     @property
     def objective(self) -> MultiLabel:
-        """What a network learns to say."""
+        """The training objective."""
         return MultiLabel(len(self.labels), self.name, pooling=self.pooling)
 
-    def notes(self, sheet: ExampleSet[MultiLabelExample]) -> Iterator[str]:
-        """The labels, how often they occur, and how many a row has."""
-        counts = Counter(label for question in sheet.examples for label in question.truth)
-        often = ", ".join(f"{label} ({count / len(sheet):.0%})" for label, count in counts.most_common(6))
+    def notes(self, examples: ExampleSet[MultiLabelExample]) -> Iterator[str]:
+        """The labels, their frequencies, and how many a row has."""
+        counts = Counter(label for example in examples.examples for label in example.truth)
+        often = ", ".join(f"{label} ({count / len(examples):.0%})" for label, count in counts.most_common(6))
         rest = f", and {len(self.labels) - 6} more" if len(self.labels) > 6 else ""
-        none = sum(not question.truth for question in sheet.examples) / len(sheet)
+        none = sum(not example.truth for example in examples.examples) / len(examples)
         yield f"{len(self.labels)} labels: {often}{rest}"
-        yield f"{counts.total() / len(sheet):.2g} labels a row on average; {none:.0%} of the rows have none"
+        yield f"{counts.total() / len(examples):.2g} labels a row on average; {none:.0%} of the rows have none"
 
-    def check(self, sheet: ExampleSet[MultiLabelExample]) -> None:
-        """Refuse a label that training has never seen."""
-        for question, where in zip(sheet.examples, sheet.source_lines, strict=True):
-            strange = next((label for label in question.truth if label not in self.labels), "")
-            if strange:
+    def check(self, examples: ExampleSet[MultiLabelExample]) -> None:
+        """Refuse a label that does not occur in the training file."""
+        for example, where in zip(examples.examples, examples.source_lines, strict=True):
+            unknown = next((label for label in example.truth if label not in self.labels), "")
+            if unknown:
                 raise InputError(
-                    f"{where}: the label {strange!r} does not occur in the training file, which has "
+                    f"{where}: the label {unknown!r} does not occur in the training file, which has "
                     f"{list_labels(self.labels)}. Correct the line, or add rows with this label to the training file."
                 )
 
@@ -97,28 +95,25 @@ class MultiLabelTask:
 
     def encode(
         self,
-        sheet: ExampleSet[MultiLabelExample],
+        examples: ExampleSet[MultiLabelExample],
         tokenizer: Tokenizer,
         limits: LengthLimits,
         tick: Ticker = ignore_progress,
     ) -> EncodedDataset:
-        """One row of tokens for each question."""
-        rows = encode_texts(
-            [question.texts for question in sheet.examples], tokenizer, limits, sheet.source_lines, tick
-        )
-        if not all(question.is_known for question in sheet.examples):
+        """One row of tokens for each example."""
+        rows = encode_examples(examples, tokenizer, limits, tick)
+        if not all(example.is_known for example in examples.examples):
             return EncodedDataset(rows)
-        return EncodedDataset(
-            rows, RowMultiLabels(self.name, self.bits([question.truth for question in sheet.examples]))
-        )
+        bits = self.bits([example.truth for example in examples.examples])
+        return EncodedDataset(rows, RowTargets(RowMultiLabel(self.name, bits)))
 
     def predict(
-        self, learner: MultiHeadModel, sheet: ExampleSet[MultiLabelExample], dataset: EncodedDataset
+        self, model: MultiHeadModel, examples: ExampleSet[MultiLabelExample], dataset: EncodedDataset
     ) -> Sequence[MultiLabelPrediction]:
-        """The labels of each row that are likelier than not."""
+        """The labels of each example with a probability of at least one half."""
         from unmask.finetuning.logits import row_logits
 
-        scores_NC = row_logits(learner, self.name, dataset).astype(np.float64)
+        scores_NC = row_logits(model, self.name, dataset).astype(np.float64)
         likely_NC = np.exp(-np.logaddexp(0, -scores_NC))
         return [self._predict_row(row) for row in likely_NC.tolist()]
 

@@ -1,39 +1,31 @@
-"""What is asked about the rows of a task file: the protocol that every kind of task implements.
+"""The protocol of task types: encode examples, define the objective, and turn logits into predictions.
 
-What arrives: questions with their truths. What leaves: an exercise for a course, and answers in the words of the file.
-What never happens here: knowing how the network is trained. That is a policy's business.
+A task knows nothing about the fine-tuning method, and a method nothing about the task.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.finetuning.data.dataset import AnyExampleSet
-from unmask.finetuning.data.encode import LengthLimits
+from unmask.finetuning.data.encode import LengthLimits, Ticker, ignore_progress
 from unmask.finetuning.data.encoded_dataset import EncodedDataset
 from unmask.objectives.protocol import Objective
 
 if TYPE_CHECKING:
     from unmask.train.multi_head_model import MultiHeadModel
 
-Ticker: TypeAlias = Callable[[int], None]
-"""Hears how many questions are done."""
-
-
-def ignore_progress(done: int) -> None:
-    """Nobody listens."""
-
 
 class TaskType(StrEnum):
-    """What is said about a question."""
+    """What is predicted for an example."""
 
     CLASSIFICATION = "classification"
-    """One class out of some."""
+    """One class of a text or a pair."""
     SAN_PAIR = "san-pair"
-    """One class out of some, for two texts that are compared word by word."""
+    """One class of a pair of texts, by the answer module of SAN."""
     MULTILABEL = "multilabel"
     """Several labels, one or none."""
     REGRESSION = "regression"
@@ -41,9 +33,9 @@ class TaskType(StrEnum):
     TAGGING = "tagging"
     """A class for each word."""
     SPAN_QA = "span-qa"
-    """A piece of the text, or none."""
+    """A span of a passage, or no answer."""
     MULTIPLE_CHOICE = "multiple-choice"
-    """One of several given answers."""
+    """One of several given choices."""
     RANKING = "ranking"
     """An order of candidates."""
     GENERATION = "generation"
@@ -51,36 +43,36 @@ class TaskType(StrEnum):
 
 
 def default_max_length(task_type: TaskType) -> int:
-    """The longest row, unless something else is said: passages that are asked about are long."""
+    """The default row length: passages need longer rows."""
     return 384 if task_type is TaskType.SPAN_QA else 128
 
 
 class Prediction(Protocol):
-    """What a tuned network says to one question."""
+    """The prediction for one example."""
 
     def to_json(self) -> Mapping[str, object]:
-        """The answer as a line of `predictions.jsonl`, beside the question and its truth."""
+        """The fields that a line of `predictions.jsonl` gets in addition to those of the example."""
 
 
 class TaskDefinition(Protocol):
-    """What is asked, with everything that the training file decided (labels, scale): a frozen value, kept as JSON."""
+    """A task with everything that the training file decides (labels, scale): a frozen value, saved as JSON."""
 
     task_type: ClassVar[TaskType]
 
     @property
     def objective(self) -> Objective:
-        """What a network learns to say."""
+        """The training objective."""
 
-    def notes(self, sheet: AnyExampleSet) -> Iterator[str]:
-        """What is asked, in sentences."""
+    def notes(self, examples: AnyExampleSet) -> Iterator[str]:
+        """Sentences about the task for the user."""
 
-    def check(self, sheet: AnyExampleSet) -> None:
-        """Refuse a question whose truth training has never seen, with its line."""
+    def check(self, examples: AnyExampleSet) -> None:
+        """Refuse a example whose truth training has never seen, with its line."""
 
     def encode(
-        self, sheet: AnyExampleSet, tokenizer: Tokenizer, limits: LengthLimits, tick: Ticker = ignore_progress
+        self, examples: AnyExampleSet, tokenizer: Tokenizer, limits: LengthLimits, tick: Ticker = ignore_progress
     ) -> EncodedDataset:
-        """All questions as rows of tokens, with their truths if the sheet tells them."""
+        """All examples as rows of tokens, with targets if all labels are known."""
 
-    def predict(self, learner: MultiHeadModel, sheet: AnyExampleSet, dataset: EncodedDataset) -> Sequence[Prediction]:
-        """What a network at rest says to each question, in the order of the sheet."""
+    def predict(self, model: MultiHeadModel, examples: AnyExampleSet, dataset: EncodedDataset) -> Sequence[Prediction]:
+        """The prediction for each example, in order; the model is in eval mode."""

@@ -1,8 +1,6 @@
-"""A number about a text or a pair of texts.
+"""Regression: a number for a text or a pair of texts.
 
-What arrives: numbers as written. What leaves: `Regress`, which learns them on a scale of its own.
-What never happens here: a scale that is harder to learn than another. Numbers are learned as distances from their mean
-in units of their standard deviation, and said in the units of the file.
+Numbers are standardized for training with mean and standard deviation of the training file, and predicted in its units.
 """
 
 from __future__ import annotations
@@ -16,14 +14,14 @@ import numpy as np
 
 from unmask.config.pooling import Pooling
 from unmask.core.errors import InputError
-from unmask.core.records import Doubles
+from unmask.core.records import Doubles, RowValue
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.finetuning.data.classification import TextExample
 from unmask.finetuning.data.dataset import ExampleSet
-from unmask.finetuning.data.encode import LengthLimits, encode_texts
-from unmask.finetuning.data.encoded_dataset import EncodedDataset, RowValues
+from unmask.finetuning.data.encode import LengthLimits, Ticker, encode_examples, ignore_progress
+from unmask.finetuning.data.encoded_dataset import EncodedDataset, RowTargets
 from unmask.finetuning.task_options import DEFAULT_TASK_OPTIONS, TaskOptions
-from unmask.finetuning.tasks.protocol import TaskType, Ticker, ignore_progress
+from unmask.finetuning.tasks.protocol import TaskType
 from unmask.objectives.row_tasks import Regression
 
 if TYPE_CHECKING:
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NumberPrediction:
-    """The number that is said about a row."""
+    """The predicted number."""
 
     prediction: float
 
@@ -53,57 +51,60 @@ class RegressionTask:
     task_type: ClassVar[TaskType] = TaskType.REGRESSION
 
     @staticmethod
-    def from_examples(sheet: ExampleSet[TextExample], options: TaskOptions = DEFAULT_TASK_OPTIONS) -> RegressionTask:
+    def from_examples(examples: ExampleSet[TextExample], options: TaskOptions = DEFAULT_TASK_OPTIONS) -> RegressionTask:
         """The scale of a training file."""
-        numbers = target_numbers(sheet)
+        numbers = target_numbers(examples)
         spread = float(numbers.std())
         if not spread:
             raise InputError(
-                f"{sheet.name}: all {len(sheet):,} rows have the score {sheet.examples[0].truth}; nothing can be "
-                "learned."
+                f"{examples.name}: all {len(examples):,} rows have the score {examples.examples[0].truth}; nothing can "
+                "be learned."
             )
         return RegressionTask(float(numbers.mean()), spread, pooling=options.pooling)
 
     @property
     def objective(self) -> Regression:
-        """What a network learns to say."""
+        """The training objective."""
         return Regression(self.name, pooling=self.pooling)
 
-    def notes(self, sheet: ExampleSet[TextExample]) -> Iterator[str]:
-        """Where the numbers lie."""
-        yield f"a number is asked for, {self.mean:.3g} on average, give or take {self.std:.3g}"
+    def notes(self, examples: ExampleSet[TextExample]) -> Iterator[str]:
+        """Mean and standard deviation of the numbers."""
+        yield f"regression: mean {self.mean:.3g}, standard deviation {self.std:.3g}"
 
-    def check(self, sheet: ExampleSet[TextExample]) -> None:
-        """Refuse what is no number."""
-        for question, where in zip(sheet.examples, sheet.source_lines, strict=True):
-            if question.truth:
-                _number(question.truth, where)
+    def check(self, examples: ExampleSet[TextExample]) -> None:
+        """Refuse a label that is no number."""
+        for example, where in zip(examples.examples, examples.source_lines, strict=True):
+            if example.truth:
+                _number(example.truth, where)
 
     def encode(
-        self, sheet: ExampleSet[TextExample], tokenizer: Tokenizer, limits: LengthLimits, tick: Ticker = ignore_progress
+        self,
+        examples: ExampleSet[TextExample],
+        tokenizer: Tokenizer,
+        limits: LengthLimits,
+        tick: Ticker = ignore_progress,
     ) -> EncodedDataset:
-        """One row of tokens for each question."""
-        rows = encode_texts(
-            [question.texts for question in sheet.examples], tokenizer, limits, sheet.source_lines, tick
-        )
-        if not all(question.truth for question in sheet.examples):
+        """One row of tokens for each example."""
+        rows = encode_examples(examples, tokenizer, limits, tick)
+        if not all(example.truth for example in examples.examples):
             return EncodedDataset(rows)
-        return EncodedDataset(rows, RowValues(self.name, (target_numbers(sheet) - self.mean) / self.std))
+        values = (target_numbers(examples) - self.mean) / self.std
+        return EncodedDataset(rows, RowTargets(RowValue(self.name, values)))
 
     def predict(
-        self, learner: MultiHeadModel, sheet: ExampleSet[TextExample], dataset: EncodedDataset
+        self, model: MultiHeadModel, examples: ExampleSet[TextExample], dataset: EncodedDataset
     ) -> Sequence[NumberPrediction]:
         """The number of each row, in the units of the file."""
         from unmask.finetuning.logits import row_logits
 
-        said = row_logits(learner, self.name, dataset)[:, 0].astype(np.float64) * self.std + self.mean
-        return [NumberPrediction(number) for number in said.tolist()]
+        numbers = row_logits(model, self.name, dataset)[:, 0].astype(np.float64) * self.std + self.mean
+        return [NumberPrediction(number) for number in numbers.tolist()]
 
 
-def target_numbers(sheet: ExampleSet[TextExample]) -> Doubles:
-    """The truths of a sheet as numbers."""
-    pairs = zip(sheet.examples, sheet.source_lines, strict=True)
-    return np.array([_number(question.truth, where) for question, where in pairs], dtype=np.float64)
+def target_numbers(examples: ExampleSet[TextExample]) -> Doubles:
+    """The labels of examples as numbers."""
+    pairs = zip(examples.examples, examples.source_lines, strict=True)
+    return np.array([_number(example.truth, where) for example, where in pairs], dtype=np.float64)
 
 
 def _number(truth: str, where: str) -> float:

@@ -1,8 +1,4 @@
-"""A class for each word: entities, parts of speech, words of a text without spaces.
-
-What arrives: tags as written. What leaves: `Tag`, which knows them by number and knows how they spell entities.
-What never happens here: a sentence with more or fewer tags than words, or a tag of a type that training never saw.
-"""
+"""Token classification: a tag for each word, such as entities, parts of speech or word segmentation."""
 
 from __future__ import annotations
 
@@ -18,14 +14,14 @@ from unmask.core.ragged import offsets
 from unmask.core.records import Ints
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.finetuning.data.dataset import ExampleSet, Texts
-from unmask.finetuning.data.encode import LengthLimits
+from unmask.finetuning.data.encode import LengthLimits, Ticker, ignore_progress
 from unmask.finetuning.data.encoded_dataset import EncodedDataset, TokenLabelColumn
 from unmask.finetuning.data.tagging.schemes import TagScheme, all_tags, allowed_transitions, detect_scheme, entities
 from unmask.finetuning.data.tagging.sentences import TaggedSentence, Tagging
 from unmask.finetuning.data.tagging.windows import WordPositions, encode_words
 from unmask.finetuning.task_options import DEFAULT_TASK_OPTIONS, TaskOptions
 from unmask.finetuning.tasks.classification import list_labels
-from unmask.finetuning.tasks.protocol import TaskType, Ticker, ignore_progress
+from unmask.finetuning.tasks.protocol import TaskType
 
 if TYPE_CHECKING:
     from unmask.train.multi_head_model import MultiHeadModel
@@ -33,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PredictedEntity:
-    """A stretch of words with a type: where it stands in the file (its end not counted in), and its text."""
+    """An entity: its type, its position in the file (end exclusive) and its text."""
 
     start: int
     end: int
@@ -43,17 +39,21 @@ class PredictedEntity:
 
 @dataclass(frozen=True, slots=True)
 class TagPrediction:
-    """The tag of each word, and the entities that tags spell; free tags spell none."""
+    """The tag of each word, and the entities of these tags."""
 
     prediction: Texts
     entities: tuple[PredictedEntity, ...] = ()
     spells_entities: bool = False
-    """Whether the tags can spell entities."""
+    """Whether the scheme has entities."""
 
     def to_json(self) -> dict[str, object]:
-        """The tags, and the entities if there could be some."""
+        """The tags, and the entities if the scheme has them."""
         found = [{"start": e.start, "end": e.end, "type": e.type, "text": e.text} for e in self.entities]
-        return {"prediction": self.prediction, "entities": found} if self.spells_entities else {"prediction": self.prediction}
+        return (
+            {"prediction": self.prediction, "entities": found}
+            if self.spells_entities
+            else {"prediction": self.prediction}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,54 +61,48 @@ class TaggingTask:
     """A tag for each word."""
 
     labels: tuple[str, ...]
-    """In the order of their numbers."""
+    """In the order of their indices."""
     scheme: TagScheme
     crf: bool = False
-    """Whether the tags of a sentence are chosen together, by a conditional random field."""
+    """Whether a conditional random field scores the tags of a sentence together."""
     constrained: bool = False
-    """Whether only tags that may follow each other are said. A CRF says no others."""
+    """Whether decoding allows valid transitions only. A CRF always does."""
     name: str = "tag"
     task_type: ClassVar[TaskType] = TaskType.TAGGING
 
     @staticmethod
-    def from_examples(sheet: ExampleSet[TaggedSentence], options: TaskOptions = DEFAULT_TASK_OPTIONS) -> TaggingTask:
-        """The tags of a training file, with those that its types lack by chance."""
-        tags = set(chain.from_iterable(question.truth for question in sheet.examples))
+    def from_examples(examples: ExampleSet[TaggedSentence], options: TaskOptions = DEFAULT_TASK_OPTIONS) -> TaggingTask:
+        """The tags of a training file, completed for its entity types."""
+        tags = set(chain.from_iterable(example.truth for example in examples.examples))
         if len(tags) < 2:
-            raise InputError(f"{sheet.name}: all words have the tag {min(tags)!r}. A choice needs at least two tags.")
-        scheme = detect_scheme([question.truth for question in sheet.examples], sheet.source_lines)
+            raise InputError(f"{examples.name}: all words have the tag {min(tags)!r}. Tagging needs at least two tags.")
+        scheme = detect_scheme([example.truth for example in examples.examples], examples.source_lines)
         return TaggingTask(all_tags(tags, scheme), scheme, options.crf, options.constrained_tags)
 
     @property
     def objective(self) -> Tagging:
-        """What a network learns to say."""
+        """The training objective."""
         return Tagging(self.labels, self.scheme, self.crf, self.name)
 
     @property
     def spells_entities(self) -> bool:
-        """Whether the tags spell entities."""
+        """Whether the scheme has entities."""
         return self.scheme is not TagScheme.FREE
 
-    def notes(self, sheet: ExampleSet[TaggedSentence]) -> Iterator[str]:
-        """The scheme and the tags; what was added to them, and how often the file breaks its own rules."""
-        words = sum(len(question.words) for question in sheet.examples)
-        how = (
-            ", chosen together by a CRF"
-            if self.crf
-            else ", none that may not follow another"
-            if self.constrained
-            else ""
-        )
+    def notes(self, examples: ExampleSet[TaggedSentence]) -> Iterator[str]:
+        """The scheme and the tags, added tags, and sentences that break the rules of the scheme."""
+        words = sum(len(example.words) for example in examples.examples)
+        how = ", decoded by a CRF" if self.crf else ", decoded with valid transitions only" if self.constrained else ""
         yield f"{words:,} words with {self._tags}{how}"
-        seen = set(chain.from_iterable(question.truth for question in sheet.examples))
+        seen = set(chain.from_iterable(example.truth for example in examples.examples))
         added = [label for label in self.labels if label not in seen]
         if added:
-            yield f"{list_labels(added)}: not among them, but added, as other tags of the same type are"
-        broken = self._invalid_sentences(sheet)
+            yield f"{list_labels(added)}: not in the file, but added for their entity type"
+        broken = self._invalid_sentences(examples)
         if broken:
             yield (
                 f"note: sentences that break the rules of {self.scheme}: {len(broken):,}, the first at {broken[0]}; "
-                "they are learned as they stand"
+                "they are trained on as they are"
             )
 
     @property
@@ -120,78 +114,77 @@ class TaggingTask:
             f"{self.scheme} tags of {len(types)} {'types' if len(types) != 1 else 'type'}: {list_labels(list(types))}"
         )
 
-    def _invalid_sentences(self, sheet: ExampleSet[TaggedSentence]) -> list[str]:
-        """Where the sentences stand that the rules of the scheme forbid."""
+    def _invalid_sentences(self, examples: ExampleSet[TaggedSentence]) -> list[str]:
+        """The lines of sentences that break the rules of the scheme."""
         start, step, end = allowed_transitions(self.labels, self.scheme)
-        numbers, begin = self.tag_indices(sheet), _begins(sheet)
+        numbers, begin = self.tag_indices(examples), _begins(examples)
         wrong = np.append(~step[numbers[:-1], numbers[1:]], False)
-        wrong[begin[1:] - 1] = ~end[numbers[begin[1:] - 1]]  # a step from one sentence to the next is none
+        wrong[begin[1:] - 1] = ~end[numbers[begin[1:] - 1]]  # transitions between sentences do not count
         wrong[begin[:-1]] |= ~start[numbers[begin[:-1]]]
         rows = np.unique(np.searchsorted(begin, np.flatnonzero(wrong), side="right") - 1)
-        return [sheet.source_lines[row] for row in rows.tolist()]
+        return [examples.source_lines[row] for row in rows.tolist()]
 
-    def check(self, sheet: ExampleSet[TaggedSentence]) -> None:
-        """Refuse a tag that is not one of those that were learned."""
+    def check(self, examples: ExampleSet[TaggedSentence]) -> None:
+        """Refuse a tag that the training file does not have."""
         known = frozenset(self.labels)
-        for question, where in zip(sheet.examples, sheet.source_lines, strict=True):
-            for number, tag in enumerate(question.truth):
+        for example, where in zip(examples.examples, examples.source_lines, strict=True):
+            for number, tag in enumerate(example.truth):
                 if tag not in known:
                     raise InputError(
-                        f"{where}: word {number + 1}, {question.words[number]!r}, has the tag {tag!r}, which "
+                        f"{where}: word {number + 1}, {example.words[number]!r}, has the tag {tag!r}, which "
                         f"the training file does not have; it has {list_labels(self.labels)}. Correct the tag, or add "
                         "sentences with it to the training file."
                     )
 
-    def tag_indices(self, sheet: ExampleSet[TaggedSentence]) -> Ints:
-        """The number of each word's tag, sentence after sentence."""
+    def tag_indices(self, examples: ExampleSet[TaggedSentence]) -> Ints:
+        """The tag index of each word, sentence after sentence."""
         number = {label: place for place, label in enumerate(self.labels)}
-        tags = chain.from_iterable(question.truth for question in sheet.examples)
+        tags = chain.from_iterable(example.truth for example in examples.examples)
         return np.fromiter((number[tag] for tag in tags), np.int64)
 
     def encode(
         self,
-        sheet: ExampleSet[TaggedSentence],
+        examples: ExampleSet[TaggedSentence],
         tokenizer: Tokenizer,
         limits: LengthLimits,
         tick: Ticker = ignore_progress,
     ) -> EncodedDataset:
-        """One row of tokens for each sentence, several for a long one; each word is tagged in one of them."""
-        exercise, places = encode_words(sheet, tokenizer, limits)
-        tick(len(sheet))
-        if not all(question.truth for question in sheet.examples):
-            return exercise
-        tags = TokenLabelColumn(self.name, places.begin, places.position, self.tag_indices(sheet))
-        return replace(exercise, targets=replace(places, labels=(tags,)))
+        """One row of tokens per sentence, several windows for a long one; each word is labelled in one of them."""
+        dataset, places = encode_words(examples, tokenizer, limits)
+        tick(len(examples))
+        if not all(example.truth for example in examples.examples):
+            return dataset
+        tags = TokenLabelColumn(self.name, places.begin, places.position, self.tag_indices(examples))
+        return replace(dataset, targets=replace(places, labels=(tags,)))
 
     def predict(
-        self, learner: MultiHeadModel, sheet: ExampleSet[TaggedSentence], dataset: EncodedDataset
+        self, model: MultiHeadModel, examples: ExampleSet[TaggedSentence], dataset: EncodedDataset
     ) -> Sequence[TagPrediction]:
-        """A tag for each word. The scores of all windows are brought together before the tags are chosen."""
-        from unmask.finetuning.data.tagging.decode import constrained_transitions, viterbi_tags
-        from unmask.finetuning.logits import token_logits
+        """A tag for each word, decoded over the logits of all windows of a sentence."""
+        from unmask.finetuning.logits import constrained_transitions, token_logits, viterbi_tags
 
         places = dataset.targets
-        assert isinstance(places, WordPositions), "the exercise is one of words"
-        scores_WC = token_logits(learner, self.name, dataset)[places.token_indices(dataset.rows.offsets)]
-        begin = _begins(sheet)
+        assert isinstance(places, WordPositions), "the dataset was encoded by this task"
+        scores_WC = token_logits(model, self.name, dataset)[places.token_indices(dataset.rows.offsets)]
+        begin = _begins(examples)
         if self.crf or self.constrained:
             allowed = allowed_transitions(self.labels, self.scheme)
-            chosen = viterbi_tags(scores_WC, begin, constrained_transitions(learner.heads[self.name], allowed))
+            chosen = viterbi_tags(scores_WC, begin, constrained_transitions(model.heads[self.name], allowed))
         else:
             chosen = scores_WC.argmax(axis=1)
-        said = [tuple(self.labels[number] for number in row.tolist()) for row in np.split(chosen, begin[1:-1])]
-        return [self._to_prediction(question, tags) for question, tags in zip(sheet.examples, said, strict=True)]
+        predicted = [tuple(self.labels[number] for number in row.tolist()) for row in np.split(chosen, begin[1:-1])]
+        return [self._to_prediction(example, tags) for example, tags in zip(examples.examples, predicted, strict=True)]
 
-    def _to_prediction(self, question: TaggedSentence, tags: Texts) -> TagPrediction:
+    def _to_prediction(self, example: TaggedSentence, tags: Texts) -> TagPrediction:
         if not self.spells_entities:
             return TagPrediction(tags)
         found = (
-            PredictedEntity(*question.source_span(start, end), kind, question.text(start, end))
+            PredictedEntity(*example.source_span(start, end), kind, example.text(start, end))
             for kind, start, end in entities(tags)
         )
         return TagPrediction(tags, tuple(found), spells_entities=True)
 
 
-def _begins(sheet: ExampleSet[TaggedSentence]) -> Ints:
+def _begins(examples: ExampleSet[TaggedSentence]) -> Ints:
     """Offsets of the sentences over all words."""
-    return offsets(np.array([len(question.words) for question in sheet.examples], dtype=np.int64))
+    return offsets(np.array([len(example.words) for example in examples.examples], dtype=np.int64))

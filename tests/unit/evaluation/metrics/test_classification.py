@@ -105,6 +105,6 @@ def test_choices():
 def test_every_score_has_a_name_of_its_own_and_counts_are_told_as_counts():
     assert len(set(METRIC_NAMES.values())) == len(METRIC_NAMES)
     assert format_scores({"map": math.nan, "groups": 1200.0}) == [
-        ("mean average precision", "undefined: nothing to judge"),
-        ("groups judged", "1,200"),
+        ("mean average precision", "undefined: nothing to score"),
+        ("groups scored", "1,200"),
     ]

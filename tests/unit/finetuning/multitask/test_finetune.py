@@ -78,7 +78,7 @@ def test_all_tasks_are_learned(tmp_path, mover, rate):
 def test_a_step_moves_the_trunk_and_one_head(tmp_path):
     made = together(tmp_path)
     course = made.encode()
-    learner = made._build_model(course)
+    learner = made.build_model(course)
     worker = build_step_runner(learner, made.optim_config, course.heads_vary, 0, RUN, ALONE)
     before = {name: tensor.clone() for name, tensor in learner.named_weights().items()}
     loaded = DeviceBatch.of(course.batch(RunPosition(0, 0.5), ALONE_CREW), CPU)
@@ -97,7 +97,7 @@ def test_a_weight_scales_the_gradient(tmp_path):
         made = together(tmp_path)
         made = replace(made, tasks=tuple(replace(task, weight=weight) for task in made.tasks))
         course = made.encode()
-        learner = made._build_model(course)
+        learner = made.build_model(course)
         worker = build_step_runner(learner, made.optim_config, True, 0, RUN, ALONE)
         loaded = DeviceBatch.of(course.batch(RunPosition(0, 0.5), ALONE_CREW), CPU)
         worker.backward(loaded, loaded.step_batch.num_predictions(), 0)
@@ -150,7 +150,7 @@ def test_the_trunk_is_saved_once_and_every_task_comes_back_bit_for_bit(tmp_path)
     with pytest.raises(InputError, match="digest differs"):
         open_finetuned(moved / "mood")
     (moved / "encoder/encoder.json").write_text("{}")
-    with pytest.raises(InputError, match="does not describe a trunk"):
+    with pytest.raises(InputError, match="does not describe an encoder"):
         open_finetuned(moved / "mood")
 
 
@@ -158,7 +158,7 @@ def test_each_goes_on_from_the_trunk_and_the_head_that_learned_together(tmp_path
     made = together(tmp_path)
     learner, task = trained(made, tmp_path / "run"), made.tasks[1]
     alone = made.continue_with(task, made.finetuned_task(learner, task), 1.0)
-    start = alone._build_model(alone.encode())
+    start = alone.build_model(alone.encode())
     assert list(start.heads) == ["same"]
     for name, tensor in start.named_weights().items():
         assert torch.equal(tensor, learner.named_weights()[name]), name
@@ -170,7 +170,7 @@ def test_each_goes_on_from_the_trunk_and_the_head_that_learned_together(tmp_path
 
 def test_from_scratch_only_the_first_part_is_drawn(tmp_path):
     made = together(tmp_path, settings=replace(HOW, start=StartFrom.SCRATCH))
-    learner = made._build_model(made.encode())
+    learner = made.build_model(made.encode())
     assert not torch.equal(learner.network.embed.token.weight, made.model.network.embed.token.weight)
     then = made.continue_with(made.tasks[0], made.finetuned_task(learner, made.tasks[0]), 1.0)
     assert then.settings.start is StartFrom.PRETRAINED

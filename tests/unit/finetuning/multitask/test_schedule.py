@@ -8,9 +8,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from unmask.core.records import InputsAndTargets
+from unmask.core.records import InputsAndTargets, RowClass
 from unmask.finetuning.data.encode import EncodedRows
-from unmask.finetuning.data.encoded_dataset import EncodedDataset, RowClasses
+from unmask.finetuning.data.encoded_dataset import EncodedDataset, RowTargets
 from unmask.finetuning.epoch_batches import EpochBatches
 from unmask.finetuning.multitask.schedule import MultiTaskBatches, TaskOrder, WeightedObjective
 from unmask.objectives.row_tasks import Classification
@@ -24,7 +24,7 @@ def part(name: str, count: int, batch: int = 8) -> EpochBatches:
     ids = np.stack([np.full(count, 2), 10 + np.arange(count), np.full(count, 3)], axis=1).astype(np.int32)
     begin = np.arange(0, 3 * count + 1, 3)
     rows = EncodedRows(ids.ravel(), np.zeros(3 * count, dtype=np.uint8), begin, 0)
-    side = EncodedDataset(rows, RowClasses(name, np.arange(count) % 2))
+    side = EncodedDataset(rows, RowTargets(RowClass(name, np.arange(count) % 2)))
     return EpochBatches(side, side, Classification(2, name), batch, 16, seed=5, task_name=name)
 
 

@@ -27,17 +27,15 @@ def test_tasks_come_in_order_with_their_own_heads(tmp_path):
 
 
 def test_paths_are_relative_to_the_file_and_fields_may_be_named(tmp_path, monkeypatch):
-    path = write_tasks(tmp_path / "deep", '[tasks.a]\ntrain = "same.train.jsonl"\nfields = ["hypothesis", "premise"]\n')
+    same = '[tasks.a]\ntrain = "same.train.jsonl"\n'
+    path = write_tasks(tmp_path / "deep", same + 'text_columns = ["hypothesis", "premise"]\n')
     monkeypatch.chdir(tmp_path)
     (task,) = read_tasks(path)
     assert task.data.columns.texts == ("hypothesis", "premise")
     assert isinstance(task.data.task, ClassificationTask)
     assert len(task.data.train) + len(task.data.dev) == 24
-    (other,) = read_tasks(
-        write_tasks(
-            tmp_path / "deep", '[tasks.a]\ntrain="same.train.jsonl"\nfields="hypothesis, premise"\nlabel="label"'
-        )
-    )
+    columns = 'text_columns="hypothesis, premise"\nlabel_column="label"'
+    (other,) = read_tasks(write_tasks(tmp_path / "deep", same + columns))
     assert other.data.columns == task.data.columns
 
 
@@ -50,17 +48,20 @@ MOOD = '[tasks.mood]\ntrain = "mood.train.jsonl"\n'
         ("", "declares no task"),
         ("tasks = 3", "declares no task"),
         ("[tasks]\n", "declares no task"),
-        (MOOD + "[other]\n", "'other' stands outside"),
-        ("[tasks.mood]\nkind = 'classify'\n", "task 'mood': the file to learn from is missing"),
-        (MOOD + "epochs = 3\n", "task 'mood': there is no key 'epochs'; known are train, dev, kind"),
-        (MOOD + "kind = 'sort'\n", "task 'mood': There is no kind 'sort'. Choose one of: auto, classify, pair"),
-        (MOOD + "kind = 'pair'\n", "task 'mood': .*mood.train.jsonl: a pair needs two texts"),
+        (MOOD + "[other]\n", "'other' is outside"),
+        ("[tasks.mood]\ntask_type = 'classification'\n", "task 'mood': the training file is missing"),
+        (MOOD + "epochs = 3\n", "task 'mood': there is no key 'epochs'; known are train, dev, task_type"),
+        (
+            MOOD + "task_type = 'sort'\n",
+            "task 'mood': There is no task type 'sort'. Choose one of: auto, classification",
+        ),
+        (MOOD + "task_type = 'san-pair'\n", "task 'mood': .*mood.train.jsonl: a pair needs two texts"),
         (MOOD + "weight = 0\n", "task 'mood': `weight` should be a positive number, found 0"),
         (MOOD + "weight = true\n", "task 'mood': `weight` should be a positive number, found True"),
-        (MOOD + "label = 3\n", "task 'mood': `label` should be a text in quotes, found 3"),
+        (MOOD + "label_column = 3\n", "task 'mood': `label_column` should be a text in quotes, found 3"),
         (MOOD + "crf = 3\n", "task 'mood': TaskOptions.crf needs true or false, found '3'"),
-        (MOOD + "fields = 3\n", "task 'mood': `fields` should be a text or a list"),
-        (MOOD + "fields = 'missing'\n", "task 'mood': .*there is no field 'missing'"),
+        (MOOD + "text_columns = 3\n", "task 'mood': `text_columns` should be a text or a list"),
+        (MOOD + "text_columns = 'missing'\n", "task 'mood': .*there is no column 'missing'"),
         (MOOD + "dev = 'nowhere.jsonl'\n", "task 'mood': .*nowhere.jsonl: there is no such file"),
         (MOOD + MOOD, "is no TOML file: Cannot declare .* twice"),
         (MOOD + MOOD.replace("mood]", "Mood]"), "the tasks mood and Mood have the same name"),

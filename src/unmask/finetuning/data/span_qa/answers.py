@@ -1,8 +1,6 @@
-"""The answers to questions about passages, as files write them, and where they stand in their passage.
+"""Answers of extractive questions: the forms in which files write them, and their position in the passage.
 
-What arrives: the row of a question. What leaves: `Piece`s of the passage, or the word that there is no answer.
-What never happens here: an answer that is not in its passage. One that stands elsewhere than the file says is found;
-one that does not occur at all is refused with its place.
+An answer that is not at its given position is located by its text; one that does not occur in the passage is refused.
 """
 
 from __future__ import annotations
@@ -13,27 +11,27 @@ from dataclasses import dataclass
 
 from unmask.core.errors import InputError
 from unmask.data.text.files.lines import RawRow
-from unmask.finetuning.data.dataset import json_type_name
+from unmask.finetuning.data.table_file import json_type_name
 
 START, IMPOSSIBLE = "answer_start", "is_impossible"
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerText:
-    """A piece of a passage, and the character with which it begins."""
+    """A piece of a passage, and the offset of its first character."""
 
     text: str
     start: int
 
     @property
     def end(self) -> int:
-        """The character behind it."""
+        """The offset of the character after it."""
         return self.start + len(self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class RawAnswer:
-    """An answer as a file has it. `placed`: whether the file says where it begins."""
+    """An answer as written in a file. `has_start`: whether the file gives its position."""
 
     text: str
     start: int = 0
@@ -41,7 +39,7 @@ class RawAnswer:
 
 
 def gold_answers(row: RawRow, label: str) -> tuple[tuple[RawAnswer, ...], bool]:
-    """The answers that a row gives, and whether it says that there is none; exactly one of the two is the case."""
+    """The answers of a row, and whether it is marked as unanswerable; exactly one of the two holds."""
     written = tuple(one for one in _raw_answers(row, label) if one.text)
     impossible = _impossible(row, label)
     if bool(written) is impossible:
@@ -50,39 +48,39 @@ def gold_answers(row: RawRow, label: str) -> tuple[tuple[RawAnswer, ...], bool]:
 
 
 def locate_answer(written: RawAnswer, passage: str, where: str) -> AnswerText:
-    """The answer where it stands: as the file says, or at the nearest place where the passage has the same text."""
+    """The answer at its given position, or at the nearest occurrence of its text in the passage."""
     text, start = written.text, written.start
     if start >= 0 and passage.startswith(text, start):
         return AnswerText(text, start)
     found = [match.start() for match in re.finditer(f"(?={re.escape(text)})", passage)]
     if not found:
         raise InputError(
-            f"{where}: the answer {_shorten(text)!r} does not occur in the passage. Copy it from there to the letter, or "
-            "remove the question."
+            f"{where}: the answer {_shorten(text)!r} does not occur in the passage. Copy it from there exactly, "
+            "or remove the question."
         )
     return AnswerText(text, min(found, key=lambda place: abs(place - start)))
 
 
 def _contradiction(impossible: bool) -> str:
     if impossible:
-        return f"{IMPOSSIBLE!r} says that there is no answer, and yet there is one. Remove one of the two."
+        return f"{IMPOSSIBLE!r} marks the question as unanswerable, but there is an answer. Remove one of the two."
     return (
-        "the question has no answer. Add one, or remove the question; if the passage does not hold the answer, say "
+        "the question has no answer. Add one, or remove the question; if the passage does not hold the answer, write "
         f'"{IMPOSSIBLE}": true.'
     )
 
 
 def _impossible(row: RawRow, label: str) -> bool:
-    """Whether the file says that there is no answer: in a field of its own, or with lists of texts that are empty."""
-    said = row.fields.get(IMPOSSIBLE)
-    if isinstance(said, str):
-        return said.strip().lower() in ("true", "1", "yes")
+    """Whether the row is marked as unanswerable: by a column of its own, or by an empty list of texts."""
+    flag = row.fields.get(IMPOSSIBLE)
+    if isinstance(flag, str):
+        return flag.strip().lower() in ("true", "1", "yes")
     answers = row.fields.get(label)
-    return bool(said) or (said is None and isinstance(answers, dict) and answers.get("text") == [])
+    return bool(flag) or (flag is None and isinstance(answers, dict) and answers.get("text") == [])
 
 
 def _raw_answers(row: RawRow, label: str) -> Iterator[RawAnswer]:
-    """The answers in all forms in which they are written: a text, or texts and places in lists or objects."""
+    """The answers in all forms: a text, or texts and positions in lists or objects."""
     match row.fields.get(label):
         case None:
             return
@@ -92,7 +90,7 @@ def _raw_answers(row: RawRow, label: str) -> Iterator[RawAnswer]:
             starts = rest.get(START)
             given = starts if isinstance(starts, list) else [None] * len(texts)
             if len(given) != len(texts):
-                raise InputError(f"{row.where}: {len(texts)} answers, but {len(given)} places where they begin.")
+                raise InputError(f"{row.where}: {len(texts)} answers, but {len(given)} start positions.")
             yield from (_raw_answer(text, start, row.where) for text, start in zip(texts, given, strict=True))
         case {"text": text, **rest}:
             yield _raw_answer(text, rest.get(START), row.where)
@@ -101,7 +99,9 @@ def _raw_answers(row: RawRow, label: str) -> Iterator[RawAnswer]:
                 fields = one if isinstance(one, dict) else {"text": one}
                 yield _raw_answer(fields.get("text"), fields.get(START), row.where)
         case other:
-            raise InputError(f"{row.where}: the field {label!r} should hold answers and holds {json_type_name(other)}.")
+            raise InputError(
+                f"{row.where}: the column {label!r} should hold answers and holds {json_type_name(other)}."
+            )
 
 
 def _raw_answer(text: object, start: object, where: str) -> RawAnswer:

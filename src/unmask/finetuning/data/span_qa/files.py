@@ -1,16 +1,12 @@
-"""Files of questions about passages, in the forms in which they are handed around, as one flat list.
+"""Question-answering files as flat rows: SQuAD, CMRC and DRCD JSON, and tables with a passage or a question per row.
 
-What arrives: a `.json` file as SQuAD, CMRC or DRCD have it; or a table with a passage or a question in each row.
-What leaves: one `Row` for each question, its passage beside it, and the names of the fields that matter.
-What never happens here: a look at an answer. `questions.py` reads the rows.
-
-An object that holds a list of passages or questions lends its fields to everything in that list; so articles,
-paragraphs and questions may be nested in any way.
+An object that holds a list of articles, passages or questions passes its other fields on to everything in that list, so
+articles, paragraphs and questions may be nested in any way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias, cast
 
@@ -24,55 +20,56 @@ from unmask.data.text.files.delimited import (
     read_table,
 )
 from unmask.data.text.files.lines import RawRow
-from unmask.finetuning.data.columns import ColumnChoice
-from unmask.finetuning.data.dataset import json_type_name
+from unmask.finetuning.data.columns import ColumnChoice, require_columns, usual_column
+from unmask.finetuning.data.table_file import TaskFile, json_type_name
 
 QUESTIONS = ("question", "query_text", "query")
 PASSAGES = ("context", "context_text", "passage", "paragraph", "text", "document")
 ANSWERS = ("answers", "answer", "answer_text")
 IDS = ("id", "query_id", "question_id", "qid")
 LISTS = ("data", "paragraphs", "qas", "questions")
-"""What lists are called, from the outside to the inside: articles, paragraphs, questions."""
+"""Usual names of lists, from the outside to the inside: articles, paragraphs, questions."""
 CHOICES = ("choices", "choice", "options", "candidates")
-"""Where one of these stands beside a question, its answer is not copied from the passage."""
+"""A question with one of these columns is multiple choice, not extractive."""
 
 _Fields: TypeAlias = Mapping[str, object]
 
 
-def question_rows(path: Path, numbered: bool = False) -> tuple[str, tuple[RawRow, ...]]:
-    """The name of a file and its questions, each with the fields of its passage."""
+def load_questions(path: Path, columns: ColumnChoice) -> TaskFile:
+    """One row for each question of a file, with the fields of its passage."""
     source, form = find_file(path, (TableFormat.JSON, *FORMATS_WITH_COLUMNS))
     lines = byte_lines(source)
     if form is TableFormat.JSON:
         value = read_nested(lines, source.name)
         rows = tuple(_named(_in_list(value if isinstance(value, list) else [value], source.name, {}), source.name))
     else:
-        table = read_table(lines, source.name, form, numbered)
+        table = read_table(lines, source.name, form, columns.is_numbered)
         rows = tuple(question for row in table.rows for question in _of_row(row))
     if not rows:
-        raise InputError(f"{path} holds no questions. A question needs its passage and, to learn from, its answer.")
-    return source.name, rows
+        raise InputError(f"{path} holds no questions. A question needs its passage and, for training, its answer.")
+    return TaskFile(source.name, form, tuple(dict.fromkeys(name for row in rows for name in row.fields)), rows)
 
 
-def choose_qa_columns(rows: Sequence[RawRow], name: str, choice: ColumnChoice, truths: bool) -> ColumnChoice:
-    """The fields of question, passage and answers: what was chosen, and for the rest the usual names."""
+_ADVICE = "Name them: --text-columns QUESTION,PASSAGE --label-column ANSWERS."
+
+
+def choose_qa_columns(table: TaskFile, choice: ColumnChoice, truths: bool) -> ColumnChoice:
+    """The columns of question, passage and answers: as named, or by usual names."""
     if len(choice.texts) not in (0, 2):
         raise InputError(
             f"--text-columns names the question and the passage, in this order; found {', '.join(choice.texts)}."
         )
-    have = dict.fromkeys(field for row in rows for field in row.fields)
-    for given in filter(None, (*choice.texts, choice.label if truths else "")):
-        if given not in have:
-            raise InputError(f"{rows[0].where}: there is no field {given!r}; {_there(have)}.")
-    texts = choice.texts or tuple(
-        _usual(have, names, what, name) for what, names in (("question", QUESTIONS), ("passage", PASSAGES))
+    require_columns(table, filter(None, (*choice.texts, choice.label if truths else "")))
+    texts = choice.texts or (
+        usual_column(table, QUESTIONS, "the question", _ADVICE),
+        usual_column(table, PASSAGES, "the passage", _ADVICE),
     )
-    label = choice.label or (_usual(have, ANSWERS, "answer", name) if truths else "")
+    label = choice.label or (usual_column(table, ANSWERS, "the answer", _ADVICE) if truths else "")
     return ColumnChoice(texts, label)
 
 
 def is_span_qa_file(path: Path) -> bool:
-    """Whether a file seems to ask for pieces of passages, by its form and the names in its first row."""
+    """Whether a file holds questions about passages, by its format and the columns of its first row."""
     source, form = find_file(path, tuple(TableFormat))
     if form not in FORMATS_WITH_COLUMNS:
         return form is TableFormat.JSON
@@ -83,13 +80,13 @@ def is_span_qa_file(path: Path) -> bool:
 
 
 def id_of(fields: _Fields) -> str:
-    """What a question is called; empty if it has no name."""
+    """The id of a question; empty if it has none."""
     found = next((fields[name] for name in IDS if isinstance(fields.get(name), str | int)), "")
     return str(found)
 
 
 def _of_row(row: RawRow) -> Iterable[RawRow]:
-    """The questions of a row: it is one, or it is a passage with several."""
+    """The questions of a row, which is one question or a passage with several."""
     return _named(_inside(row.fields, row.where, {}), row.where) if _list_in(row.fields) else (row,)
 
 
@@ -108,31 +105,15 @@ def _in_list(nodes: Iterable[object], where: str, above: _Fields) -> Iterator[_F
 
 
 def _inside(node: _Fields, where: str, above: _Fields) -> Iterator[_Fields]:
-    """The questions of an article or a passage, or the one question that this is."""
-    held = _list_in(node)
-    if not held:
+    """The questions of an article or a passage, or the object itself if it is a question."""
+    name = _list_in(node)
+    if not name:
         yield {**above, **node}
         return
-    lent = {name: value for name, value in node.items() if name != held and name not in IDS}
-    yield from _in_list(cast("list[object]", node[held]), where, {**above, **lent})
+    inherited = {key: value for key, value in node.items() if key != name and key not in IDS}
+    yield from _in_list(cast("list[object]", node[name]), where, {**above, **inherited})
 
 
 def _list_in(node: _Fields) -> str:
-    """The field that holds a list of passages or questions; empty if there is none."""
+    """The field with a list of passages or questions; empty if there is none."""
     return next((name for name in LISTS if isinstance(node.get(name), list)), "")
-
-
-def _usual(have: Iterable[str], names: Sequence[str], what: str, file: str) -> str:
-    lower = {name.lower(): name for name in have}
-    found = next((lower[name] for name in names if name in lower), "")
-    if not found:
-        raise InputError(
-            f"{file}: no field has a usual name for the {what}; {_there(have)}. Name them: --text-columns QUESTION,PASSAGE "
-            "--label-column ANSWERS."
-        )
-    return found
-
-
-def _there(have: Iterable[str]) -> str:
-    names = list(have)
-    return f"it has {', '.join(map(repr, names[:12]))}{' and more' if len(names) > 12 else ''}"

@@ -1,8 +1,6 @@
-"""Answers that are pieces of a passage, and the files that SQuAD and CMRC want.
+"""Predictions of extractive QA, and the submission files of SQuAD and CMRC.
 
-What arrives: questions with the scores of all their tokens. What leaves: a `SpanAnswer` for each question.
-What never happens here: text that was put together from tokens. An answer is cut out of the original passage by
-characters, so nothing that a tokenizer does can change it.
+An answer is cut out of the original passage by character offsets and never detokenized.
 """
 
 from __future__ import annotations
@@ -24,13 +22,13 @@ from unmask.finetuning.data.span_qa.questions import QAExample
 from unmask.finetuning.data.span_qa.windows import PassageWindows, piece_between
 
 NUM_BEST, NUM_WRITTEN = 20, 3
-"""How many different answers a question keeps, and how many of them a line of predictions shows."""
+"""The n-best answers that a prediction keeps, and how many of them are written."""
 SUBMISSION_FILE, NO_ANSWER_FILE = "submission.json", "na_prob.json"
 
 
 @dataclass(frozen=True, slots=True)
 class SpanCandidate:
-    """A piece of the passage, the character with which it begins, and its score."""
+    """A piece of the passage, the offset of its first character, and its score."""
 
     text: str
     start: int
@@ -39,40 +37,40 @@ class SpanCandidate:
 
 @dataclass(frozen=True, slots=True)
 class QAPrediction:
-    """The best pieces of a passage for a question, and how much speaks for no answer at all."""
+    """The n-best answers to a question, and the score of no answer."""
 
     id: str
     best: tuple[SpanCandidate, ...]
-    """All with different texts, best first; none only where the passage has no tokens."""
+    """Distinct texts, best first; empty only for a passage without tokens."""
     null_score: float
-    """The score of no answer: that of [CLS] as both ends, in the window where it is lowest."""
+    """The score of [CLS] as start and end, in the window where it is lowest."""
     threshold: float = math.inf
-    """Nothing is said where the doubt is greater; infinite where there always is an answer."""
+    """No answer is predicted above this no-answer score; infinite if every question has an answer."""
 
     @property
     def text(self) -> str:
-        """The best piece, even where nothing is said."""
+        """The best answer, whatever the threshold."""
         return self.best[0].text if self.best else ""
 
     @property
     def no_answer_score(self) -> float:
-        """The score of no answer, less that of the best piece."""
+        """The score of no answer minus that of the best answer."""
         return self.null_score - self.best[0].score if self.best else self.null_score
 
     @property
     def prediction(self) -> str:
-        """The best piece, or nothing."""
+        """The best answer, or empty for no answer."""
         return "" if self.no_answer_score > self.threshold else self.text
 
     def probabilities(self) -> tuple[float, ...]:
-        """How likely each candidate is among all; where there may be no answer, that comes last."""
-        silent = [self.null_score] if math.isfinite(self.threshold) or not self.best else []
-        rivals = [one.score for one in self.best] + silent
+        """The probability of each candidate, and last that of no answer where that is possible."""
+        null = [self.null_score] if math.isfinite(self.threshold) or not self.best else []
+        rivals = [one.score for one in self.best] + null
         weights = [math.exp(score - max(rivals)) for score in rivals]
         return tuple(weight / sum(weights) for weight in weights)
 
     def to_json(self) -> dict[str, object]:
-        """What is said and where it stands, how likely it is, and the best candidates."""
+        """The prediction with its position and probability, and the best candidates."""
         likely = [round(share, 6) for share in self.probabilities()]
         shown = list(zip(self.best, likely, strict=False))[:NUM_WRITTEN]
         best = [{"text": one.text, "start": one.start, "probability": share} for one, share in shown]
@@ -85,16 +83,16 @@ class QAPrediction:
 def predict_spans(
     questions: Sequence[QAExample], windows: PassageWindows, scores_T2: Floats, max_answer_tokens: int, threshold: float
 ) -> Iterator[QAPrediction]:
-    """The answer to each question. `scores_T2` are those of all rows, flat; `longest` counts tokens."""
+    """The prediction for each question. `scores_T2` holds the logits of all rows, flat."""
     rows = offsets(windows.first_token + windows.count + 1)
     bounds = np.searchsorted(windows.question, np.arange(len(questions) + 1)).tolist()
     for question, passage, first, end in zip(questions, windows.passages, bounds, bounds[1:], strict=False):
         begin = rows[first:end] + windows.first_token[first:end]
         ends = begin + windows.count[first:end]
         scores = [scores_T2[a:b].astype(np.float64) for a, b in zip(begin, ends, strict=True)]
-        nothing = float(scores_T2[rows[first:end]].sum(axis=1).min())
+        null_score = float(scores_T2[rows[first:end]].sum(axis=1).min())
         found = best_spans(scores, windows.begin[first:end], max_answer_tokens)
-        yield QAPrediction(question.id, _distinct_texts(question.passage, passage, found), nothing, threshold)
+        yield QAPrediction(question.id, _distinct_texts(question.passage, passage, found), null_score, threshold)
 
 
 def _distinct_texts(text: str, passage: EncodedText, found: Iterable[ScoredSpan]) -> tuple[SpanCandidate, ...]:
@@ -108,17 +106,17 @@ def _distinct_texts(text: str, passage: EncodedText, found: Iterable[ScoredSpan]
 
 
 def to_submission(answers: Iterable[QAPrediction]) -> dict[str, str]:
-    """What is said to each question, by its id: what the scripts of SQuAD and CMRC read."""
+    """The prediction of each question by its id, as the SQuAD and CMRC scripts read it."""
     return {answer.id: answer.prediction for answer in answers}
 
 
 def no_answer_probabilities(answers: Iterable[QAPrediction]) -> dict[str, float]:
-    """How likely each question has no answer, one half at the threshold: the second file that SQuAD 2.0 wants."""
+    """The no-answer probability of each question, one half at the threshold: the second file of SQuAD 2.0."""
     return {answer.id: _logistic(answer.no_answer_score - answer.threshold) for answer in answers}
 
 
 def save_submission(folder: Path, answers: Sequence[QAPrediction]) -> None:
-    """Write both, the second only where there may be no answer."""
+    """Write both files, the second only where no answer is possible."""
     write_text(folder / SUBMISSION_FILE, json.dumps(to_submission(answers), ensure_ascii=False, indent=1) + "\n")
     if all(math.isfinite(answer.threshold) for answer in answers):
         write_text(folder / NO_ANSWER_FILE, json.dumps(no_answer_probabilities(answers), indent=1) + "\n")

@@ -1,11 +1,7 @@
-"""Running text with entities in it, as words with tags.
+"""Entity annotations in characters of a text, as BIO tags of its words.
 
-What arrives: a text, and entities as characters of it or as tags of its pieces. What leaves: words, where each begins,
-and a tag for each.
-What never happens here: an entity that the text does not hold, or two in one place. Both are refused with their line.
-
-Words are runs of letters and digits; every other character, and every Chinese one, is a word of its own. An entity
-that begins or ends inside a word takes the whole of it.
+Words are runs of letters and digits; every other character, and every Chinese one, is a word of its own. An entity that
+begins or ends inside a word is widened to the whole word. Overlapping entities are refused.
 """
 
 from __future__ import annotations
@@ -19,29 +15,30 @@ import numpy as np
 from unmask.core.errors import InputError
 from unmask.data.text.files.encoding import check_surrogates
 from unmask.data.text.units.characters import CharClass, char_classes, code_points, joins_previous
-from unmask.finetuning.data.dataset import Texts, json_type_name, label_of
+from unmask.finetuning.data.dataset import Texts
+from unmask.finetuning.data.table_file import json_type_name, label_text
 from unmask.finetuning.data.tagging.schemes import OUTSIDE
 
 START, END, TYPE, TEXT = ("start", "begin", "start_offset"), ("end", "end_offset"), ("label", "type", "entity"), "text"
-"""The usual names of the parts of an entity. Its end is one beyond its last character."""
+"""Usual names of the parts of an entity. Its end is exclusive."""
 
 
 class TextWords(NamedTuple):
-    """Words of a text, and where they begin in it, in characters."""
+    """Words of a text and their offsets in characters."""
 
     words: Texts
     begin: tuple[int, ...]
 
 
 class ConvertedTags(NamedTuple):
-    """The tags of some words, and how many entities had to be widened to whole words."""
+    """Tags of words, and how many entities were widened to whole words."""
 
     tags: Texts
     num_widened: int
 
 
 def split_words(text: str, where: str) -> TextWords:
-    """The words of a running text; what is no more than space is none."""
+    """The words of a running text, without white space."""
     codes = code_points(check_surrogates(text, where))
     kinds = char_classes(codes)
     begins, seen = ~joins_previous(codes, kinds), kinds != CharClass.SPACE
@@ -51,7 +48,7 @@ def split_words(text: str, where: str) -> TextWords:
 
 
 def split_for_tags(text: str, tags: int, where: str) -> TextWords:
-    """The pieces of a text that has so many tags: its characters, or what stands between its spaces."""
+    """The pieces of a text with this many tags: its characters, or its parts between spaces."""
     if tags == len(text):
         return _words(text, [(place, place + 1) for place in range(len(text))])
     pieces = [match.span() for match in re.finditer(r"\S+", text)]
@@ -68,7 +65,7 @@ def _words(text: str, spans: Sequence[tuple[int, int]]) -> TextWords:
 
 
 def tags_from_entities(text: str, cut: TextWords, entities: Sequence[object], where: str) -> ConvertedTags:
-    """BIO tags for words, from entities in characters."""
+    """BIO tags of words from entities in characters."""
     begin = np.array(cut.begin, dtype=np.int64)
     ends = begin + np.array([len(word) for word in cut.words], dtype=np.int64)
     tags, widened = [OUTSIDE] * len(cut.words), 0
@@ -89,26 +86,26 @@ def tags_from_entities(text: str, cut: TextWords, entities: Sequence[object], wh
 
 
 def _entity(entity: object, text: str, where: str) -> tuple[int, int, str]:
-    """Start, end and type of an entity that stands in the text."""
+    """Start, end and type of an entity, checked against the text."""
     if not isinstance(entity, Mapping):
         raise InputError(
             f"{where}: an entity should be an object with start, end and label, found {json_type_name(entity)}."
         )
     start, end, kind = (next((entity[name] for name in names if name in entity), "") for names in (START, END, TYPE))
-    label = label_of(kind)
+    label = label_text(kind)
     if not (type(start) is int and type(end) is int and label):
         raise InputError(
             f"{where}: an entity needs start and end (whole numbers) and a label, found {', '.join(map(str, entity))}."
         )
     if not 0 <= start < end <= len(text):
         raise InputError(
-            f"{where}: an entity stands at {start} to {end}, and the text has {len(text):,} characters. Correct the "
-            "line; an end is one beyond the last character."
+            f"{where}: an entity is at {start} to {end}, and the text has {len(text):,} characters. Correct the "
+            "line; the end is exclusive."
         )
     written = entity.get(TEXT, text[start:end])
     if written != text[start:end]:
         raise InputError(
-            f"{where}: the entity {written!r} does not stand at {start} to {end}, where the text has "
+            f"{where}: the entity {written!r} is not at {start} to {end}, where the text has "
             f"{text[start:end]!r}. Correct the line."
         )
     return start, end, label

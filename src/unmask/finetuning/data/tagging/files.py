@@ -1,10 +1,7 @@
-"""Tagged sentences from files: words in columns, JSON lines with a list of words, JSON lines with running text.
+"""Files for token classification: CoNLL columns, JSON lines with words and tags, JSON lines with text and entities.
 
-What arrives: the path of a file. What leaves: a `Sheet` of `TagQuestion`s, and the columns or fields that were read.
-What never happens here: the meaning of a tag.
-
-    EU       B-ORG              {"tokens": ["EU", "rejects"], "tags": ["B-ORG", "O"]}
-    rejects  O                  {"text": "EU rejects", "entities": [{"start": 0, "end": 2, "label": "ORG"}]}
+EU       B-ORG              {"tokens": ["EU", "rejects"], "tags": ["B-ORG", "O"]}
+rejects  O                  {"text": "EU rejects", "entities": [{"start": 0, "end": 2, "label": "ORG"}]}
 """
 
 from __future__ import annotations
@@ -17,8 +14,8 @@ from unmask.data.text.files.conll import ConllSentence, ConllVariant, read_conll
 from unmask.data.text.files.delimited import TableFormat, byte_lines, decode_lines, find_file
 from unmask.data.text.files.paths import strip_compression_suffix
 from unmask.finetuning.data.columns import NO_COLUMN_CHOICE, ColumnChoice
-from unmask.finetuning.data.dataset import ExampleSet, Texts
-from unmask.finetuning.data.table_file import read_task_file
+from unmask.finetuning.data.dataset import ExampleSet, TaskReader, Texts
+from unmask.finetuning.data.table_file import TaskFile
 from unmask.finetuning.data.tagging.entity_spans import split_words
 from unmask.finetuning.data.tagging.json_rows import choose_tag_columns, parse_tagged_row
 from unmask.finetuning.data.tagging.sentences import TaggedSentence
@@ -29,13 +26,10 @@ _CONLL_FORMS = tuple(form for form in ConllVariant if form not in (ConllVariant.
 def read_tagging(
     path: Path, choice: ColumnChoice = NO_COLUMN_CHOICE, truths: bool = True
 ) -> tuple[ExampleSet[TaggedSentence], ColumnChoice]:
-    """The sentences of a file, from the columns or fields that were chosen or are usual; and which these are.
-
-    Without truths, a `.txt` file holds running text, a sentence a line.
-    """
+    """The sentences of a file and the columns read. Without `truths` a `.txt` file holds a sentence per line."""
     source, form = find_file(path, (*ConllVariant, TableFormat.JSON_LINES))
     if form is TableFormat.JSON_LINES:
-        return _from_objects(path, choice, truths)
+        return _read_json(path, choice, truths)
     lines = byte_lines(source)
     if form is ConllVariant.TEXT and not truths:
         return _from_lines(decode_lines(lines, source.name), source.name), choice
@@ -43,29 +37,29 @@ def read_tagging(
 
 
 def has_conll_suffix(path: Path) -> bool:
-    """Whether a file has an ending that nothing but tagged words has."""
+    """Whether the suffix of a file is one of CoNLL columns only."""
     return strip_compression_suffix(path.name)[0].endswith(_CONLL_FORMS)
 
 
-def _from_objects(path: Path, choice: ColumnChoice, truths: bool) -> tuple[ExampleSet[TaggedSentence], ColumnChoice]:
-    table = read_task_file(path)
-    made = choose_tag_columns(table.rows[0], choice, truths)
-    found = [parse_tagged_row(row, made, truths) for row in table.rows]
+def _json_sentences(table: TaskFile, columns: ColumnChoice, truths: bool) -> ExampleSet[TaggedSentence]:
+    found = [parse_tagged_row(row, columns, truths) for row in table.rows]
     widened = sum(one.widened for one in found)
-    notes = (f"note: entities that begin or end inside a word, and were widened to all of it: {widened:,}",)
-    return ExampleSet(
-        table.name, tuple(one.sentence for one in found), table.source_lines, notes if widened else ()
-    ), made
+    notes = (f"note: {widened:,} entities that begin or end inside a word were widened to whole words",)
+    sentences = tuple(one.sentence for one in found)
+    return ExampleSet(table.name, sentences, table.source_lines, notes if widened else ())
+
+
+_read_json = TaskReader(choose_tag_columns, _json_sentences)
 
 
 def _from_lines(lines: Iterator[str], name: str) -> ExampleSet[TaggedSentence]:
-    """Running text, a sentence a line; blank lines are passed over."""
+    """Running text with one sentence per line; blank lines are skipped."""
     found = [(f"{name}:{number}", line) for number, line in enumerate(lines, start=1) if line.strip()]
     if not found:
         raise InputError(f"{name} holds no text. It needs a sentence on each line.")
-    cut = [split_words(line, where) for where, line in found]
-    questions = tuple(TaggedSentence(one.words, (), one.begin) for one in cut)
-    return ExampleSet(name, questions, tuple(where for where, _ in found))
+    split = [split_words(line, where) for where, line in found]
+    sentences = tuple(TaggedSentence(one.words, (), one.begin) for one in split)
+    return ExampleSet(name, sentences, tuple(where for where, _ in found))
 
 
 def _from_columns(
@@ -73,16 +67,15 @@ def _from_columns(
 ) -> tuple[ExampleSet[TaggedSentence], ColumnChoice]:
     if not sentences:
         raise InputError(
-            f"{name} holds no sentences. It needs a line for each word and, to learn from it, its tag in the last "
-            "column."
+            f"{name} holds no sentences. It needs a line for each word and, for training, its tag in the last column."
         )
-    made = _columns(sentences[0], choice, truths)
-    questions = tuple(TaggedSentence(_column(one, made.texts[0]), _column(one, made.label)) for one in sentences)
-    return ExampleSet(name, questions, tuple(one.where for one in sentences)), made
+    chosen = _columns(sentences[0], choice, truths)
+    examples = tuple(TaggedSentence(_column(one, chosen.texts[0]), _column(one, chosen.label)) for one in sentences)
+    return ExampleSet(name, examples, tuple(one.where for one in sentences)), chosen
 
 
 def _columns(sentence: ConllSentence, choice: ColumnChoice, truths: bool) -> ColumnChoice:
-    """The columns of words and tags: the first and the last, unless others were chosen."""
+    """The columns of words and tags: as numbered by the user, else the first and the last."""
     width = len(sentence.words[0])
     names = [str(number) for number in range(1, width + 1)]
     if not truths:
@@ -99,7 +92,7 @@ def _columns(sentence: ConllSentence, choice: ColumnChoice, truths: bool) -> Col
 
 
 def _column(sentence: ConllSentence, number: str) -> Texts:
-    """One column of a sentence; nothing if no column is meant."""
+    """One column of a sentence; empty for no column."""
     if not number:
         return ()
     cells = tuple(cells[int(number) - 1] for cells in sentence.words)

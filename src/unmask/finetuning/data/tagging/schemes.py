@@ -1,9 +1,6 @@
-"""How tags spell entities: the schemes, which tags may follow which, and the entities that are read from them.
+"""Tag schemes for entities: detection, allowed transitions, and entities read from tags.
 
-What arrives: tags as written. What leaves: the scheme they follow, all tags it needs, and entities.
-What never happens here: repairing. Tags that break the rules of their scheme are learned and scored as they stand.
-
-An entity of type PER over three words, in each scheme: BIO and IOB1 mark where it begins, BIOES also where it ends.
+Tags that break the rules of their scheme are trained on and scored as they are. An entity of type PER over three words:
 
     BIO     B-PER I-PER I-PER      as in CoNLL 2002 and most files since
     IOB1    I-PER I-PER I-PER      B-PER only right after another PER (Ramshaw and Marcus, 1995; CoNLL 2003)
@@ -31,28 +28,28 @@ _TAG = re.compile(r"([BIESMLU])(?:-(.+))?", re.DOTALL)
 _OTHER_LETTERS = {"M": "I", "L": "E", "U": "S"}
 _FAMILIES = ("BI", "BIES", "BMES", "BILU")
 _MIXED = 0.2
-"""Above this share of entities that begin as in another scheme, a file is no slip of a hand but two files in one."""
+"""Above this fraction of entities that begin as in another scheme, a file counts as a mixture and is refused."""
 
 
 class TagScheme(StrEnum):
-    """How a file spells its tags."""
+    """The tag scheme of a file."""
 
     BIO = "BIO"
     IOB1 = "IOB1"
     BIOES = "BIOES"
     FREE = "free tags"
-    """Parts of speech and the like: any tag may follow any other."""
+    """Tags without entities, such as parts of speech: any tag may follow any other."""
 
 
 class ParsedTag(NamedTuple):
-    """A tag, taken apart: its letter as BIOES would write it, and its type."""
+    """A tag as its BIOES letter and its type."""
 
     letter: str
     type: str
 
 
 class EntitySpan(NamedTuple):
-    """An entity: its type and its words, the last one not counted in."""
+    """An entity: its type and its range of words, the end exclusive."""
 
     type: str
     start: int
@@ -60,7 +57,7 @@ class EntitySpan(NamedTuple):
 
 
 class AllowedTransitions(NamedTuple):
-    """Which tags may stand first, which may follow which (left, right), and which may stand last."""
+    """Which tags may be first, which may follow which (left, right), and which may be last."""
 
     start: Bools
     step: Bools
@@ -73,13 +70,13 @@ _UNTYPED = "_"
 
 @lru_cache(maxsize=4096)
 def parse_tag(tag: str) -> ParsedTag:
-    """A tag of a scheme, taken apart. Tags without a type, as in word segmentation, all have the same one."""
+    """Split a tag into letter and type. Tags without a type, as in word segmentation, share one."""
     found = _TAG.fullmatch(tag)
     return ParsedTag(_OTHER_LETTERS.get(found[1], found[1]), found[2] or _UNTYPED) if found else _NOTHING
 
 
 def detect_scheme(rows: TagRows, where: Sequence[str]) -> TagScheme:
-    """The scheme of a training file; refuses tags of several schemes, with the first line that does not fit."""
+    """The scheme of a training file; refuses a mixture of schemes at the first line that does not fit."""
     tags = {tag for row in rows for tag in row} - {OUTSIDE}
     spelled = {tag for tag in tags if _TAG.fullmatch(tag)}
     typed = {tag for tag in spelled if "-" in tag}
@@ -96,13 +93,13 @@ def detect_scheme(rows: TagRows, where: Sequence[str]) -> TagScheme:
 
 
 def _family(tags: set[str]) -> str:
-    """The letters of the scheme, as this file writes them; empty if they belong to no one scheme."""
+    """The letters of the scheme as used in this file; empty if they belong to no single scheme."""
     letters = {tag[0] for tag in tags if tag != OUTSIDE}
     return next((family for family in _FAMILIES if letters <= set(family)), "")
 
 
 def _begins(before: str, tag: str) -> bool:
-    """Whether an entity begins that does not stand right after another of its type."""
+    """Whether an entity begins here that does not directly follow another of its type."""
     return tag != OUTSIDE and parse_tag(before).type != parse_tag(tag).type
 
 
@@ -110,21 +107,21 @@ def _by_beginnings(rows: TagRows, where: Sequence[str]) -> TagScheme:
     letters = Counter(tag[0] for row in rows for before, tag in _pairs(row) if _begins(before, tag))
     rare = min("BI", key=lambda letter: letters[letter])
     if letters[rare] > _MIXED * letters.total():
-        said = f"and begins an entity, as do {letters[rare]:,} of {letters.total():,}; the others begin otherwise"
-        _raise_mixed_schemes(rows, where, lambda before, tag: tag[0] == rare and _begins(before, tag), said)
+        reason = f"and begins an entity, as do {letters[rare]:,} of {letters.total():,}; the others begin otherwise"
+        _raise_mixed_schemes(rows, where, lambda before, tag: tag[0] == rare and _begins(before, tag), reason)
     return TagScheme.IOB1 if rare == "B" else TagScheme.BIO
 
 
 def _pairs(row: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each tag with the one before it."""
+    """Each tag with its predecessor."""
     return zip((OUTSIDE, *row), row, strict=False)
 
 
-def _raise_mixed_schemes(rows: TagRows, where: Sequence[str], odd: Callable[[str, str], bool], said: str) -> NoReturn:
+def _raise_mixed_schemes(rows: TagRows, where: Sequence[str], odd: Callable[[str, str], bool], why: str) -> NoReturn:
     pairs = ((place, word, *pair) for place, row in zip(where, rows, strict=True) for word, pair in _numbered(row))
     place, word, tag = next((place, word, tag) for place, word, before, tag in pairs if odd(before, tag))
     raise InputError(
-        f"{place}: word {word} has the tag {tag!r}, {said}. Tags of several schemes are mixed; spell all entities in "
+        f"{place}: word {word} has the tag {tag!r}, {why}. Tags of several schemes are mixed; write all entities in "
         "one of BIO, IOB1, BIOES."
     )
 
@@ -134,7 +131,7 @@ def _numbered(row: Sequence[str]) -> Iterator[tuple[int, tuple[str, str]]]:
 
 
 def all_tags(tags: set[str], scheme: TagScheme) -> tuple[str, ...]:
-    """All tags that the types of a training file can have, in order: a file may lack the I- of a type by chance."""
+    """All tags of the entity types of a training file, in order, including those that do not occur in it."""
     if scheme is TagScheme.FREE:
         return tuple(sorted(tags))
     inside = tags - {OUTSIDE}
@@ -144,7 +141,7 @@ def all_tags(tags: set[str], scheme: TagScheme) -> tuple[str, ...]:
 
 
 def allowed_transitions(labels: Sequence[str], scheme: TagScheme) -> AllowedTransitions:
-    """What the rules of a scheme allow."""
+    """The transitions that a scheme allows."""
     marks = [parse_tag(label) for label in labels]
     step = np.array([[_follows(left, right, scheme) for right in marks] for left in marks], dtype=np.bool_)
     start = np.array([_follows(_NOTHING, mark, scheme) for mark in marks], dtype=np.bool_)
@@ -166,12 +163,12 @@ def _follows(left: ParsedTag, right: ParsedTag, scheme: TagScheme) -> bool:
 
 
 def entities(tags: Sequence[str]) -> list[EntitySpan]:
-    """The entities of a row as the CoNLL script reads them: an I- that continues nothing begins an entity, too."""
+    """The entities of a row as conlleval reads them: an I- that continues nothing begins an entity."""
     marks = [_NOTHING, *map(parse_tag, tags), _NOTHING]
     borders = [place for place, (a, b) in enumerate(pairwise(marks)) if _is_boundary(a, b)]
     return [EntitySpan(marks[a + 1].type, a, b) for a, b in pairwise(borders) if marks[a + 1] != _NOTHING]
 
 
 def _is_boundary(left: ParsedTag, right: ParsedTag) -> bool:
-    """Whether an entity cannot go on from one tag to the next."""
+    """Whether no entity can contain both of two adjacent tags."""
     return left.type != right.type or left.letter in "ES" or right.letter in "BS"

@@ -1,9 +1,4 @@
-"""A class for each word: what is asked about a sentence, and what a network learns to say.
-
-What arrives: words, cut by whoever wrote the file, and their tags. What leaves: questions, and an objective that reads
-the first piece of each word.
-What never happens here: torch, until a head is asked for.
-"""
+"""Tagged sentences, and the token-classification objective that predicts a tag at the first piece of each word."""
 
 from __future__ import annotations
 
@@ -26,30 +21,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TaggedSentence:
-    """The words of a sentence, and a tag for each of them; no tags where they are unknown."""
+    """The words of a sentence and their tags; no tags if unknown."""
 
     words: Texts
     truth: Texts = ()
     begin: tuple[int, ...] = ()
-    """Where each word begins in its running text, in characters; nothing where the file gave words only."""
+    """The offset of each word in its running text, in characters; empty if the file holds words only."""
 
     @property
     def texts(self) -> Texts:
-        """What is read."""
+        """The words."""
         return self.words
 
     def to_json(self) -> dict[str, object]:
-        """The words, their tags if they are known, and where they begin if they stood in a text."""
+        """The words, their tags if known, and their offsets if they come from a text."""
         known = {"tags": self.truth, "begin": self.begin}
         return {"words": self.words, **{name: value for name, value in known.items() if value}}
 
     @property
     def has_space_before(self) -> tuple[bool, ...]:
-        """Whether a space stands before each word: as in the text, or as scripts usually do."""
+        """Whether a space precedes each word: as in the text, or as usual in its script."""
         if self.begin:
             ends = (0, *(place + len(word) for place, word in zip(self.begin, self.words, strict=True)))
             return tuple(place > end for place, end in zip(self.begin, ends, strict=False))
-        if all(len(word) == 1 for word in self.words):  # single characters: a text that was cut everywhere
+        if all(len(word) == 1 for word in self.words):  # single characters: a text split everywhere
             return (False,) * len(self.words)
         return (False, *(not (_is_wide(a[-1]) or _is_wide(b[0])) for a, b in pairwise(self.words)))
 
@@ -59,18 +54,18 @@ class TaggedSentence:
         return "".join(f" {self.words[n]}" if gaps[n] and n > start else self.words[n] for n in range(start, end))
 
     def source_span(self, start: int, end: int) -> tuple[int, int]:
-        """Where some words stand in the file: in characters if it gave a running text, else counted in words."""
+        """The position of some words in the file: in characters for a running text, else in words."""
         return (self.begin[start], self.begin[end - 1] + len(self.words[end - 1])) if self.begin else (start, end)
 
 
 def _is_wide(character: str) -> bool:
-    """Whether a character belongs to a script that writes no spaces: Chinese, Japanese."""
+    """Whether a character belongs to a script without spaces, such as Chinese or Japanese."""
     return east_asian_width(character) in "WF"
 
 
 @dataclass(frozen=True, slots=True)
 class Tagging(Objective):
-    """Says the tag of each word from its first piece: dropout and a linear layer (Devlin et al., 2018).
+    """Token classification at the first piece of each word: dropout and a linear layer (Devlin et al., 2018).
 
     With a CRF, the tags of a row are scored together (Lafferty et al., 2001; Lample et al., 2016).
     """
@@ -84,7 +79,7 @@ class Tagging(Objective):
     facts: ClassVar[frozenset[str]] = frozenset()
 
     def build_head(self, backbone: Backbone) -> nn.Module:
-        """As much is dropped out before the tags as anywhere in the trunk."""
+        """A linear or a CRF head, with the dropout of the encoder."""
         from unmask.objectives.heads.tagging import CRFHead, TokenClassificationHead
 
         if self.crf:
@@ -92,15 +87,15 @@ class Tagging(Objective):
         return TokenClassificationHead(backbone.config, self.name, len(self.labels))
 
     def prepare(self, batch: Batch) -> Batch:
-        """Where every tag is said for itself, how many a row has is nobody's matter."""
+        """Without a CRF, drop the row lengths of the labels: they would only split shape buckets."""
 
-        def alone(one: BatchTarget) -> BatchTarget:
+        def without_lengths(one: BatchTarget) -> BatchTarget:
             return replace(one, lengths=()) if isinstance(one, TokenLabels) and one.name == self.name else one
 
-        return batch if self.crf else replace(batch, targets=tuple(map(alone, batch.targets)))
+        return batch if self.crf else replace(batch, targets=tuple(map(without_lengths, batch.targets)))
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
-        """One answer for each tagged word."""
+        """One for each tagged word."""
         return sum(
             len(one.positions) for one in instance.targets if isinstance(one, TokenLabels) and one.name == self.name
         )

@@ -1,8 +1,7 @@
-"""Words as rows of tokens: `[CLS] words [SEP]`, long sentences in windows that overlap.
+"""Words as rows of tokens `[CLS] words [SEP]`; long sentences are read through overlapping sliding windows.
 
-What arrives: words. What leaves: rows, and the place of the first piece of every word in exactly one of them.
-What never happens here: a lost word. One of which tokenising leaves nothing becomes [UNK]. Windows begin and end
-between words, and each word belongs to the window in which it has most context on its poorer side.
+Windows begin and end between words. Each word is labelled at its first piece in exactly one window: the one where it
+has most context on its shorter side. A word without tokens becomes [UNK].
 """
 
 from __future__ import annotations
@@ -31,29 +30,26 @@ _NO_LIMIT = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class WordPositions:
-    """Where the first piece of each word stands, row by row, with the tags there if they are told; a `Truth`.
-
-    Over all rows, words come in the order of the file.
-    """
+    """The position of the first piece of each word, row by row in file order, and its label; a `TargetColumn`."""
 
     begin: Ints
     """Offsets: the words of row i are `begin[i]:begin[i + 1]`."""
     position: Ints
-    """Where each word begins in its row."""
+    """The position of the first piece of each word in its row."""
     labels: tuple[TokenLabelColumn, ...] = ()
 
-    def at(self, rows: Ints, inputs: Inputs, items: Ints) -> tuple[Target, ...]:
-        """Their tags, at the places of the batch."""
-        return tuple(target for tags in self.labels for target in tags.at(rows, inputs, items))
+    def at(self, rows: Ints, inputs: Inputs, groups: Ints) -> tuple[Target, ...]:
+        """The labels of some rows, at positions of the batch."""
+        return tuple(target for tags in self.labels for target in tags.at(rows, inputs, groups))
 
     def token_indices(self, rows: Ints) -> Ints:
-        """The place of every word among the tokens of all rows, given their offsets."""
+        """The index of every word among the tokens of all rows, given their offsets."""
         return self.position + np.repeat(rows[:-1], np.diff(self.begin))
 
 
 @dataclass(frozen=True, slots=True)
 class WordPieces:
-    """The tokens of words, one after another."""
+    """The tokens of words, flat."""
 
     ids: Ids
     begin: Ints
@@ -61,37 +57,33 @@ class WordPieces:
 
 
 class WordWindow(NamedTuple):
-    """Some words in a row, and those of them that are tagged there; by their numbers among all words."""
+    """The words `start:end` of a row, of which `first:last` are labelled there."""
 
     start: int
     end: int
     first: int
     last: int
-    """One beyond the last word that is tagged there."""
 
 
 def encode_words(
-    sheet: ExampleSet[TaggedSentence], tokenizer: Tokenizer, limits: LengthLimits
+    examples: ExampleSet[TaggedSentence], tokenizer: Tokenizer, limits: LengthLimits
 ) -> tuple[EncodedDataset, WordPositions]:
-    """Rows for all questions, without their truths, and where each word stands in them."""
+    """Rows for all sentences, without labels, and the position of each word in them."""
     most = limits.text_budget(1)
-    pieces, cut = _truncate_words(_pieces(sheet, tokenizer), max(1, most // 2))
-    begin = _offsets(question.words for question in sheet.examples).tolist()
-    by_question = [list(word_windows(pieces.begin, *ends, most)) for ends in pairwise(begin)]
-    table = np.array([window for some in by_question for window in some], dtype=np.int64)
+    pieces, cut = _truncate_words(_pieces(examples, tokenizer), max(1, most // 2))
+    begin = _offsets(example.words for example in examples.examples).tolist()
+    by_sentence = [list(word_windows(pieces.begin, *ends, most)) for ends in pairwise(begin)]
+    table = np.array([window for some in by_sentence for window in some], dtype=np.int64)
     start, end, first, last = table.T
     words = last - first
-    place = 1 + pieces.begin[concat_ranges(first, words)] - np.repeat(pieces.begin[start], words)
-    places = WordPositions(offsets(words), place)
-    notes = _notes(sum(len(some) > 1 for some in by_question), len(sheet), len(table), cut)
-    return EncodedDataset(_add_special_tokens(pieces, start, end, tokenizer.vocab), places, notes=notes), places
+    position = 1 + pieces.begin[concat_ranges(first, words)] - np.repeat(pieces.begin[start], words)
+    positions = WordPositions(offsets(words), position)
+    notes = _notes(sum(len(some) > 1 for some in by_sentence), len(examples), len(table), cut)
+    return EncodedDataset(_add_special_tokens(pieces, start, end, tokenizer.vocab), positions, notes=notes), positions
 
 
 def word_windows(begin: Ints, start: int, end: int, max_tokens: int) -> Iterator[WordWindow]:
-    """The windows of the words `start:end`. Neighbours share about half of their tokens.
-
-    So every word has a quarter of a window on either side, unless the text ends there.
-    """
+    """The windows over the words `start:end`. Neighbours share about half of their tokens."""
     if begin[end] - begin[start] <= max_tokens:
         yield WordWindow(start, end, start, end)
         return
@@ -100,15 +92,15 @@ def word_windows(begin: Ints, start: int, end: int, max_tokens: int) -> Iterator
     left = begin[word] - begin[spans[:, :1]]
     right = begin[spans[:, 1:]] - begin[word + 1]
     outside = (left < 0) | (right < 0)
-    left[spans[:, 0] == start], right[spans[:, 1] == end] = _NO_LIMIT, _NO_LIMIT  # nothing is missing there
+    left[spans[:, 0] == start], right[spans[:, 1] == end] = _NO_LIMIT, _NO_LIMIT  # no context is missing there
     owner = np.where(outside, -1, np.minimum(left, right)).argmax(axis=0)
     for number in np.unique(owner).tolist():
-        mine = word[owner == number]
-        yield WordWindow(int(spans[number, 0]), int(spans[number, 1]), int(mine[0]), int(mine[-1]) + 1)
+        owned = word[owner == number]
+        yield WordWindow(int(spans[number, 0]), int(spans[number, 1]), int(owned[0]), int(owned[-1]) + 1)
 
 
 def _spans(begin: Ints, start: int, end: int, most: int) -> Iterator[tuple[int, int]]:
-    """First and last word of each window; the last window is as full as the others."""
+    """Start and end of each window in words; the last window is as full as the others."""
     first = start
     while begin[end] - begin[first] > most:
         yield first, int(np.searchsorted(begin, begin[first] + most, side="right")) - 1
@@ -116,21 +108,21 @@ def _spans(begin: Ints, start: int, end: int, most: int) -> Iterator[tuple[int, 
     yield int(np.searchsorted(begin, begin[end] - most)), end
 
 
-def _pieces(sheet: ExampleSet[TaggedSentence], tokenizer: Tokenizer) -> WordPieces:
-    """Each word is tokenised on its own, and each different word once."""
-    spoken = list(chain.from_iterable(question.words for question in sheet.examples))
+def _pieces(examples: ExampleSet[TaggedSentence], tokenizer: Tokenizer) -> WordPieces:
+    """The tokens of each word alone; each distinct word is tokenized once."""
+    words = list(chain.from_iterable(example.words for example in examples.examples))
     if safe_split_for(tokenizer.content()) is SafeSplit.BEFORE_SPACES:  # a space belongs to the word after it
-        gaps = chain.from_iterable(question.has_space_before for question in sheet.examples)
-        spoken = [f" {word}" if gap else word for gap, word in zip(gaps, spoken, strict=True)]
-    number = {word: place for place, word in enumerate(dict.fromkeys(spoken))}
+        gaps = chain.from_iterable(example.has_space_before for example in examples.examples)
+        words = [f" {word}" if gap else word for gap, word in zip(gaps, words, strict=True)]
+    number = {word: place for place, word in enumerate(dict.fromkeys(words))}
     try:
         known = Encoder(tokenizer).encode_ids(list(number))
     except (TypeError, UnicodeEncodeError):
-        for question, where in zip(sheet.examples, sheet.source_lines, strict=True):
-            check_surrogates("".join(question.words), where)
+        for example, where in zip(examples.examples, examples.source_lines, strict=True):
+            check_surrogates("".join(example.words), where)
         raise
-    lost = [tokenizer.vocab.unk]
-    ids = [known[number[word]] or lost for word in spoken]
+    unknown = [tokenizer.vocab.unk]
+    ids = [known[number[word]] or unknown for word in words]
     return WordPieces(np.fromiter(chain.from_iterable(ids), np.int32), _offsets(ids))
 
 
@@ -139,14 +131,14 @@ def _offsets(rows: Iterable[Sized]) -> Ints:
 
 
 def _truncate_words(pieces: WordPieces, most: int) -> tuple[WordPieces, int]:
-    """Words of at most so many tokens, so that a row holds more than one; and how many were longer."""
+    """Words truncated to a number of tokens, so that a row holds more than one; and how many were longer."""
     length = np.diff(pieces.begin)
     kept = np.minimum(length, most)
     return WordPieces(pieces.ids[concat_ranges(pieces.begin[:-1], kept)], offsets(kept)), int((length > most).sum())
 
 
 def _add_special_tokens(pieces: WordPieces, start: Ints, end: Ints, vocab: Vocab) -> EncodedRows:
-    """[CLS] before and [SEP] after the words of each row."""
+    """Rows of words with special tokens."""
     length = pieces.begin[end] - pieces.begin[start]
     rows = offsets(length + 2)
     ids = np.full(int(rows[-1]), vocab.sep, dtype=np.int32)
@@ -156,13 +148,13 @@ def _add_special_tokens(pieces: WordPieces, start: Ints, end: Ints, vocab: Vocab
 
 
 def _notes(longer: int, sentences: int, rows: int, cut: int) -> tuple[str, ...]:
-    """What became of long inputs, in sentences."""
-    said = []
+    """Sentences about long inputs for the user."""
+    notes = []
     if longer:
-        said.append(
-            f"sentences longer than a row: {longer:,} of {sentences:,}; they are read through windows that overlap by "
-            f"half, and each word is tagged where it has most context: {rows:,} rows in all"
+        notes.append(
+            f"sentences longer than a row: {longer:,} of {sentences:,}; they are read through sliding windows that "
+            f"overlap by half, and each word is tagged where it has most context: {rows:,} rows in all"
         )
     if cut:
-        said.append(f"words with more tokens than half a row: {cut:,}; the rest of each was left out")
-    return tuple(said)
+        notes.append(f"words with more tokens than half a row: {cut:,}; the rest of each was truncated")
+    return tuple(notes)

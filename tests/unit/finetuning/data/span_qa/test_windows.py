@@ -99,14 +99,14 @@ def test_windows_cover_every_token_and_point_at_the_answer_where_they_hold_it():
         else:
             assert start == end == rows.offsets[row]
     assert (target.start > rows.offsets[:-1]).sum() > 1  # windows overlap, so several hold the answer
-    assert exercise.notes[0].startswith("2 of 2 questions have a passage that is longer than a row")
+    assert exercise.notes[0].startswith("2 of 2 questions have a passage longer than a row")
 
 
 def test_long_questions_are_cut_and_answers_longer_than_a_window_are_told():
     passage = " ".join("茶" for _ in range(40))
     exercise = encode_windows(sheet_of(asked(passage, passage, question="of " * 40)), "span", WORDS, LengthLimits(24))
     assert exercise.rows.lengths.max() == 24
-    assert "1 questions were cut to 10 tokens" in exercise.notes
+    assert "1 questions were truncated to 10 tokens" in exercise.notes
     assert any("1 answers fit into no window" in note for note in exercise.notes)
 
 

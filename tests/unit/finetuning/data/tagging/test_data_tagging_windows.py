@@ -63,7 +63,7 @@ def test_long_sentences_become_windows_and_no_word_is_lost():
     assert first == ["天", *words, "今", "天"]
     assert max(map(len, rows)) == 16
     exercise, _ = encode_words(sheet, TOKENIZER, LengthLimits(16))
-    assert "sentences longer than a row: 1 of 3; they are read through windows" in exercise.notes[0]
+    assert "sentences longer than a row: 1 of 3; they are read through sliding windows" in exercise.notes[0]
     assert f"{len(rows)} rows in all" in exercise.notes[0]
 
 

@@ -73,7 +73,7 @@ def test_entities_inside_words_are_widened_and_it_is_said(tmp_path):
     row = {"text": "Peters house", "entities": [{"start": 0, "end": 5, "label": "PER"}]}
     sheet, _ = read_tagging(write_lines(tmp_path / "a.jsonl", [row]))
     assert sheet.examples[0].truth == ("B-PER", "O")
-    assert "widened to all of it: 1" in sheet.notes[0]
+    assert "1 entities that begin or end inside a word were widened" in sheet.notes[0]
 
 
 def test_a_text_with_a_tag_for_each_character_or_word(tmp_path):
@@ -98,7 +98,7 @@ def test_plain_lines_can_be_answered(tmp_path):
         ({"tokens": [], "tags": []}, "no word in 'tokens'"),
         ({"tokens": ["a"], "tags": [""]}, "tag 1 of 'tags' is missing"),
         ({"tokens": ["a"], "tags": "O"}, "'tags' should hold a list and holds text"),
-        ({"tokens": ["a"]}, "there is no field 'tags'"),
+        ({"tokens": ["a"]}, "there is no column 'tags'"),
         ({"tokens": "a b c", "tags": ["O", "O"]}, "characters of the text: 5, words between spaces: 3, tags: 2"),
     ],
 )
@@ -111,8 +111,8 @@ def test_rows_that_do_not_match_are_refused(tmp_path, row, said):
 @pytest.mark.parametrize(
     ("entities", "said"),
     [
-        ([{"start": 3, "end": 99, "label": "X"}], "stands at 3 to 99, and the text has 15 characters"),
-        ([{"start": 0, "end": 2, "label": "X", "text": "杜甫"}], "'杜甫' does not stand at 0 to 2"),
+        ([{"start": 3, "end": 99, "label": "X"}], "is at 3 to 99, and the text has 15 characters"),
+        ([{"start": 0, "end": 2, "label": "X", "text": "杜甫"}], "'杜甫' is not at 0 to 2"),
         ([*ENTITIES, {"start": 1, "end": 8, "label": "X"}], "two entities hold the word '白'"),
         ([{"start": 0, "end": 2}], "needs start and end"),
         ([{"start": "0", "end": 2, "label": "X"}], "needs start and end"),
@@ -133,7 +133,7 @@ def test_entities_that_the_text_does_not_hold_are_refused(tmp_path, entities, sa
         ("a\tO\nb\t\n", ":2: column 2 is empty"),
         ("a O\nb\n", ":2: the number of columns is 1"),
         ("a\nb\n", ":1: the first word has one column"),
-        ("\n\n", "holds no sentences. It needs a line for each word and, to learn from it, its tag"),
+        ("\n\n", "holds no sentences. It needs a line for each word and, for training, its tag"),
     ],
 )
 def test_broken_columns_are_refused(tmp_path, text, said):
