@@ -50,7 +50,7 @@ class EncoderWithHeads(nn.Module):
     @property
     def encoder(self) -> TransformerEncoder:
         """The backbone as a Transformer encoder; any other kind is refused."""
-        return self.network.require_encoder("This")
+        return self.network.require_encoder("The form of another library")
 
     @property
     def vocab_size(self) -> int:

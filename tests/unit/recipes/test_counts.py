@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from unmask.config.model_type import ModelType
-from unmask.config.network import Sharing
+from unmask.config.network import Sharing, TransformerConfig
 from unmask.members import count_parameters, member, members, sizes
-from unmask.nets.encoder import TransformerEncoder, num_parameters
+from unmask.nets.encoder import num_parameters
 from unmask.nets.layers.heads import PoolerClassifier
 
 EVERY = [(recipe.name, size) for recipe in members() for size in sizes(recipe.name)]
@@ -29,9 +29,15 @@ SQUARE = 768 * 768 + 768
 
 def counted(recipe):
     with torch.device("meta"):
-        trunk = TransformerEncoder(recipe.network, recipe.tokenizer.size, recipe.max_length)
+        network = recipe.network.build(recipe.tokenizer.size, recipe.max_length)
         pooler = PoolerClassifier(recipe.network, 2).pool
-    return num_parameters(trunk) + (0 if recipe.model_type is ModelType.ELECTRA else num_parameters(pooler))
+    plain = recipe.model_type is ModelType.ELECTRA or not isinstance(recipe.network, TransformerConfig)
+    return num_parameters(network) + (0 if plain else num_parameters(pooler))
+
+
+def test_t5_has_the_published_numbers_of_parameters():
+    found = [count_parameters(member("t5", size)) for size in ("small", "base", "large")]
+    assert found == [60_506_624, 222_903_552, 737_668_096]
 
 
 @pytest.mark.parametrize(("name", "size"), EVERY)
