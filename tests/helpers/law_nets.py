@@ -79,7 +79,9 @@ def small_network(config: NetworkConfig) -> NetworkConfig:
     match config:
         case TransformerConfig():
             narrow = 16 if config.embedding_width else 0
-            return replace(config, depth=2, width=32, heads=2, ffn_width=64, embedding_width=narrow)
+            memory = LENGTH if config.memory_length else 0
+            config = replace(config, memory_length=memory, embedding_width=narrow)
+            return replace(config, depth=2, width=32, heads=2, ffn_width=64)
         case EncoderDecoderConfig():
             return replace(config, encoder=small_network(config.encoder), decoder=small_network(config.decoder))
         case LSTMConfig():
@@ -159,7 +161,8 @@ def learning_by_heart(recipe: Recipe) -> Recipe:
     wide = wide_network(recipe.network)
     optimiser = replace(recipe.optim.optimizer, lr=2e-2 if isinstance(recipe.optim.optimizer, LAMB) else 3e-3)
     descent = OptimConfig(optimiser, Linear(WarmupFraction(0.2)), max_grad_norm=1.0)
-    return dry(replace(recipe, network=wide, stages=(replace(main, fraction=1.0, batch_size=16),), optim=descent))
+    rows = 4 if main.tasks[0].examples.num_streams else 16  # as many streams as four documents fill
+    return dry(replace(recipe, network=wide, stages=(replace(main.resized(main.max_length, rows), fraction=1.0),), optim=descent))
 
 
 def as_wide(objective: Objective) -> Objective:
@@ -168,11 +171,10 @@ def as_wide(objective: Objective) -> Objective:
 
 
 def uneven(course: BatchSource) -> RunPosition:
-    """A moment whose rows are not all equally long."""
+    """A moment whose rows are not all equally long; the first one, where rows of streams always are."""
     moments = (RunPosition(step, 0.0) for step in range(99))
-    return next(
-        one for one in moments if len(set(np.diff(course.batch(one, RankSplit()).instances[0].inputs.rows))) > 1
-    )
+    lengths = (set(np.diff(course.batch(one, RankSplit()).instances[0].inputs.rows).tolist()) for one in moments)
+    return RunPosition(next((step for step, found in enumerate(lengths) if len(found) > 1), 0), 0.0)
 
 
 def run_of(**logistics: object) -> RunConfig:
