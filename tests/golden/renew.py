@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from golden_curves import CURVES, curves
 from golden_rows import FINGERPRINTS, HERE, fingerprints, ground, snapshot, subjects
+from pages import GOLDEN, outlines
 
 
 def main() -> None:
@@ -18,6 +21,14 @@ def main() -> None:
         (HERE / file).write_text(text, encoding="utf-8")
     FINGERPRINTS.write_text(json.dumps(fingerprints(), indent=2) + "\n", encoding="utf-8")
     CURVES.write_text(json.dumps(curves(), indent=2) + "\n", encoding="utf-8")
+    write_pages()
+
+
+def write_pages() -> None:
+    """The outlines of the pages of reports."""
+    with TemporaryDirectory() as folder:
+        for name, text in outlines(Path(folder)).items():
+            (GOLDEN / f"{name}.txt").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
-"""A record as it is read, line by line: numbers become columns, so a run of a million steps fits in memory.
+"""The log of a run (`record.jsonl`) as series: one column per number, thinned and smoothed for charts.
 
-What arrives: the lines of a `record.jsonl`. What leaves: one series for each number, starts, samples, row lengths.
-What never happens here: two lives of a run mixed. Steps that a kill has undone are dropped when they are written anew.
+Steps that were repeated after an interruption replace the earlier ones.
 """
 
 from __future__ import annotations
@@ -20,12 +19,18 @@ Reals: TypeAlias = npt.NDArray[np.float64]
 Json: TypeAlias = dict[str, Any]
 
 _NOT_PLOTTED = {"step", "tokens", "length", "count"}
-"""Numbers that say where a line stands, or how much is behind it. Every other number of a line is a curve."""
+"""Numbers of a line that are no curve."""
+MAX_POINTS = 500
+"""Points of one curve, enough for a wide screen."""
+_WINDOWS = 30
+"""The length of a curve in smoothing windows."""
+_FEW = 24
+"""Curves with fewer points are not smoothed."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricSeries:
-    """One number through a run: at which steps it was written, after how many tokens, and its values."""
+    """One number of a run: steps, tokens and values."""
 
     step: Reals
     tokens: Reals
@@ -37,14 +42,14 @@ class MetricSeries:
 
 @dataclass(slots=True)
 class _Table:
-    """Lines of one kind: where each stands, and a column for every number; a gap where a line does not have it."""
+    """Lines of one kind: a column per number, NaN where a line lacks it."""
 
     step: array[float] = field(default_factory=lambda: array("d"))
     tokens: array[float] = field(default_factory=lambda: array("d"))
     columns: dict[str, array[float]] = field(default_factory=dict)
 
     def add(self, step: int, line: Json) -> None:
-        """Add a line. A step that is written again takes the place of what it was, and of all that came after."""
+        """Add a line. A repeated step replaces the earlier one and everything after it."""
         if self.step and self.step[-1] >= step:
             self.cut(step - 1)
         for name, value in _numbers(line):
@@ -55,13 +60,13 @@ class _Table:
         self.tokens.append(float(line.get("tokens", 0)))
 
     def cut(self, step: int) -> None:
-        """Drop what was written after a step."""
+        """Remove everything after a step."""
         kept = bisect_right(self.step, step)
         for column in (self.step, self.tokens, *self.columns.values()):
             del column[kept:]
 
     def series(self) -> dict[str, MetricSeries]:
-        """Every number that has a value anywhere."""
+        """Every number with a finite value, as a series."""
         step, tokens, found = np.array(self.step), np.array(self.tokens), {}
         for name, column in self.columns.items():
             _fill(column, len(step))
@@ -73,14 +78,14 @@ class _Table:
 
 
 def _fill(column: array[float], length: int) -> None:
-    """Make a column as long as its table, with gaps."""
+    """Extend a column with NaN."""
     if len(column) < length:
         column.extend([nan] * (length - len(column)))
 
 
 @dataclass(slots=True)
 class LogReader:
-    """What was read so far."""
+    """Collects the lines of a log."""
 
     starts: list[Json] = field(default_factory=list)
     samples: list[Json] = field(default_factory=list)
@@ -89,7 +94,7 @@ class LogReader:
     _evals: _Table = field(default_factory=_Table)
 
     def add_line(self, line: Json) -> None:
-        """Add a line. Kinds that are not known here are left alone."""
+        """Add a line; other kinds are ignored."""
         kind, step = str(line["kind"]), int(line["step"])
         match kind:
             case "start":
@@ -104,7 +109,7 @@ class LogReader:
                 self._evals.add(step, line)
 
     def series(self) -> tuple[dict[str, MetricSeries], dict[str, MetricSeries]]:
-        """The numbers of the steps and of the trials, by name."""
+        """The series of the steps and of the evaluations, by name."""
         return self._training.series(), self._evals.series()
 
     def _add_length(self, line: Json, step: int) -> None:
@@ -113,7 +118,7 @@ class LogReader:
             self.lengths.append((step, length))
 
     def _drop_after(self, step: int) -> None:
-        """A run that was killed goes on from its last checkpoint; what came after that is written anew."""
+        """Remove what a resumed run repeats."""
         self._training.cut(step)
         self._evals.cut(step)
         self.samples = [one for one in self.samples if one["step"] <= step]
@@ -121,7 +126,7 @@ class LogReader:
 
 
 def _numbers(line: Json) -> Iterator[tuple[str, float]]:
-    """Every number of a line, by name; those of an inner object as `loss.mlm`."""
+    """Every number of a line by name; nested ones as `loss.mlm`."""
     for name, value in line.items():
         if name in _NOT_PLOTTED:
             continue
@@ -133,11 +138,41 @@ def _numbers(line: Json) -> Iterator[tuple[str, float]]:
 
 
 def _check_sample(line: Json) -> Json:
-    """A sample, once it is found to have the form of one."""
+    """The line of samples; refuses a malformed one."""
     for row in line["lines"]:
         for place, guesses in row["guesses"].items():
             if not 0 <= int(place) < len(row["shown"]) or place not in row["truth"]:
-                raise ValueError(f"the place {place} is not one that is asked for")
+                raise ValueError(f"the place {place} is not a masked one")
             if not all(isfinite(chance) for _, chance in guesses):
                 raise ValueError(f"the place {place} has a guess without a probability")
     return line
+
+
+def thin(series: MetricSeries, max_points: int = MAX_POINTS) -> MetricSeries:
+    """Means over buckets of nearly equal size, each at the last step of its bucket."""
+    count = len(series)
+    if count <= max_points:
+        return series
+    starts = np.linspace(0, count, max_points, endpoint=False).astype(np.int64)
+    ends = np.append(starts[1:], count) - 1
+    sizes = ends - starts + 1
+    value: Reals = np.add.reduceat(series.value, starts) / sizes
+    return MetricSeries(series.step[ends], series.tokens[ends], value)
+
+
+def smooth(series: MetricSeries) -> MetricSeries:
+    """The moving average of a series. The window is narrow at the beginning, where curves fall fast."""
+    count = len(series)
+    half = 0 if count < _FEW else max(count // _WINDOWS // 2, 1)
+    place = np.arange(count)
+    left = np.maximum(place - half, 0)
+    right = np.minimum(place + np.minimum(np.maximum(place, half // 4), half), count - 1) + 1
+    total = np.append(0.0, np.cumsum(series.value))
+    value: Reals = (total[right] - total[left]) / (right - left)
+    return MetricSeries(series.step, series.tokens, value)
+
+
+def tokens_at(series: MetricSeries, steps: Reals) -> Reals:
+    """The number of tokens at some steps, by linear interpolation."""
+    found: Reals = np.interp(steps, np.append(0.0, series.step), np.append(0.0, series.tokens))
+    return found

@@ -1,8 +1,4 @@
-"""The folder of a run, read: what was set out to do, and every number that was written on the way.
-
-What arrives: a folder with `run.json` and `record.jsonl`. What leaves: a `RunRecord`, its numbers as columns.
-What never happens here: a guess. A line that cannot be read is named; only a last line that a kill has torn is skipped.
-"""
+"""A run folder as a `RunRecord`: `run.json`, `record.jsonl` and `finished.json`."""
 
 from __future__ import annotations
 
@@ -18,76 +14,76 @@ from unmask.reports.read_log import Json, LogReader, MetricSeries
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A run as it was recorded."""
+    """A run with its metadata and all series of its log."""
 
     folder: Path
     metadata: Json
     """`run.json`."""
     starts: tuple[Json, ...]
-    """One for the beginning, and one for each time the run was taken up again."""
+    """The first start and every resume."""
     training: Mapping[str, MetricSeries]
-    """Numbers of the steps by name: `loss.mlm`, `right.mlm`, `rate`, `norm`, ..."""
+    """Series of the steps by name: `loss.mlm`, `right.mlm`, `rate`, `norm`, ..."""
     evals: Mapping[str, MetricSeries]
-    """Numbers of the validation, by the same names."""
+    """Series of the evaluations, by the same names."""
     samples: tuple[Json, ...]
     lengths: tuple[tuple[int, int], ...]
-    """The steps at which the row length changed, and to what."""
+    """The steps at which the row length changed, with the new length."""
     ends: tuple[Json, ...]
-    """`finished.json`, once the run came to its end."""
+    """`finished.json`, once the run is finished."""
 
     @property
     def is_finished(self) -> bool:
-        """Whether the run came to its end."""
+        """Whether the run is finished."""
         return bool(self.ends)
 
     @property
     def scores(self) -> Mapping[str, float]:
-        """How the finished network did on a task, if it was tuned for one."""
+        """The final metrics of a fine-tuned model."""
         scores = {name: score for end in self.ends for name, score in (end.get("metrics") or {}).items()}
         return {name: float(score) for name, score in scores.items() if isinstance(score, int | float)}
 
     @property
     def layer_weights(self) -> tuple[float, ...]:
-        """How much each layer counts, where a task has learned that."""
+        """The learned weight of each layer, if the method has them."""
         return tuple(float(share) for end in self.ends for share in end.get("layers") or ())
 
     @property
     def objectives(self) -> tuple[str, ...]:
-        """What was learned, by name."""
+        """The names of the objectives."""
         names = dict.fromkeys([*self.training, *self.evals])
         return tuple(name.removeprefix("loss.") for name in names if name.startswith("loss."))
 
     def has_accuracy(self, objective: str) -> bool:
-        """Whether an objective has right answers: one that says a number is never exactly right."""
+        """Whether an objective has an accuracy; a regression has none."""
         name = f"accuracy.{objective}"
         return any(name in kind and kind[name].value.any() for kind in (self.training, self.evals))
 
     @property
     def resume_steps(self) -> tuple[int, ...]:
-        """The steps at which the run was taken up again."""
+        """The steps at which the run was resumed."""
         return tuple(int(start["step"]) for start in self.starts[1:])
 
     @property
     def num_steps(self) -> int:
-        """How many steps are finished."""
+        """The number of finished steps."""
         return int(max(series.step[-1] for series in (*self.training.values(), *self.evals.values())))
 
     @property
     def num_tokens(self) -> float:
-        """How many tokens were seen."""
+        """The number of trained tokens."""
         return float(max(series.tokens[-1] for series in (*self.training.values(), *self.evals.values())))
 
     def last_value(self, name: str) -> float:
-        """The last value of a number of the steps; 0 if it was never written."""
+        """The last value of a series of the steps; 0 without values."""
         return float(self.training[name].value[-1]) if name in self.training else 0.0
 
     def mean(self, name: str) -> float:
-        """The mean of a number over all steps."""
+        """The mean of a series over all steps."""
         return float(self.training[name].value.mean())
 
 
 def read_run(folder: Path) -> RunRecord:
-    """Read a run folder, whatever command made it."""
+    """Read a run folder of any command."""
     head = _object(folder / "run.json")
     reading = LogReader()
     for where, line in _lines(folder):
@@ -112,7 +108,7 @@ def _object(path: Path) -> Json:
 
 
 def _lines(folder: Path) -> Iterator[tuple[str, Json]]:
-    """The lines of a record, with where they stand. A last line without an end is what a kill leaves behind."""
+    """The lines of a log with their position. An incomplete last line is skipped."""
     path = folder / "record.jsonl"
     if not path.is_file():
         raise InputError(f"{folder} has no record yet: there is no record.jsonl. Start the run first.")

@@ -18,8 +18,7 @@ from unmask.lab.compare.results import Results, TaskFacts
 from unmask.lab.compare.run import PAGE, RESULTS, ComparisonListener
 from unmask.lab.compare.spec import ComparisonSpec
 from unmask.reports.pages.compare import CostRow, MemberRow
-from unmask.reports.text.number_format import format_count, format_duration
-from unmask.reports.text.score_format import format_mean_std
+from unmask.reports.text.number_format import format_count, format_duration, format_mean_std
 
 _TASKS = 4
 """Most tasks in one table."""

@@ -16,7 +16,7 @@ from unmask.finetuning.multitask.artifact import ENCODER_FOLDER
 from unmask.finetuning.multitask.task_file import TaskEntry
 from unmask.finetuning.task_data import TaskData
 from unmask.finetuning.tasks.protocol import TaskType
-from unmask.reports.text.score_format import format_mean_std
+from unmask.reports.text.number_format import format_mean_std
 from unmask.train.rundir.folder import is_finished
 
 

@@ -10,7 +10,7 @@ from unmask.evaluation.metrics.classification import METRIC_NAMES
 from unmask.evaluation.suite import mean
 from unmask.lab.compare.results import MemberStanding, Results
 from unmask.lab.compare.spec import ComparisonSpec
-from unmask.reports.charts.metric_vs_compute import ChartLine, ChartPanel, ChartPoint
+from unmask.reports.charts.curves import ChartLine, ChartPanel, ChartPoint
 from unmask.reports.pages.compare import ComparisonReport, CostRow, MemberRow, RecipeDifference
 from unmask.reports.text.number_format import NumberFormat
 from unmask.train.flops_meter import ComputeSpent

@@ -1,8 +1,4 @@
-"""A surface as a map: bands of height, the way of a run across them, and a scale.
-
-What arrives: a `Map`, and the levels that all maps of a row share. What leaves: figures for any width.
-What never happens here: colours. The page's style decides them. A band means the same on both maps of a row.
-"""
+"""Loss surfaces as filled contour maps with the trajectory of a run, and their color bar."""
 
 from __future__ import annotations
 
@@ -10,21 +6,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from markupsafe import Markup
 
 from unmask.reports.charts.contours import MAX_LEVELS, Loop, contour_levels, contour_outlines
-from unmask.reports.html.elements import EMPTY, Html, span, tag, text
+from unmask.reports.charts.svg import SIDE, figure, label_at, scale_between, svg
+from unmask.reports.html import EMPTY, join
 from unmask.reports.landscape_results import Directions, LossMap, LossPoint
 from unmask.reports.read_log import Reals
 from unmask.reports.text.number_format import NumberFormat, tick_labels, ticks
 
-_SIDE = 1000
 _TRIM = 97
-"""Percent of the places that the scale reaches up to; what is higher lies in the last band."""
+"""The percentile of the losses at which the scale ends; higher losses are in the last band."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColorScale:
-    """What the bands of a row of maps mean."""
+    """The common bands of several maps."""
 
     name: str
     levels: tuple[float, ...]
@@ -32,93 +29,78 @@ class ColorScale:
     height: Callable[[LossPoint], float]
 
     def heights_of(self, one: LossMap) -> Reals:
-        """The heights of a map; what is not a number is high."""
-        found = np.array([[self.height(height) for height in row] for row in one.height], dtype=np.float64)
+        """The heights of a map; NaN counts as infinite."""
+        found = np.array([[self.height(point) for point in row] for row in one.height], dtype=np.float64)
         return np.nan_to_num(found, nan=np.inf, posinf=1e9)
 
     def band_class(self, number: int) -> str:
-        """The class of a band: colours are spread over all bands, however many there are."""
+        """The class of a band; the colors are spread over all bands."""
         return f"b{round(number * MAX_LEVELS / max(len(self.levels), 1))}"
 
 
 def common_scale(
     name: str, maps: Sequence[LossMap], unit: NumberFormat, height: Callable[[LossPoint], float]
 ) -> ColorScale:
-    """Levels for several maps together."""
-    bare = ColorScale(name, (), unit, height)
-    values = np.concatenate([bare.heights_of(one).ravel() for one in maps])
+    """A scale for several maps together."""
+    without_levels = ColorScale(name, (), unit, height)
+    values = np.concatenate([without_levels.heights_of(one).ravel() for one in maps])
     low, high = float(values.min()), float(np.percentile(values, _TRIM))
     return ColorScale(name, contour_levels(low, high, unit is not NumberFormat.SHARE), unit, height)
 
 
-def draw_map(one: LossMap, scale: ColorScale, title: str, about: str) -> Html:
-    """The whole figure."""
+def draw_map(one: LossMap, scale: ColorScale, title: str, description: str) -> Markup:
+    """The map as a figure."""
     x, y, z = np.array(one.alpha), np.array(one.beta), scale.heights_of(one)
-    across, up = _scaler(x), _scaler(y[::-1])
-    bands = [f'<rect class="{scale.band_class(0)}" width="{_SIDE}" height="{_SIDE}"/>']
+    to_x, to_y = scale_between(float(x[0]), float(x[-1])), scale_between(float(y[-1]), float(y[0]))
+    body = [Markup('<rect class="{}" width="{}" height="{}"/>').format(scale.band_class(0), SIDE, SIDE)]
     for number, level in enumerate(scale.levels, start=1):
-        loops = "".join(_path(loop, across, up) for loop in contour_outlines(x, y, z, level))
-        bands.append(f'<path class="{scale.band_class(number)}" d="{loops}"/>' if loops else "")
-    svg = Html(
-        f'<svg class="map" viewBox="0 0 {_SIDE} {_SIDE}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{text(f"{title}: {scale.name}")}">{"".join(bands)}{_trajectory_path(one, across, up)}</svg>'
-    )
-    caption = tag("figcaption", "", tag("b", "", text(title)), span("soft", f" {about}"))
-    side = tag("div", "up", *_ticks(y, "top", up))
-    area = tag("div", "area square", svg, *_marks(one, across, up))
-    below = Html(span("unit", "") + tag("div", "along", *_ticks(x, "left", across)))
-    return tag("figure", "chart", caption, tag("div", "plot", side, area, below))
+        loops = "".join(_loop_path(loop, to_x, to_y) for loop in contour_outlines(x, y, z, level))
+        body += [Markup('<path class="{}" d="{}"/>').format(scale.band_class(number), loops)] * bool(loops)
+    image = svg("map", f"{title}: {scale.name}", [*body, *_trajectory(one, to_x, to_y)])
+    up, below = _ticks(y, "top", to_y), [("", _ticks(x, "left", to_x))]
+    return figure(title, description, image, up, below, _marks(one, to_x, to_y), "area square")
 
 
-def draw_color_bar(scale: ColorScale) -> Html:
-    """The colours with the heights between them."""
+def draw_color_bar(scale: ColorScale) -> Markup:
+    """The colors with the levels between them."""
     if not scale.levels:
         return EMPTY
-    swatches = [tag("i", scale.band_class(number)) for number in range(len(scale.levels) + 1)]
+    num_bands = len(scale.levels) + 1
+    swatches = join(Markup('<i class="{}"></i>').format(scale.band_class(n)) for n in range(num_bands))
     words = [f"{100 * level:g} %" if scale.unit is NumberFormat.SHARE else f"{level:g}" for level in scale.levels]
-    share = 100 / (len(scale.levels) + 1)
-    labels = (Html(f'<span style="left:{share * n:.2f}%">{text(word)}</span>') for n, word in enumerate(words, 1))
-    return tag(
-        "div", "scale", span("soft", scale.name), tag("div", "swatches", *swatches), tag("div", "marks", *labels)
+    label = Markup('<span style="left:{:.2f}%">{}</span>')
+    labels = join(label.format(100 / num_bands * number, word) for number, word in enumerate(words, 1))
+    bar = (
+        '<div class="scale"><span class="soft">{}</span><div class="swatches">{}</div><div class="marks">{}</div></div>'
     )
+    return Markup(bar).format(scale.name, swatches, labels)
 
 
-def _scaler(axis: Reals) -> Callable[[float], float]:
-    """From the units of an axis to those of the picture."""
-    begin, end = float(axis[0]), float(axis[-1])
-    return lambda value: _SIDE * (value - begin) / (end - begin)
+def _loop_path(loop: Loop, to_x: Callable[[float], float], to_y: Callable[[float], float]) -> str:
+    return f"M{' '.join(f'{to_x(a):.1f} {to_y(b):.1f}' for a, b in loop)}Z"
 
 
-def _path(loop: Loop, across: Callable[[float], float], up: Callable[[float], float]) -> str:
-    return f"M{' '.join(f'{across(a):.1f} {up(b):.1f}' for a, b in loop)}Z"
-
-
-def _trajectory_path(one: LossMap, across: Callable[[float], float], up: Callable[[float], float]) -> str:
-    """The way of a run, with a dot wherever weights were kept; under it a wider one, so that it shows on any ground."""
+def _trajectory(one: LossMap, to_x: Callable[[float], float], to_y: Callable[[float], float]) -> list[Markup]:
+    """The trajectory with a dot at each saved step, above a wider line that contrasts with every band."""
     if not one.trajectory:
-        return ""
-    places = [f"{across(a):.1f} {up(b):.1f}" for a, b in one.trajectory]
-    line, dots = f"M{' '.join(places)}", "".join(f"M{place}h0" for place in places)
-    return "".join(f'<path class="{css}" d="{d}"/>' for css, d in (("under", line), ("way", line), ("dots", dots)))
+        return []
+    positions = [f"{to_x(a):.1f} {to_y(b):.1f}" for a, b in one.trajectory]
+    line, dots = f"M{' '.join(positions)}", "".join(f"M{position}h0" for position in positions)
+    paths = (("under", line), ("way", line), ("dots", dots))
+    return [Markup('<path class="{}" d="{}"/>').format(css, d) for css, d in paths]
 
 
-def _marks(one: LossMap, across: Callable[[float], float], up: Callable[[float], float]) -> list[Html]:
-    """Start and ends by their names."""
+def _marks(one: LossMap, to_x: Callable[[float], float], to_y: Callable[[float], float]) -> list[Markup]:
+    """The labelled start and ends."""
     ends = [("end", (0.0, 0.0))]
     if one.directions is Directions.RUNS:
         ends = [("start", (0.0, 0.0)), ("end", (1.0, 0.0)), ("second run", one.second)]
-    found = []
-    for name, (alpha, beta) in ends:
-        left, top = across(alpha) / _SIDE, up(beta) / _SIDE
-        if 0 <= left <= 1 and 0 <= top <= 1:
-            place = f"left:{100 * left:.2f}%;top:{100 * top:.2f}%"
-            found.append(Html(f'<b class="spot" style="{place}"><span>{text(name)}</span></b>'))
-    return found
+    mark = Markup('<b class="spot" style="left:{:.2f}%;top:{:.2f}%"><span>{}</span></b>')
+    positions = ((name, to_x(alpha) / SIDE, to_y(beta) / SIDE) for name, (alpha, beta) in ends)
+    return [mark.format(100 * x, 100 * y, name) for name, x, y in positions if 0 <= x <= 1 and 0 <= y <= 1]
 
 
-def _ticks(axis: Reals, edge: str, place: Callable[[float], float]) -> list[Html]:
-    at = ticks(float(axis[0]), float(axis[-1]), 4)
-    shown = zip(at, tick_labels(at, NumberFormat.PLAIN), strict=True)
-    return [
-        Html(f'<span style="{edge}:{100 * place(value) / _SIDE:.2f}%">{text(label)}</span>') for value, label in shown
-    ]
+def _ticks(axis: Reals, edge: str, to_picture: Callable[[float], float]) -> list[Markup]:
+    values = ticks(float(axis[0]), float(axis[-1]), 4)
+    shown = zip(values, tick_labels(values, NumberFormat.PLAIN), strict=True)
+    return [label_at(edge, to_picture(value), label) for value, label in shown]

@@ -1,14 +1,11 @@
-"""A landscape as one page: curves, lines, maps, numbers and layers, with no network.
-
-What arrives: a `Landscape`, its table and what it says in sentences. What leaves: HTML with its pictures inside.
-What never happens here: a request, text that was not escaped, or a number that is not in the landscape.
-"""
+"""The page of a loss landscape: training curves, lines, maps, sharpness and layers of two fine-tuning runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+from markupsafe import Markup
 
 from unmask.reports.charts.curves import (
     NUM_COLORS,
@@ -19,145 +16,115 @@ from unmask.reports.charts.curves import (
     XAxis,
     draw_chart,
     legend,
+    plain_axis,
     steps_axis,
 )
-from unmask.reports.charts.downsample import smooth, thin
 from unmask.reports.charts.heatmap import common_scale, draw_color_bar, draw_map
-from unmask.reports.html.elements import Html, table, tag, text
-from unmask.reports.html.page import page
+from unmask.reports.html import render_page
 from unmask.reports.landscape_results import DevMetric, Directions, Landscape, LandscapeSide, LossPoint
-from unmask.reports.read_log import MetricSeries
-from unmask.reports.text.number_format import NumberFormat, format_number, format_percent, tick_labels, ticks
+from unmask.reports.read_log import MetricSeries, smooth, thin
+from unmask.reports.text.number_format import NumberFormat, format_number, format_percent
 
-_COLOURS = (0, NUM_COLORS + 1)
-"""The pre-trained run is a line of the first colour, that from scratch a dashed one of the second."""
-_LINE = (
-    "The loss on a straight line through the start (0) and the end (1) of each run, and beyond. One unit is the way "
-    "that this run went; the two ways differ in length, so widths are also given by the norm of the weights."
-)
-_RUNS = (
-    "Across: from the start (0) to the end (1) of the run. Up: from the start towards the end of a second run from "
-    "the same start, made as long as the first axis, so that a unit is the same distance on both. Dots are weights "
-    "along the run, at the nearest place of the plane. A colour means the same on both maps."
-)
-_RANDOM = (
-    "Two random directions around the end, each row of a matrix as long as that of the network (Li et al., 2018); "
-    "biases and norms stay. 0.1 is a tenth of the norm of the weights. A run has next to no share in random "
-    "directions, so its way is not drawn. A colour means the same on both maps."
-)
-_AROUND = (
-    "How much the loss rises when the weights are moved in random directions, each row of a matrix by the same part "
-    "of its length: the mean of several directions, at the same relative radius for both runs."
-)
+_COLORS = (0, NUM_COLORS + 1)
+"""The pre-trained run has the first color; the run from scratch has the second, dashed."""
 
 
 def landscape_page(found: Landscape, figures: Sequence[tuple[str, ...]], sentences: Sequence[str]) -> str:
     """The whole page."""
-    head = tag("h1", "", text(found.title), tag("small", "", text("loss landscape 损失地形")))
-    about = (
-        "Tuned twice on the same rows in the same order: from what the network had learned, and from random weights."
+    one, other = found.sides
+    resets = zip(one.rolled_back, other.rolled_back, strict=True)
+    values = {
+        "found": found,
+        "figures": figures,
+        "sentences": sentences,
+        "is_random": one.map.directions is Directions.RANDOM,
+        "dev_name": _dev_name(found),
+        "training": _training(found),
+        "line": _line(found),
+        "map_rows": list(_maps(found)),
+        "rises": _rises(found),
+        "moved": [
+            (a.name, _fraction(a.moved, a.norm), _fraction(b.moved, b.norm))
+            for a, b in zip(one.layers, other.layers, strict=True)
+        ],
+        "rolled_back": [
+            (name, _losses(found, a), _losses(found, b))
+            for name, a, b in (("as tuned", one.end, other.end), *((a.name, a.height, b.height) for a, b in resets))
+        ],
+    }
+    return render_page(
+        "landscape.html", f"landscape: {found.title}", values, ("walk.css", "run.css", "landscape.css"), "run.js"
     )
-    parts = (
-        tag("header", "", head, tag("p", "soft", text(about)), *(tag("p", "", text(one)) for one in sentences)),
-        _section("figures", "概览", _figures(found, figures)),
-        _section("training", "训练", *_training(found)),
-        _section("line", "直线", *_lines(found)),
-        _section("maps", "地形图", *_maps(found)),
-        _section("around the end", "锐度", *_rises(found)),
-        _section("layers", "各层", *_layers(found)),
-        _section("run", "任务", _facts(found)),
-        tag("footer", "", text("made by unmask landscape; the construction is that of Hao et al. (2019)")),
-    )
-    return page(
-        f"landscape: {found.title}", tag("main", "run", *parts), ("walk.css", "run.css", "landscape.css"), "run.js"
-    )
 
 
-def _section(english: str, chinese: str, *content: Html) -> Html:
-    name = tag("span", "", text(english), tag("small", "", text(chinese)))
-    return tag("section", "", tag("h2", "", name), tag("div", "", *content))
+def _dev_name(found: Landscape) -> str:
+    return f"dev {found.judged_by}"
 
 
-def _figures(found: Landscape, rows: Iterable[tuple[str, ...]]) -> Html:
-    names = ("", *(side.name for side in found.sides))
-    cells = ([tag("td", "number" if n else "", text(word)) for n, word in enumerate(row)] for row in rows)
-    return tag("div", "numbers", table(names, cells))
-
-
-def _dev_name(found: Landscape) -> tuple[str, NumberFormat]:
-    error = found.judged_by is DevMetric.ERROR
-    return (f"dev {found.judged_by}", NumberFormat.SHARE if error else NumberFormat.PLAIN)
+def _dev_unit(found: Landscape) -> NumberFormat:
+    return NumberFormat.SHARE if found.judged_by is DevMetric.ERROR else NumberFormat.PLAIN
 
 
 def _curves(
-    found: Landscape, look: CurveStyle, values: Callable[[LandscapeSide], tuple[Sequence[float], Sequence[float]]]
+    found: Landscape, style: CurveStyle, values: Callable[[LandscapeSide], tuple[Sequence[float], Sequence[float]]]
 ) -> tuple[Curve, ...]:
-    """One curve for each side."""
+    """One curve per side."""
     curves = []
-    for side, colour in zip(found.sides, _COLOURS, strict=True):
-        x, y = values(side)
-        curves.append(Curve(side.name, colour, look, np.array(x, dtype=np.float64), np.array(y, dtype=np.float64)))
+    for side, color in zip(found.sides, _COLORS, strict=True):
+        x, y = (np.array(one, dtype=np.float64) for one in values(side))
+        curves.append(Curve(side.name, color, style, x, y))
     return tuple(curves)
 
 
-def _training(found: Landscape) -> Iterable[Html]:
-    """Losses step by step, and how the fixed rows did."""
-    name, unit = _dev_name(found)
-    every = _curves(found, CurveStyle.LINE, _smooth)
-    points = _curves(
-        found, CurveStyle.POINTS, lambda side: (side.training.eval_step, _dev_curves(found, side.training.evals))
-    )
-    across = steps_axis(max(side.training.step[-1] for side in found.sides))
-    yield legend(every)
-    yield tag(
-        "div",
-        "charts",
-        draw_chart(Chart("training loss", "of each step, smoothed, with dropout", every), across),
-        draw_chart(Chart(name, "where weights were kept", points, unit), across),
-    )
+def _charts(
+    curves: Sequence[Curve], axis: XAxis, charts: Sequence[Chart], events: Sequence[ChartEvent] = ()
+) -> dict[str, object]:
+    return {"legend": legend(curves), "charts": [draw_chart(chart, axis, events) for chart in charts]}
 
 
-def _smooth(side: LandscapeSide) -> tuple[Sequence[float], Sequence[float]]:
+def _training(found: Landscape) -> dict[str, object]:
+    """The loss of each step, and the dev metric at the saved weights."""
+    losses = _curves(found, CurveStyle.LINE, _smoothed)
+    dev = _curves(found, CurveStyle.POINTS, lambda side: (side.training.eval_step, _dev(found, side.training.evals)))
+    charts = (
+        Chart("training loss", "of each step, smoothed, with dropout", losses),
+        Chart(_dev_name(found), "at the saved weights", dev, _dev_unit(found)),
+    )
+    return _charts(losses, steps_axis(max(side.training.step[-1] for side in found.sides)), charts)
+
+
+def _smoothed(side: LandscapeSide) -> tuple[Sequence[float], Sequence[float]]:
     step = np.array(side.training.step)
     series = smooth(thin(MetricSeries(step, step, np.array(side.training.loss))))
     return series.step.tolist(), series.value.tolist()
 
 
-def _dev_curves(found: Landscape, heights: Iterable[LossPoint]) -> list[float]:
-    return [height.dev_value(found.judged_by) for height in heights]
+def _dev(found: Landscape, points: Sequence[LossPoint]) -> list[float]:
+    return [point.dev_value(found.judged_by) for point in points]
 
 
-def _lines(found: Landscape) -> Iterable[Html]:
-    """Both straight lines through start and end."""
-    name, unit = _dev_name(found)
+def _line(found: Landscape) -> dict[str, object]:
+    """The lines through start and end of both runs."""
     alpha = found.pretrained.line.alpha
-    at = ticks(alpha[0], alpha[-1], 6)
-    across = XAxis("α", alpha[-1], at, tick_labels(at, NumberFormat.PLAIN), low=alpha[0], digits=2)
     losses = _curves(found, CurveStyle.LINE, lambda side: (side.line.alpha, [one.loss for one in side.line.height]))
-    judged = _curves(found, CurveStyle.LINE, lambda side: (side.line.alpha, _dev_curves(found, side.line.height)))
-    events = (ChartEvent(0.0, "start"), ChartEvent(1.0, "end"))
-    yield tag("p", "about", text(_LINE))
-    yield legend(losses)
-    yield tag(
-        "div",
-        "charts",
-        draw_chart(Chart("loss", "on the fixed training rows", losses), across, events),
-        draw_chart(Chart(name, "on the fixed dev rows", judged, unit), across, events),
+    dev = _curves(found, CurveStyle.LINE, lambda side: (side.line.alpha, _dev(found, side.line.height)))
+    charts = (
+        Chart("loss", "on the fixed training rows", losses),
+        Chart(_dev_name(found), "on the fixed dev rows", dev, _dev_unit(found)),
     )
+    axis = plain_axis("α", alpha[0], alpha[-1], 6)
+    return _charts(losses, axis, charts, (ChartEvent(0.0, "start"), ChartEvent(1.0, "end")))
 
 
-def _maps(found: Landscape) -> Iterable[Html]:
-    """Two surfaces of the loss, and two of what rows to judge by say."""
+def _maps(found: Landscape) -> Iterator[tuple[Markup, list[Markup]]]:
+    """A color bar with two maps: of the training loss, and of the dev metric."""
     maps = [side.map for side in found.sides]
-    name, unit = _dev_name(found)
     scales = (
-        common_scale("loss on training rows", maps, NumberFormat.PLAIN, lambda height: height.loss),
-        common_scale(name, maps, unit, lambda height: height.dev_value(found.judged_by)),
+        common_scale("loss on training rows", maps, NumberFormat.PLAIN, lambda point: point.loss),
+        common_scale(_dev_name(found), maps, _dev_unit(found), lambda point: point.dev_value(found.judged_by)),
     )
-    yield tag("p", "about", text(_RANDOM if maps[0].directions is Directions.RANDOM else _RUNS))
-    for one in scales:
-        yield draw_color_bar(one)
-        yield tag("div", "charts maps", *(draw_map(side.map, one, side.name, _angle(side)) for side in found.sides))
+    for scale in scales:
+        yield draw_color_bar(scale), [draw_map(side.map, scale, side.name, _angle(side)) for side in found.sides]
 
 
 def _angle(side: LandscapeSide) -> str:
@@ -166,47 +133,21 @@ def _angle(side: LandscapeSide) -> str:
     return f"axes at {degrees:.0f}°{off}"
 
 
-def _rises(found: Landscape) -> Iterable[Html]:
+def _rises(found: Landscape) -> dict[str, object]:
     rises = _curves(
         found,
         CurveStyle.POINTS,
         lambda side: ([0.0, *(one.radius for one in side.rises)], [0.0, *(one.mean for one in side.rises)]),
     )
-    high = found.pretrained.rises[-1].radius
-    at = ticks(0.0, high, 4)
-    across = XAxis("r", high, at, tick_labels(at, NumberFormat.PLAIN), digits=2)
-    yield tag("p", "about", text(_AROUND))
-    yield legend(rises)
-    yield tag(
-        "div",
-        "charts",
-        draw_chart(Chart("rise of the loss", "at radius r, a part of the norm of the weights", rises), across),
-    )
+    chart = Chart("rise of the loss", "at radius r, relative to the norm of the weights", rises)
+    return _charts(rises, plain_axis("r", 0.0, found.pretrained.rises[-1].radius, 4), (chart,))
 
 
-def _layers(found: Landscape) -> Iterable[Html]:
-    """How far each layer moved, and what it costs to put some back."""
-    one, other = found.sides
-    name, unit = _dev_name(found)
-    yield tag("p", "about", text("How far each layer moved, as a part of the norm of its weights at the start."))
-    moved = (
-        (a.name, _part(a.moved, a.norm), _part(b.moved, b.norm)) for a, b in zip(one.layers, other.layers, strict=True)
-    )
-    yield _figures(found, moved)
-    yield tag("p", "about", text(f"The tuned network with some blocks as they were at the start: loss, and {name}."))
-    backs = zip(one.rolled_back, other.rolled_back, strict=True)
-    rows = [("as tuned", one.end, other.end), *((a.name, a.height, b.height) for a, b in backs)]
-    yield _figures(found, ((word, _map_note(found, a, unit), _map_note(found, b, unit)) for word, a, b in rows))
-
-
-def _part(moved: float, norm: float) -> str:
+def _fraction(moved: float, norm: float) -> str:
     return format_percent(moved / norm) if norm else f"{format_number(moved)} (from 0)"
 
 
-def _map_note(found: Landscape, height: LossPoint, unit: NumberFormat) -> str:
-    value = height.dev_value(found.judged_by)
-    return f"{height.loss:.3f}, {format_percent(value) if unit is NumberFormat.SHARE else f'{value:.3f}'}"
-
-
-def _facts(found: Landscape) -> Html:
-    return tag("dl", "", *(part for k, v in found.facts for part in (tag("dt", "", text(k)), tag("dd", "", text(v)))))
+def _losses(found: Landscape, point: LossPoint) -> str:
+    value = point.dev_value(found.judged_by)
+    is_error = found.judged_by is DevMetric.ERROR
+    return f"{point.loss:.3f}, {format_percent(value) if is_error else f'{value:.3f}'}"

@@ -1,8 +1,4 @@
-"""A suite as one page: every task with the scores of all seeds, beside those from scratch.
-
-What arrives: lines of figures. What leaves: HTML with its style inside.
-What never happens here: a mean without its seeds. Every score is a dot.
-"""
+"""The page of an evaluation suite: every task with the scores of all seeds, pre-trained and from scratch."""
 
 from __future__ import annotations
 
@@ -11,53 +7,36 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unmask.reports.charts.bars import draw_dots
-from unmask.reports.html.elements import EMPTY, Html, span, table, tag, text
-from unmask.reports.html.page import page
-from unmask.reports.text.score_format import format_mean_std
+from markupsafe import Markup
 
-_COLUMNS = ("task", "score", "pre-trained", "from scratch", "gain", "chance", "all seeds")
+from unmask.reports.charts.svg import draw_dots
+from unmask.reports.html import render_page
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteRow:
-    """One task: its score's name, and the scores of both sides, seed by seed."""
+    """One task: the name of its metric, and the scores from both starts by seed."""
 
     name: str
     score: str
     tuned: tuple[float, ...]
     scratch: tuple[float, ...]
     baseline: float
-    """Not a number where a guess has no score."""
+    """NaN if a trivial baseline has no score."""
+
+    @property
+    def gain(self) -> float:
+        """The mean gain over random weights; NaN without both."""
+        return (
+            statistics.fmean(self.tuned) - statistics.fmean(self.scratch) if self.tuned and self.scratch else math.nan
+        )
+
+    def dots(self) -> Markup:
+        """All scores as dots on a line."""
+        scores = [score for score in (*self.tuned, *self.scratch, self.baseline) if math.isfinite(score)]
+        return draw_dots((self.tuned, self.scratch), min(scores, default=0.0), max(scores, default=1.0))
 
 
-def suite_page(title: str, tasks: Sequence[SuiteRow]) -> str:
+def suite_page(name: str, tasks: Sequence[SuiteRow]) -> str:
     """The whole page."""
-    head = tag("header", "", tag("h1", "", text(title), tag("small", "", text("评测"))), _legend())
-    rows = [_row(task) for task in tasks]
-    footer = tag("footer", "", text("made by unmask evaluate; ± is the standard deviation over seeds"))
-    body = tag("main", "run", head, tag("section", "broad", table(_COLUMNS, rows)), footer)
-    return page(f"suite: {title}", body, ("walk.css", "run.css"))
-
-
-def _legend() -> Html:
-    said = (("c0", "tuned from the network"), ("c1", "the same network from scratch"))
-    keys = (tag("span", "", tag("i", f"key line {css}"), text(words)) for css, words in said)
-    return tag("p", "legend", *keys)
-
-
-def _row(task: SuiteRow) -> list[Html]:
-    gain = statistics.fmean(task.tuned) - statistics.fmean(task.scratch) if task.tuned and task.scratch else math.nan
-    every = [score for score in (*task.tuned, *task.scratch, task.baseline) if math.isfinite(score)]
-    line = draw_dots((task.tuned, task.scratch), min(every, default=0.0), max(every, default=1.0))
-    sides = text(format_mean_std(task.tuned)), text(format_mean_std(task.scratch))
-    cells = (*sides, _number(100 * gain, "+.1f"), _number(100 * task.baseline, ".1f"))
-    return [_cell(tag("b", "", text(task.name))), _cell(span("soft", task.score)), *map(_cell, cells), _cell(line)]
-
-
-def _number(value: float, form: str) -> Html:
-    return text(format(value, form)) if math.isfinite(value) else EMPTY
-
-
-def _cell(content: Html) -> Html:
-    return tag("td", "", content)
+    return render_page("suite.html", f"suite: {name}", {"name": name, "rows": tasks}, ("walk.css", "run.css"))

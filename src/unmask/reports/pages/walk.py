@@ -1,21 +1,16 @@
-"""A walk as one page: a single file that opens in any browser, with no network.
-
-What arrives: one `Walk`, or several. What leaves: HTML with its style and pictures inside, for screens of any width, in
-light and in dark; all text can be selected.
-What never happens here: a script, a request, or text that was not escaped.
-"""
+"""The page of one walk or of several: the values of its template. The page runs no script."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from unmask.core.errors import InputError
 from unmask.core.records import UnitKind
-from unmask.reports.charts.attention_grid import draw_grid
-from unmask.reports.html.elements import EMPTY, Html, span, tag, text
-from unmask.reports.html.page import page
+from unmask.reports.charts.svg import draw_grid
+from unmask.reports.html import render_page
 from unmask.reports.text.walk_labels import FATE_MARKS, WalkStage, join_tokens, spaced_tokens
 from unmask.walks.describe import SEGMENT_LETTERS, describe_selection, pluralize
 from unmask.walks.targets import DecoderScript, OtherTarget, PredictedToken, PredictedTokens, ReadableTarget
@@ -23,6 +18,41 @@ from unmask.walks.trace import TokenFate, TraceStep
 from unmask.walks.walk import CorruptedRow, Walk, WalkToken, prediction_turns, raised_rates_note
 
 _UNITS = {UnitKind.WORD: "words 词", UnitKind.PHRASE: "phrases 短语", UnitKind.ENTITY: "entities 实体"}
+
+
+class Chip(NamedTuple):
+    """A token in a frame: a note below it, and the number of its span."""
+
+    text: str
+    below: str = ""
+    badge: int = 0
+    css: str = ""
+    title: str = ""
+
+
+class TextRun(NamedTuple):
+    """Running text of one fate, with the space before it and a raised mark; unmarked without a class."""
+
+    gap: str
+    text: str
+    css: str = ""
+    raised: str = ""
+
+
+class CompactRow(NamedTuple):
+    """A corrupted row as running text: its input and its targets."""
+
+    label: str
+    input: list[TextRun]
+    targets: list[list[TextRun]]
+
+
+class ShownTarget(NamedTuple):
+    """A target: its description, with the chips of a decoder or with pairs of an input and a predicted token."""
+
+    description: str
+    chips: list[Chip]
+    answers: list[tuple[Chip, str]]
 
 
 def write_page(walks: Sequence[Walk], path: Path) -> None:
@@ -34,230 +64,156 @@ def write_page(walks: Sequence[Walk], path: Path) -> None:
 
 
 def walk_page(walks: Sequence[Walk]) -> str:
-    """The whole page: one walk in full, or several that open one by one."""
+    """The whole page: one walk in full, or several in folds."""
     title = walks[0].target.name if len(walks) == 1 else "one sentence, every rule"
-    body = _article(walks[0]) if len(walks) == 1 else _collection(walks)
-    footer = tag("footer", "", text("made by unmask walk: the parts that train a network worked on this text"))
-    return page(f"walk: {title}", tag("main", "", body, footer), ("walk.css",))
+    values = {
+        "walks": [_walk_values(walk) for walk in walks],
+        "names": WalkStage,
+        "fates": list(_legend(walks)),
+        "raised_note": raised_rates_note(walks),
+    }
+    return render_page("walk.html", f"walk: {title}", values, ("walk.css",))
 
 
-def _collection(walks: Sequence[Walk]) -> Html:
-    head = tag("h1", "", text("one sentence, every rule"), tag("small", "", text("一句话，所有规则")))
-    lead = tag("p", "sentence", text(walks[0].text))
-    note = tag("p", "note", text(raised_rates_note(walks))) if raised_rates_note(walks) else EMPTY
-    return Html(tag("header", "", head, lead, _legend(walks), note) + "".join(_folded(walk) for walk in walks))
-
-
-def _folded(walk: Walk) -> Html:
-    subject = walk.target
-    name = tag("h2", "", text(f"{subject.name.removeprefix('rule ')} {subject.term}"))
-    summary = tag(
-        "summary",
-        "",
-        name,
-        span("soft", f" {subject.summary} · {subject.paper}"),
-        *_compact("sees", walk.corrupted_rows[0]),
-    )
-    return tag("details", "", summary, *_stages(walk))
-
-
-def _article(walk: Walk) -> Html:
-    subject = walk.target
-    head = tag("h1", "", text(subject.name), tag("small", "", text(subject.term)))
-    says = tag("p", "", text(subject.summary), span("soft", f" · {subject.paper}"))
-    walked = tag("p", "note", text(subject.part_note)) if subject.part_note else EMPTY
-    return Html(tag("header", "", head, says, walked, _legend([walk])) + "".join(_stages(walk)))
-
-
-def _legend(walks: Sequence[Walk]) -> Html:
-    """What the colours mean: those that appear on the page."""
-    used = {place.fate for walk in walks for draw in walk.corrupted_rows for place in draw.steps[-1].positions}
-    entries = []
+def _legend(walks: Sequence[Walk]) -> Iterator[tuple[str, str, str]]:
+    """The fates on the page: class, letter, description."""
+    used = {place.fate for walk in walks for row in walk.corrupted_rows for place in row.steps[-1].positions}
     for fate, mark in FATE_MARKS.items():
         if fate in used and mark.letter:
-            chip = tag("span", f"chip {fate}", text(mark.letter))
-            entries.append(tag("span", "", chip, text(f"{mark.description} {mark.term}")))
-    return tag("div", "legend", *entries) if entries else EMPTY
+            yield str(fate), mark.letter, f"{mark.description} {mark.term}"
 
 
-def _stages(walk: Walk) -> Iterator[Html]:
-    draw = walk.corrupted_rows[0]
-    yield _stage(WalkStage.TEXT, *(tag("p", "sentence", text(sentence)) for sentence in walk.sentences))
-    yield _stage(WalkStage.WORDS, *_units(walk))
-    about = tag("p", "about", text(f"{pluralize(len(walk.tokens), 'token')}; ids of {walk.context.vocab_source}"))
-    yield _stage(WalkStage.TOKENS, _row(_by_word([(token, token.id, EMPTY, "") for token in walk.tokens])), about)
-    yield _stage(WalkStage.EXAMPLE, *_example(walk))
-    yield _stage(WalkStage.SELECTION, *_selection(walk, draw))
-    yield _stage(WalkStage.INPUT, *_input(walk, draw))
-    yield _stage(WalkStage.TARGETS, *(part for asked in draw.targets for part in _target(asked)))
-    yield _stage(WalkStage.SIGHT, tag("p", "", text(walk.attention)), _grids(walk))
-    came = ("yes", "✓ exactly") if draw.is_restored else ("no", "✗ no")
-    told = tag(
-        "p", "", span(came[0], came[1]), text(" — from the input and the targets alone, every token comes back.")
-    )
-    yield _stage(WalkStage.RESTORED, told)
-    others = [part for one in walk.further_rows for part in _compact(f"visit {one.visit}", one)]
-    if others:
-        heading = tag("h2", "", tag("span", "", text("other draws"), tag("small", "", text("其他抽样"))))
-        yield tag("section", "", heading, tag("div", "", *others))
+def _walk_values(walk: Walk) -> dict[str, object]:
+    row = walk.corrupted_rows[0]
+    several = f"; the text fills {walk.num_rows} rows and this is the first" if walk.num_rows > 1 else ""
+    facts = (("rule", walk.selection), ("budget", walk.budget), ("draw", row.description))
+    return {
+        "walk": walk,
+        "short_name": walk.target.name.removeprefix("rule "),
+        "compact": _compact("sees", row),
+        "units": [(_UNITS[layer], found) for layer, found in walk.units if found],
+        "tokens": _by_word(walk.tokens, (Chip(token.text, str(token.id)) for token in walk.tokens)),
+        "token_count": pluralize(len(walk.tokens), "token"),
+        "row": _by_word(walk.row, _row_chips(walk)),
+        "row_note": f"{pluralize(len(walk.row), 'token')} with the special ones{several}",
+        "selection_facts": [(name, value) for name, value in facts if value],
+        "notes": [note for note in (walk.raised_rate_note, *walk.notes) if note],
+        "selection": _selection(walk, row),
+        "steps": list(_steps(walk, row)),
+        "targets": [_target(target) for target in row.targets],
+        "grids": _grids(walk),
+        "is_restored": row.is_restored,
+        "further": [_compact(f"visit {one.visit}", one) for one in walk.further_rows],
+    }
 
 
-def _stage(stage: WalkStage, *content: Html) -> Html:
-    english, chinese = stage.value
-    name = tag("span", "", text(english), tag("small", "", text(chinese)))
-    return tag("section", "", tag("h2", "", span("n", stage.number), name), tag("div", "", *content))
-
-
-def _units(walk: Walk) -> Iterator[Html]:
-    for layer, found in walk.units:
-        if found:
-            several = len([one for _, one in walk.units if one]) > 1
-            yield tag("p", "about", text(_UNITS[layer])) if several else EMPTY
-            yield _row([span("unit", word) for word in found])
-    if walk.context.segmentation_note:
-        yield tag("p", "about", text(walk.context.segmentation_note))
-
-
-def _example(walk: Walk) -> Iterator[Html]:
-    pair = any(token.segment for token in walk.row)
-    notes = [
-        f"{place} {SEGMENT_LETTERS[token.segment]}" if pair else str(place) for place, token in enumerate(walk.row)
+def _by_word(tokens: Sequence[WalkToken], chips: Iterable[Chip]) -> list[list[Chip]]:
+    """The chips grouped by word; special tokens get their class."""
+    shown = [
+        (token.word, chip._replace(css="special") if token.protected else chip)
+        for token, chip in zip(tokens, chips, strict=True)
     ]
-    yield _row(_by_word([(token, note, EMPTY, "") for token, note in zip(walk.row, notes, strict=True)]))
-    rows = f"; the text fills {walk.num_rows} rows and this is the first" if walk.num_rows > 1 else ""
-    yield tag("p", "about", text(f"{pluralize(len(walk.row), 'token')} with the special ones{rows}"))
-    if walk.other_text_note:
-        yield tag("p", "note", text(walk.other_text_note))
+    return [[chip for _, chip in group] for _, group in groupby(shown, lambda pair: pair[0])]
 
 
-def _selection(walk: Walk, draw: CorruptedRow) -> Iterator[Html]:
-    facts = [("rule", walk.selection), ("budget", walk.budget), ("draw", draw.description)]
-    yield tag("dl", "", *(part for k, v in facts if v for part in (tag("dt", "", text(k)), tag("dd", "", text(v)))))
-    for note in filter(None, (walk.raised_rate_note, *walk.notes)):
-        yield tag("p", "note", text(note))
-    number = {at: n for step in draw.steps for n, one in enumerate(step.selected_spans, 1) for at in one.origins}
-    if number:
-        cells = [
-            (token, place, _badge(number.get(place, 0), number.get(place - 1, 0)), "chosen" if place in number else "")
-            for place, token in enumerate(walk.row)
-        ]
-        yield _row(_by_word(cells))
+def _row_chips(walk: Walk) -> Iterator[Chip]:
+    """The tokens of the row with their positions, and their segments if there are two."""
+    is_pair = any(token.segment for token in walk.row)
+    for position, token in enumerate(walk.row):
+        yield Chip(token.text, f"{position} {SEGMENT_LETTERS[token.segment]}" if is_pair else str(position))
 
 
-def _by_word(cells: Sequence[tuple[WalkToken, object, Html, str]]) -> list[Html]:
-    """Chips, those of one word in a frame of their own."""
-    words = []
-    for _, group in groupby(cells, lambda cell: cell[0].word):
-        chips = [
-            _chip(token.text, note, badge, "special" if token.protected else css) for token, note, badge, css in group
-        ]
-        words.append(tag("span", "word", *chips))
-    return words
+def _selection(walk: Walk, row: CorruptedRow) -> list[list[Chip]]:
+    """The row with its selected spans numbered; empty without any."""
+    number = {at: n for step in row.steps for n, span in enumerate(step.selected_spans, 1) for at in span.origins}
+    chips = (
+        Chip(token.text, str(at), _badge(number.get(at, 0), number.get(at - 1, 0)), "chosen" if at in number else "")
+        for at, token in enumerate(walk.row)
+    )
+    return _by_word(walk.row, chips) if number else []
 
 
-def _chip(token: str, below: object, badge: Html, css: str) -> Html:
-    return tag("span", f"chip {css}".rstrip(), text(token), _below(str(below)), badge)
+def _badge(number: int, before: int = 0) -> int:
+    """The number of a span on its first token, 0 elsewhere."""
+    return number if number != before else 0
 
 
-def _badge(number: int, before: int = 0) -> Html:
-    """The number of a chosen span, on its first token only."""
-    return span("badge", number) if number and number != before else EMPTY
+def _steps(walk: Walk, row: CorruptedRow) -> Iterator[tuple[str, list[tuple[str, Chip]]]]:
+    """Each step of the corruption: its description if there are several, and its columns."""
+    original = tuple(token.text for token in walk.row)
+    for number, (step, tokens) in enumerate(zip(row.steps, row.inputs, strict=True), start=1):
+        about = f"step {number}: {describe_selection(step.corruption)}" if len(row.steps) > 1 else ""
+        yield about, _columns(step, tokens, original if step.is_in_place else tokens, prediction_turns(row))
 
 
-def _row(children: Sequence[Html]) -> Html:
-    return tag("div", "row", *children)
-
-
-def _input(walk: Walk, draw: CorruptedRow) -> Iterator[Html]:
-    yield tag("p", "", text(walk.replacement))
-    row = tuple(token.text for token in walk.row)
-    for number, (step, tokens) in enumerate(zip(draw.steps, draw.inputs, strict=True), start=1):
-        if len(draw.steps) > 1:
-            yield tag("p", "about", text(f"step {number}: {describe_selection(step.corruption)}"))
-        yield _row(_columns(step, tokens, row if step.is_in_place else tokens, prediction_turns(draw)))
-
-
-def _columns(step: TraceStep, tokens: Sequence[str], before: Sequence[str], turns: dict[int, str]) -> list[Html]:
-    """Every place with what stands there; above it what stood there, where something else does now."""
-    columns, last = [], 0
-    for at, (place, token, old) in enumerate(zip(step.positions, tokens, before, strict=True)):
-        was = (span("was", old), span("down", "↓")) if old != token else ()
+def _columns(
+    step: TraceStep, tokens: Sequence[str], before: Sequence[str], turns: dict[int, str]
+) -> list[tuple[str, Chip]]:
+    """Every position with its token, and the original token where it was replaced."""
+    columns, last_group = [], 0
+    for at, (place, token, original) in enumerate(zip(step.positions, tokens, before, strict=True)):
         below = f"{at} turn {turns[at]}" if at in turns else f"{at} {FATE_MARKS[place.fate].letter}".rstrip()
-        badge = EMPTY if at in turns else _badge(place.group, last)
-        last = place.group
-        columns.append(tag("span", "column", *was, _position(place.fate, token, below, badge)))
+        badge = 0 if at in turns else _badge(place.group, last_group)
+        last_group = place.group
+        columns.append((original if original != token else "", _fate_chip(place.fate, token, below, badge)))
     return columns
 
 
-def _position(fate: TokenFate, token: str, below: str, badge: Html) -> Html:
-    css = "chip" if fate is TokenFate.SHOWN else f"chip {fate}"
-    return tag("span", css, text(token), _below(below), badge, title=FATE_MARKS[fate].description)
+def _fate_chip(fate: TokenFate, token: str, below: str, badge: int) -> Chip:
+    css = "" if fate is TokenFate.SHOWN else str(fate)
+    return Chip(token, below, badge, css, FATE_MARKS[fate].description)
 
 
-def _below(note: str) -> Html:
-    return tag("sub", "", text(note)) if note else EMPTY
+def _target(target: ReadableTarget) -> ShownTarget:
+    chips: list[Chip] = []
+    answers: list[tuple[Chip, str]] = []
+    if isinstance(target, DecoderScript):
+        groups = pairwise([0, *(one.group for one in target.tokens)])
+        badges = [_badge(number, last) for last, number in groups]
+        chips = [_fate_chip(one.fate, one.token, "", b) for one, b in zip(target.tokens, badges, strict=True)]
+    elif isinstance(target, PredictedTokens):
+        turns = enumerate(target.tokens, start=1)
+        answers = [_answer(one, turn if target.is_sequential else 0) for turn, one in turns]
+    return ShownTarget(target.description, chips, answers)
 
 
-def _target(asked: ReadableTarget) -> Iterator[Html]:
-    yield tag("p", "", text(asked.description))
-    if isinstance(asked, DecoderScript):
-        groups = [0, *(one.group for one in asked.tokens)]
-        badges = [_badge(number, last) for last, number in pairwise(groups)]
-        yield _row([_position(one.fate, one.token, "", b) for one, b in zip(asked.tokens, badges, strict=True)])
-    elif isinstance(asked, PredictedTokens):
-        yield _row(
-            [
-                _predicted_token(one, turn if asked.is_sequential else 0)
-                for turn, one in enumerate(asked.tokens, start=1)
-            ]
-        )
+def _answer(one: PredictedToken, turn: int) -> tuple[Chip, str]:
+    """A masked position with its target token; in a drawn order, the turn instead of the masked token."""
+    if turn:
+        return Chip(f"turn {turn}", f"place {one.position}"), one.target_token
+    return _fate_chip(one.fate, one.input_token, str(one.position), _badge(one.group)), one.target_token
 
 
-def _predicted_token(one: PredictedToken, turn: int) -> Html:
-    asked = _position(one.fate, one.input_token, str(one.position), _badge(one.group))
-    first = tag("span", "chip", text(f"turn {turn}"), _below(f"place {one.position}")) if turn else asked
-    return tag("span", "answer", first, span("to", "→"), span("says", one.target_token))
-
-
-def _grids(walk: Walk) -> Html:
-    tokens = walk.corrupted_rows[0].inputs[-1]
-    several = len(walk.streams) > 1
-    captions = [
-        text(f"{one.name}: {one.description}" if several else "who reads ↓, what may be read →") for one in walk.streams
+def _grids(walk: Walk) -> list[tuple[str, str]]:
+    """The attention pattern of each stream with its caption."""
+    tokens, several = walk.corrupted_rows[0].inputs[-1], len(walk.streams) > 1
+    return [
+        (f"{one.name}: {one.description}" if several else "queries ↓, keys →", draw_grid(one, tokens))
+        for one in walk.streams
     ]
-    pictures = [draw_grid(one, tokens) for one in walk.streams]
-    figures = (tag("figure", "", tag("figcaption", "", c), p) for c, p in zip(captions, pictures, strict=True))
-    return tag("div", "grids", *figures)
 
 
-def _compact(label: str, draw: CorruptedRow) -> Iterator[Html]:
-    """What is seen and what must be said, in running text."""
-    turns = prediction_turns(draw)
-    seen = zip(spaced_tokens(draw.inputs[-1]), draw.steps[-1].positions, strict=True)
-    runs = [_run(gap, token, place.fate, turns.get(at, "")) for at, ((gap, token), place) in enumerate(seen)]
-    yield tag("div", "draw", span("soft", label), tag("div", "", *runs))
-    for asked in draw.targets:
-        if not isinstance(asked, OtherTarget):
-            yield tag("div", "draw last", span("soft", "says"), tag("div", "", *_target_text(asked)))
+def _compact(label: str, row: CorruptedRow) -> CompactRow:
+    """Input and targets as running text."""
+    turns = prediction_turns(row)
+    seen = zip(spaced_tokens(row.inputs[-1]), row.steps[-1].positions, strict=True)
+    text = [_run(gap, token, place.fate, turns.get(at, "")) for at, ((gap, token), place) in enumerate(seen)]
+    return CompactRow(label, text, [list(_runs(one)) for one in row.targets if not isinstance(one, OtherTarget)])
 
 
-def _run(gap: str, token: str, fate: TokenFate, turn: str = "") -> Html:
-    raised = turn or (FATE_MARKS[fate].letter if FATE_MARKS[fate].superscript else "")
+def _run(gap: str, token: str, fate: TokenFate, turn: str = "") -> TextRun:
     if fate is TokenFate.SHOWN:
-        return text(gap + token)
-    return Html(text(gap) + tag("mark", str(fate), text(token), tag("sup", "", text(raised)) if raised else EMPTY))
+        return TextRun(gap, token)
+    return TextRun(gap, token, str(fate), turn or (FATE_MARKS[fate].letter if FATE_MARKS[fate].superscript else ""))
 
 
-def _target_text(asked: PredictedTokens | DecoderScript) -> Iterator[Html]:
-    if isinstance(asked, DecoderScript):
-        written = zip(spaced_tokens([one.token for one in asked.tokens]), asked.tokens, strict=True)
+def _runs(target: PredictedTokens | DecoderScript) -> Iterator[TextRun]:
+    if isinstance(target, DecoderScript):
+        written = zip(spaced_tokens([one.token for one in target.tokens]), target.tokens, strict=True)
         for (fate, _), run in groupby(written, lambda pair: (pair[1].fate, pair[1].group)):
             yield _run("", "".join(gap + token for (gap, token), _ in run), fate)
-    elif asked.is_sequential:
-        yield text(" → ".join(one.target_token for one in asked.tokens))
+    elif target.is_sequential:
+        yield TextRun("", " → ".join(one.target_token for one in target.tokens))
     else:
-        spans = (
-            join_tokens([one.target_token for one in group])
-            for _, group in groupby(asked.tokens, lambda one: one.group)
-        )
-        yield text(" · ".join(spans))
+        groups = groupby(target.tokens, lambda one: one.group)
+        yield TextRun("", " · ".join(join_tokens([one.target_token for one in group]) for _, group in groups))

@@ -1,23 +1,24 @@
-"""Numbers as a person reads them: counts, times, shares, and round ticks for an axis.
-
-What arrives: numbers. What leaves: short words. What never happens here: a number that looks more exact than it is.
-"""
+"""Numbers as short text: counts, durations, percentages, scores over seeds, and round ticks of an axis."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from enum import StrEnum
 from itertools import pairwise
-from math import ceil, floor, log10
+from math import ceil, floor, isfinite, log10
+from typing import TypeAlias
 
 _LETTERS = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
 _TINY = 1e-3
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+Scores: TypeAlias = tuple[float, ...]
+"""One score per seed."""
 
 
 class NumberFormat(StrEnum):
-    """How the numbers of a curve are read."""
+    """The format of the values of a curve."""
 
     PLAIN = "plain"
     SHARE = "share"
@@ -25,7 +26,7 @@ class NumberFormat(StrEnum):
 
 
 def format_count(value: float) -> str:
-    """A count in a few letters: `950`, `1,200`, `12.5 k`, `3.4 M`."""
+    """A count: `950`, `1,200`, `12.5 k`, `3.4 M`."""
     if abs(value) < 1e4:
         return f"{value:,.0f}"
     size, letter = next(pair for pair in _LETTERS if abs(value) >= pair[0] * 0.9995)
@@ -33,7 +34,7 @@ def format_count(value: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """A stretch of time, by its two largest units: `42 s`, `12 min`, `3 h 05 min`, `2 d 4 h`."""
+    """A duration in its two largest units: `42 s`, `12 min`, `3 h 05 min`, `2 d 4 h`."""
     whole = round(seconds)
     if whole < _MINUTE:
         return f"{_digits(seconds, 2) if seconds < 10 else whole} s"
@@ -47,13 +48,21 @@ def format_duration(seconds: float) -> str:
 
 
 def format_number(value: float) -> str:
-    """A number of three digits: `12.4`, `0.87`."""
+    """A number with three digits: `12.4`, `0.87`."""
     return _digits(value, 3)
 
 
 def format_percent(value: float) -> str:
-    """A share in percent: `15.0 %`, `0.31 %`."""
+    """A fraction in percent: `15.0 %`, `0.31 %`."""
     return f"{100 * value:.{1 if value >= 0.01 or not value else 2}f} %"
+
+
+def format_mean_std(scores: Scores) -> str:
+    """Mean and standard deviation in percent: `82.1 ±0.4`, or `82.1` for one seed; empty without finite scores."""
+    if not scores or not all(map(isfinite, scores)):
+        return ""
+    spread = f" ±{100 * statistics.stdev(scores):.1f}" if len(scores) > 1 else ""
+    return f"{100 * statistics.fmean(scores):.1f}{spread}"
 
 
 def format_value(value: float, unit: NumberFormat) -> str:
@@ -68,7 +77,7 @@ def format_value(value: float, unit: NumberFormat) -> str:
 
 
 def ticks(low: float, high: float, about: int) -> tuple[float, ...]:
-    """Round numbers inside a range, about so many: steps of 1, 2, 2.5 or 5 times a power of ten."""
+    """About so many round numbers in a range, in steps of 1, 2, 2.5 or 5 times a power of ten."""
     if not high > low:
         return (low,)
     rough = (high - low) / about
@@ -79,7 +88,7 @@ def ticks(low: float, high: float, about: int) -> tuple[float, ...]:
 
 
 def tick_labels(values: Sequence[float], unit: NumberFormat) -> tuple[str, ...]:
-    """The ticks of one axis, all with the same number of decimals."""
+    """The labels of an axis, all with the same number of decimals."""
     gap = min((b - a for a, b in pairwise(values)), default=abs(values[0]) or 1.0)
     scale = 100 if unit is NumberFormat.SHARE else 1
     if unit is NumberFormat.COUNT:
@@ -91,12 +100,12 @@ def tick_labels(values: Sequence[float], unit: NumberFormat) -> tuple[str, ...]:
 
 
 def _decimals(gap: float) -> int:
-    """How many digits behind the point tell two neighbouring ticks apart."""
+    """The decimals that distinguish neighbouring ticks."""
     return next((n for n in range(9) if abs(gap * 10**n - round(gap * 10**n)) < 1e-6 * gap * 10**n), 9)
 
 
 def _digits(value: float, digits: int) -> str:
-    """So many significant digits, without zeros at the end; very small numbers as `2.5e-5`."""
+    """A number with this many significant digits, without trailing zeros; small ones as `2.5e-5`."""
     if 0 < abs(value) < _TINY:
         mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
         return f"{mantissa.rstrip('0').rstrip('.')}e{int(power)}"

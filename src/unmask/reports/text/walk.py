@@ -14,9 +14,17 @@ from rich.text import Text
 
 from unmask.config.attention_pattern import FULL
 from unmask.core.records import UnitKind
-from unmask.reports.text.token_table import TableCell, TokenColumn, token_table
+from unmask.reports.text.layout import (
+    MARGIN,
+    TableCell,
+    TextPiece,
+    TokenColumn,
+    break_at_spaces,
+    token_table,
+    wrap_pieces,
+    wrap_text,
+)
 from unmask.reports.text.walk_labels import FATE_MARKS, WalkStage, join_tokens, position_range, spaced_tokens
-from unmask.reports.text.wrap import MARGIN, TextPiece, break_at_spaces, wrap_pieces, wrap_text
 from unmask.walks.describe import SEGMENT_LETTERS, describe_selection, pluralize
 from unmask.walks.targets import DecoderScript, OtherTarget, PredictedTokens, ReadableTarget
 from unmask.walks.trace import InputPosition, TraceStep

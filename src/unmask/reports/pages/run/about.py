@@ -1,8 +1,4 @@
-"""What a run is: its member and size, how much it was to do, what it learned from, and how far it came.
-
-What arrives: the record of a run. What leaves: its recipe, or why there is none to show, and short words.
-What never happens here: a file that must exist. A run may have been moved, or made by a recipe of one's own.
-"""
+"""The identity of a run: member, size, budget, corpus, progress, and its recipe if it can be read."""
 
 from __future__ import annotations
 
@@ -27,18 +23,18 @@ _OTHERS = {
     "files": "files",
     "settings": "settings",
 }
-"""What some kinds of runs say of themselves beside the rest, and what it is called here."""
+"""Further entries of `run.json` with their names on the page."""
 
 
 @dataclass(frozen=True, slots=True)
 class MissingPart:
-    """Something that cannot be shown, and why."""
+    """Something that cannot be shown, with the reason."""
 
     reason: str
 
 
 def recipe_of(record: RunRecord) -> Recipe | MissingPart:
-    """The recipe of a run, as it was stored."""
+    """The stored recipe of a run."""
     stored = record.metadata.get("recipe")
     if not stored:
         return MissingPart("The run's folder holds no recipe.")
@@ -49,7 +45,7 @@ def recipe_of(record: RunRecord) -> Recipe | MissingPart:
 
 
 def size_of(recipe: Recipe) -> str:
-    """The name of a recipe's size; empty if it has none of the published ones."""
+    """The name of a recipe's size; empty if it is none of the published ones."""
     shape = recipe.network.size
     try:
         known = sizes(recipe.name)
@@ -59,24 +55,24 @@ def size_of(recipe: Recipe) -> str:
 
 
 def changes_of(recipe: Recipe) -> tuple[Difference, ...] | MissingPart:
-    """What a run changed against the published member of the same name and size: published first, then the run's."""
+    """The differences to the published member of the same name and size: path, published value, own value."""
     try:
         published = member(recipe.name, size_of(recipe))
     except RecipeError:
-        return MissingPart(f"{recipe.name} is a recipe of one's own; there is no published member to hold it against.")
+        return MissingPart(f"{recipe.name} is a custom recipe; there is no published member to compare it with.")
     if fingerprint(published) == fingerprint(recipe):
         return ()
     return tuple(difference(published, recipe))
 
 
 def kind_of(record: RunRecord) -> tuple[str, str]:
-    """What was done, in English and in Chinese."""
+    """The kind of the run in English and in Chinese."""
     kind = str(record.metadata.get("kind", ""))
     return _KINDS.get(kind, (kind, ""))
 
 
 def title_of(record: RunRecord) -> str:
-    """The member and its size; the folder's name where the run has no recipe."""
+    """The member and its size; without a recipe, the name of the base model or of the folder."""
     recipe = recipe_of(record)
     if isinstance(recipe, MissingPart):
         source = record.metadata.get("source")
@@ -85,16 +81,16 @@ def title_of(record: RunRecord) -> str:
 
 
 def about_of(record: RunRecord) -> str:
-    """A run in one line: how large the network is, what it learned from, how much it was to do."""
+    """A run in one line: parameters, corpus and budget."""
     head, corpus = record.metadata, record.metadata.get("corpus")
-    said = [f"{format_count(head['parameters'])} parameters"] if head.get("parameters") else []
-    said += [_corpus(corpus)] if isinstance(corpus, dict) else []
-    said += [f"a budget of {budget_of(record)}"] if head.get("budget") else []
-    return " · ".join(said)
+    facts = [f"{format_count(head['parameters'])} parameters"] if head.get("parameters") else []
+    facts += [_corpus(corpus)] if isinstance(corpus, dict) else []
+    facts += [f"a budget of {budget_of(record)}"] if head.get("budget") else []
+    return " · ".join(facts)
 
 
 def facts_of(record: RunRecord) -> Iterator[tuple[str, str]]:
-    """What was set out to do, as names with words."""
+    """The settings of a run, as names and values."""
     head = record.metadata
     if head.get("parameters"):
         yield "network", _network(record)
@@ -114,7 +110,7 @@ def facts_of(record: RunRecord) -> Iterator[tuple[str, str]]:
 
 
 def _words(value: object) -> str:
-    """Plain data as running words."""
+    """JSON data as text."""
     if isinstance(value, dict) and TAG in value:
         inside = _words({name: item for name, item in value.items() if name != TAG})
         return str(value[TAG]).rpartition(":")[2] + (f" ({inside})" if inside else "")
@@ -137,7 +133,7 @@ def _network(record: RunRecord) -> str:
 
 
 def budget_of(record: RunRecord) -> str:
-    """How much a run was to do."""
+    """The budget as text."""
     budget = record.metadata["budget"]
     if not isinstance(budget, dict):
         return str(budget)
@@ -145,7 +141,7 @@ def budget_of(record: RunRecord) -> str:
 
 
 def state_of(record: RunRecord) -> str:
-    """How far a run came."""
+    """The progress of a run as text."""
     steps = f"{record.num_steps:,} step{'' if record.num_steps == 1 else 's'}"
     if record.is_finished:
         return f"finished after {steps}"

@@ -1,8 +1,4 @@
-"""The figures of a run that one looks for first, and the table that holds several runs side by side.
-
-What arrives: records. What leaves: named numbers in words.
-What never happens here: a figure without its source. Where there was no validation, the word says so.
-"""
+"""Key numbers of a run, and the table of several runs."""
 
 from __future__ import annotations
 
@@ -17,12 +13,12 @@ from unmask.reports.read_run import RunRecord
 from unmask.reports.text.number_format import format_count, format_duration, format_number, format_percent
 
 _PREDICTS_TOKENS = "mlm"
-"""The objective whose loss is one over the vocabulary, so that it has a perplexity."""
+"""The objective with a loss over the vocabulary, which has a perplexity."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyNumber:
-    """A number with its name, and a word beside it."""
+    """A number with its name and a note."""
 
     name: str
     value: str
@@ -31,7 +27,7 @@ class KeyNumber:
 
 @dataclass(frozen=True, slots=True)
 class BestValue:
-    """The lowest validation loss of an objective, where it was, and what share of the answers was right there."""
+    """The lowest validation loss of an objective, with its step and its accuracy."""
 
     step: int
     loss: float
@@ -39,7 +35,7 @@ class BestValue:
 
 
 def best_value(record: RunRecord, objective: str) -> BestValue | None:
-    """The best moment of an objective; nothing if it was never tried."""
+    """The best evaluation of an objective; `None` without evaluations."""
     losses, rights = record.evals.get(f"loss.{objective}"), record.evals.get(f"accuracy.{objective}")
     if losses is None:
         return None
@@ -50,7 +46,7 @@ def best_value(record: RunRecord, objective: str) -> BestValue | None:
 
 
 def key_numbers(record: RunRecord) -> Iterator[KeyNumber]:
-    """Everything that is worth a glance."""
+    """All key numbers."""
     for objective in record.objectives:
         yield from _learned(record, objective)
     yield from _metrics(record)
@@ -70,7 +66,7 @@ def key_numbers(record: RunRecord) -> Iterator[KeyNumber]:
 
 
 def comparison_table(records: Sequence[RunRecord]) -> tuple[list[str], list[list[str]]]:
-    """A table of several runs: its columns, and a row of cells for each run. What no run has is left out."""
+    """Columns and rows of the table of several runs; empty columns are left out."""
     objectives = dict.fromkeys(name for record in records for name in record.objectives)
     metrics = dict.fromkeys(name for record in records for name in record.evals if is_metric(name))
     head = ["run", "parameters", "steps", "tokens"]
@@ -84,7 +80,7 @@ def comparison_table(records: Sequence[RunRecord]) -> tuple[list[str], list[list
 
 
 def is_metric(name: str) -> bool:
-    """Whether a number of a trial is a score of a task, neither a loss nor a plain count of right answers."""
+    """Whether a number of an evaluation is a metric of a task, neither loss nor accuracy."""
     return "." in name and name.partition(".")[0] not in ("loss", "accuracy")
 
 
@@ -149,12 +145,12 @@ def _speed(record: RunRecord) -> str:
 
 
 def _device(record: RunRecord) -> KeyNumber:
-    """Where a run ran last, and if it moved, that it did."""
+    """The device of the last start, and whether it changed."""
     last = record.starts[-1]
     many = int(last.get("processes", 1))
     moved = len({start.get("device") for start in record.starts}) > 1
     notes = [str(last.get("precision", "")), f"torch {last['torch']}" if "torch" in last else ""]
-    notes += ["compiled" if last.get("compile") else "", "moved on the way" if moved else ""]
+    notes += ["compiled" if last.get("compile") else "", "device changed" if moved else ""]
     return KeyNumber("device", f"{many} × {last.get('device', '?')}", ", ".join(filter(None, notes)))
 
 

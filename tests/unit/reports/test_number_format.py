@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from unmask.reports.charts.downsample import smooth, thin, tokens_at
-from unmask.reports.read_log import MetricSeries
+from unmask.reports.read_log import MetricSeries, smooth, thin, tokens_at
 from unmask.reports.text.number_format import (
     NumberFormat,
     format_count,

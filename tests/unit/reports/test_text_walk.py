@@ -1,14 +1,12 @@
 """A walk in the terminal: it fits, it is aligned, and it loses nothing without colour."""
 
-import re
-
 import pytest
 from rich.cells import cell_len
 from walks import ENGLISH, SENTENCE, SEVERAL, SUBJECTS, take
 
 from unmask.data.tokenize.trainers.bpe import ByteBPE
 from unmask.data.tokenize.trainers.train import train_tokenizer
-from unmask.reports.text.token_table import TableCell, TokenColumn, token_table
+from unmask.reports.text.layout import TableCell, TokenColumn, token_table
 from unmask.reports.text.walk import summary_lines, walk_lines
 from unmask.tasks.presets import find_preset
 from unmask.walks.context import WalkContext, annotate
@@ -57,28 +55,6 @@ def test_marks_name_what_happened_without_colour():
     assert set("".join(marks)) >= set("MRK")
 
 
-def test_a_raised_rate_and_a_toy_table_are_named():
-    text = " ".join(" ".join(line.split()) for line in plain(take("similar")))
-    assert "the rule's own rate is 15 %" in text
-    assert "a toy table written by hand" in text
-    assert "a toy vocabulary" in text
-
-
-def test_one_word_is_not_one_words():
-    text = "\n".join(plain(take("token", "好")))
-    assert "1 word, found once" in text
-    assert "1 token\n" in text
-    assert "1 of 1 text token" in text
-    assert not re.search(r"\b1 (words|tokens|text tokens)", text)
-
-
-def test_a_pair_says_that_its_other_half_is_a_sample_and_that_there_is_more():
-    bert = next(subject for subject in SUBJECTS if subject.name == "bert")
-    lines = plain(take(bert))
-    assert "    note B: a sample sentence; --other gives yours" in lines
-    assert lines[2] == "walked here: stage 1 of 2, rows of up to 128 tokens"
-
-
 @pytest.mark.parametrize("rule", ["token", "span", "bart", "gpt", "xlnet"])
 def test_parts_of_characters_are_bytes_and_fit(rule):
     tokenizer = train_tokenizer(ByteBPE(size=300), ["the model reads"] * 4)
@@ -124,13 +100,3 @@ def test_a_strip_breaks_evenly_and_leaves_no_token_alone():
     counts = [line.count("字") for line in lines if "字" in line]
     assert counts == [10, 10]
     assert [line.split()[0] for line in lines if line] == ["token", "place", "token", "place"]
-
-
-def test_a_token_wider_than_the_screen_still_gets_a_line():
-    lines = [
-        line.plain
-        for line in token_table(
-            ("token",), [TokenColumn((TableCell("a" * 50),)), TokenColumn((TableCell("b"),))], 40, 9
-        )
-    ]
-    assert "a" * 50 in lines[0]

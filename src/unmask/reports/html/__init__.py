@@ -1,1 +1,0 @@
-"""HTML elements and the frame of a page."""
