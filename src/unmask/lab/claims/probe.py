@@ -92,7 +92,9 @@ def main() -> None:
     options = _parse()
     if options.probe == "steps":
         arms = dict(arm.split("=", 1) for arm in options.arm)
-        timing = StepTiming(options.data, options.size, options.max_length, options.batch_size, options.heldout_fraction)
+        timing = StepTiming(
+            options.data, options.size, options.max_length, options.batch_size, options.heldout_fraction
+        )
         print(json.dumps(step_times(timing, arms)))
         return
     corpus = Corpus.open(options.data)

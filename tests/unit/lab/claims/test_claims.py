@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from unmask.api.short_run import short_recipe
 from unmask.cli.main import app
-from unmask.members import apply_changes
 from unmask.core.codec import fingerprint
 from unmask.core.errors import InputError
 from unmask.data.corpus.corpus import Corpus
@@ -27,7 +26,7 @@ from unmask.lab.claims.probe import ProbedModel, correction_scores, far_scores
 from unmask.lab.claims.probe_data import fixed_rows, write_subset
 from unmask.lab.claims.run import ClaimRequest
 from unmask.lab.claims.verdict import Measurement, tables, verdict
-from unmask.members import member
+from unmask.members import apply_changes, member
 from unmask.nets.model import EncoderWithHeads
 
 
