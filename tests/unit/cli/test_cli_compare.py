@@ -80,7 +80,7 @@ def test_a_killed_comparison_loses_no_finished_run_and_repeats_none():
     assert max(len(line) for line in out.splitlines() if line.startswith(("member", "bert", "wwm", "guess"))) <= 80
     for word in ("bert", "wwm", "from scratch", "guess", "accuracy", "FLOPs", "mlm"):
         assert word in out
-    assert "All members read the WordPiece vocabulary of data" in beside
+    assert "All members use the WordPiece vocabulary of data" in beside
     _check_results()
     page = Path("lab/compare.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 9  # loss, right answers and the task, over tokens, time and operations

@@ -122,7 +122,7 @@ def test_a_tuned_network_answers_a_new_file_as_it_did_before():
     predict(Path("out"), Path("new.jsonl"), Path("said.tsv"), device="cpu")
     assert Path("said.tsv").read_text(encoding="utf-8").splitlines()[:2] == [
         "index\tprediction",
-        f"0\t{before[0]["prediction"]}",
+        f"0\t{before[0]['prediction']}",
     ]
     predict(Path("out"), Path("new.jsonl"), Path("said.json"), device="cpu")
     assert json.loads(Path("said.json").read_text(encoding="utf-8"))["1"] == before[1]["prediction"]

@@ -74,7 +74,7 @@ def summary_lines(walks: Sequence[Walk], width: int) -> Iterator[Text]:
 def _title(walk: Walk, width: int) -> Iterator[Text]:
     subject = walk.target
     yield Text.assemble((f"{subject.name} {subject.term}".rstrip(), "bold reverse"), f"  {subject.summary}")
-    yield Text(subject.paper, style="dim")
+    yield from break_at_spaces(Text(subject.paper, style="dim"), width)
     if subject.part_note:
         yield from break_at_spaces(Text(subject.part_note, style="yellow"), width)
 
