@@ -82,7 +82,7 @@ def _require_texts(files: list[str], field: str) -> Iterator[str]:
 def _write(out: Path, blocks: Iterator[Floats], width: int, total: int) -> int:
     """Write what is computed, and show how it goes on; returns the number of rows."""
     from unmask.cli.ui.progress import progress
-    from unmask.inference.npy_writer import write_vectors
+    from unmask.inference.embed import write_vectors
 
     out.parent.mkdir(parents=True, exist_ok=True)
     with progress("embedding", total) as tick:
