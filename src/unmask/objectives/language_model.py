@@ -72,7 +72,7 @@ class BidirectionalLM(Objective):
 
     def build_head(self, backbone: Backbone) -> nn.Module:
         """Logits of both streams at every position, through the token embedding and one bias."""
-        from unmask.objectives.heads.language_model import BidirectionalLMHead
+        from unmask.objectives.heads.common import BidirectionalLMHead
 
         return BidirectionalLMHead(backbone.token_embedding)
 

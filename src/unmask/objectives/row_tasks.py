@@ -94,7 +94,7 @@ class MultiLabel(Objective):
 
     def build_head(self, backbone: Backbone) -> nn.Module:
         """As much is dropped out before the labels as anywhere in the trunk."""
-        from unmask.objectives.heads.multilabel import MultiLabelHead
+        from unmask.objectives.heads.row_tasks import MultiLabelHead
 
         return MultiLabelHead(backbone.config, self.name, self.num_labels, backbone.config.dropout, self.pooling)
 
@@ -124,7 +124,7 @@ class Ranking(Objective):
 
     def build_head(self, backbone: Backbone) -> nn.Module:
         """As much is dropped out before the score as anywhere in the trunk."""
-        from unmask.objectives.heads.ranking import RankingHead
+        from unmask.objectives.heads.row_tasks import RankingHead
 
         return RankingHead(backbone.config, self.name, backbone.config.dropout, self.pooling, self.bounded)
 

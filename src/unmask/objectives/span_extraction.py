@@ -29,7 +29,7 @@ class SpanExtraction(Objective):
 
     def build_head(self, backbone: Backbone) -> nn.Module:
         """One linear layer over every token, and nothing before it."""
-        from unmask.objectives.heads.span import SpanHead
+        from unmask.objectives.heads.row_tasks import SpanHead
 
         return SpanHead(backbone.config, self.name)
 

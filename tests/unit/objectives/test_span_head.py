@@ -13,7 +13,7 @@ from unmask.config.network import TransformerConfig
 from unmask.core.records import AnswerSpan, Inputs, InputsAndTargets
 from unmask.nets.batch.batch import collate
 from unmask.nets.encoder import HiddenStates
-from unmask.objectives.heads.span import SpanHead
+from unmask.objectives.heads.row_tasks import SpanHead
 
 TRUNK = TransformerConfig(depth=1, width=16, heads=2, ffn_width=32)
 LENGTHS = (5, 9, 3)

@@ -27,8 +27,7 @@ from unmask.nets.layers.attention import KeyContext, QuerySubset, SelfAttention
 from unmask.nets.layers.cross_attention import CrossAttention, EncoderOutput
 from unmask.nets.layers.dropout import apply_dropout
 from unmask.nets.layers.norm import build_norm
-from unmask.nets.layers.relative_attention import add_relative_scores
-from unmask.nets.layers.relative_position import build_rotary, build_score_bias
+from unmask.nets.layers.relative_position import add_relative_scores, build_rotary, build_score_bias
 
 
 class FeedForward(FusableModule):
