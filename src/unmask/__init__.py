@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from unmask.api.finetune import FineTuneOptions as FineTuneOptions
     from unmask.api.finetune import finetune as finetune
     from unmask.api.models import FineTunedModel as FineTunedModel
+    from unmask.api.run import Run as Run
     from unmask.api.models import Model as Model
-    from unmask.api.models import Run as Run
     from unmask.api.models import load as load
     from unmask.api.prepare import prepare as prepare
     from unmask.api.prepare_options import PrepareOptions as PrepareOptions
@@ -57,7 +57,7 @@ _HOMES = {
     "prepare": "unmask.api.prepare",
     "Corpus": "unmask.data.corpus.corpus",
     "pretrain": "unmask.api.pretrain",
-    "Run": "unmask.api.models",
+    "Run": "unmask.api.run",
     "Model": "unmask.api.models",
     "FineTunedModel": "unmask.api.models",
     "load": "unmask.api.models",

@@ -7,15 +7,14 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from unmask.config.inference import CheckpointChoice
 from unmask.config.pooling import Pooling
 from unmask.core.errors import InputError
 from unmask.core.io.atomic import write_text
+from unmask.api.run import Run
 from unmask.loading.open_model import LoadedNetwork, is_finetuned, open_model
-from unmask.train.rundir.folder import is_finished, is_run_folder, read_finished, read_run
-from unmask.train.rundir.metrics_log import RECORD, read_record
 
 if TYPE_CHECKING:
     from unmask.core.records import Floats
@@ -225,39 +224,7 @@ def _fields(row: TaskRow, names: Sequence[str]) -> Mapping[str, object]:
     return dict(zip(known, texts, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """The folder of a pre-training run."""
-
-    folder: Path
-
-    @staticmethod
-    def open(folder: Path | str) -> Run:
-        """Open the folder of a run."""
-        if not is_run_folder(Path(folder)):
-            raise InputError(f"{folder} holds no run: it has no run.json. Name the folder given to pretrain as `out`.")
-        return Run(Path(folder))
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The content of `run.json`: recipe, budget, seed, corpus."""
-        return read_run(self.folder)
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether the training reached its budget."""
-        return is_finished(self.folder)
-
-    @property
-    def result(self) -> dict[str, Any]:
-        """Steps, tokens and seconds of a finished run, and its best evaluation."""
-        return read_finished(self.folder)
-
-    def record(self) -> list[dict[str, Any]]:
-        """The lines of `record.jsonl`: starts, steps, evaluations, samples."""
-        return list(read_record(self.folder / RECORD))
-
-    def load(self, checkpoint: CheckpointChoice | str = CheckpointChoice.LAST) -> Model:
+def load(self, checkpoint: CheckpointChoice | str = CheckpointChoice.LAST) -> Model:
         """The trained model: the last checkpoint, or the best by held-out loss."""
         return Model.open(self.folder, checkpoint)
 

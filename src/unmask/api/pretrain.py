@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
-from unmask.api.models import Run
 from unmask.api.pretrain_setup import Preset, PretrainRequest, PretrainSetup
+from unmask.api.run import Run
 from unmask.core.io.atomic import write_text
 from unmask.data.corpus.corpus import Corpus
 from unmask.objectives.generator import all_networks

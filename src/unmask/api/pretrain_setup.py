@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from unmask import __version__
 from unmask.api.short_run import short_recipe
@@ -18,8 +18,6 @@ from unmask.core.errors import RecipeError
 from unmask.core.io.atomic import digest_bytes, digest_file
 from unmask.data.corpus.corpus import Corpus
 from unmask.data.tokenize.tokenizer import Tokenizer
-from unmask.loading.open_model import LoadedNetwork, open_model
-from unmask.loading.warm_start import adapt_to_tokenizer, load_matching_weights
 from unmask.members import apply_changes, member, sizes
 from unmask.nets.encoder import num_parameters
 from unmask.nets.model import EncoderWithHeads
@@ -33,6 +31,9 @@ from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.rundir.metrics_log import LogLine
 from unmask.train.schedule import Budget, StepBudget, TimeBudget, TokenBudget
 from unmask.train.training_spec import TrainingSpec
+
+if TYPE_CHECKING:
+    from unmask.loading.open_model import LoadedNetwork
 
 Preset: TypeAlias = Literal["published", "short"]
 _EXAMPLE = "stages.0.max_length=256"
@@ -109,9 +110,15 @@ class PretrainSetup:
     @cached_property
     def _sources(self) -> tuple[LoadedNetwork, ...]:
         """What `--from` names, as it lies there."""
-        return (open_model(self.request.init_from, any_attention=True),) if self.request.init_from else ()
+        if not self.request.init_from:
+            return ()
+        from unmask.loading.open_model import open_model
+
+        return (open_model(self.request.init_from, any_attention=True),)
 
     def _fit_to_tokenizer(self, model: EncoderWithHeads, tokenizer: Tokenizer) -> EncoderWithHeads:
+        from unmask.loading.warm_start import adapt_to_tokenizer
+
         return adapt_to_tokenizer(model, tokenizer, self.tokenizer, str(self.request.init_from))
 
     @cached_property
@@ -181,13 +188,13 @@ class PretrainSetup:
             self.recipe.network, objectives, self.vocab_size, self.num_positions, self.recipe.loss_weighting
         )
         learner.init_weights(self.request.seed)
-        found = [
-            self._fit_to_tokenizer(one.generator, one.tokenizer) for one in self._sources if one.generator is not None
-        ]
-        generator = next(iter(found), None)
-        return learner, tuple(
-            name for model in self.initial_model for name in load_matching_weights(learner, model, generator)
-        )
+        if not self.initial_model:
+            return learner, ()
+        from unmask.loading.warm_start import load_matching_weights
+
+        (model,), (source,) = self.initial_model, self._sources
+        generator = source.generator and self._fit_to_tokenizer(source.generator, source.tokenizer)
+        return learner, load_matching_weights(learner, model, generator)
 
     @property
     def training_spec(self) -> TrainingSpec:

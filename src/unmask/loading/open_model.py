@@ -15,11 +15,7 @@ from unmask.core.codec import decode
 from unmask.core.errors import InputError, RecipeError
 from unmask.core.io.atomic import read_versioned_json
 from unmask.data.tokenize.tokenizer import Tokenizer
-from unmask.interop.hf.load import check_vocab_fits, load_hf_model
-from unmask.interop.hf.lookup import model_type_for, tasks_of
 from unmask.interop.hf.model_card import ModelInfo
-from unmask.interop.hf.model_map import DOWNSTREAM_TASKS
-from unmask.interop.hf.tokenizer_files import read_settings
 from unmask.loading.encoder_folder import is_encoder_folder, load_encoder
 from unmask.loading.from_checkpoint import generator_from_state, heads_left_out, model_from_state
 from unmask.nets.model import EncoderWithHeads
@@ -69,11 +65,15 @@ def open_model(
         )
     name = folder.resolve().name
     if is_encoder_folder(folder):
+        from unmask.interop.hf.lookup import model_type_for
+
         model, tokenizer = load_encoder(folder)
         return LoadedNetwork(model, tokenizer, name, ModelInfo(name=name), model_type_for(model.config, ModelType.BERT))
     if is_run_folder(folder):
         return _open_run(folder, checkpoint, any_attention)
     if (folder / CONFIG_FILE).is_file():
+        from unmask.interop.hf.load import load_hf_model
+
         model, tokenizer = load_hf_model(folder)
         return LoadedNetwork(model, tokenizer, name, ModelInfo(name=name), model_type_in(folder))
     raise InputError(_explain_missing(folder))
@@ -88,6 +88,10 @@ def _has_task_head(config: Path) -> bool:
     """Whether a Hugging Face folder holds a model that was fine-tuned for a task."""
     if not config.is_file():
         return False
+    from unmask.interop.hf.lookup import tasks_of
+    from unmask.interop.hf.model_map import DOWNSTREAM_TASKS
+    from unmask.interop.hf.tokenizer_files import read_settings
+
     names = read_settings(config).get("architectures") or ()
     return any(not DOWNSTREAM_TASKS.isdisjoint(tasks_of(model_type, names)) for model_type in ModelType)
 
@@ -97,6 +101,8 @@ def model_type_in(folder: Path) -> ModelType:
     if (folder / RUN).is_file():
         return ModelType[_read_run(folder / RUN)["recipe"].get("model_type", ModelType.BERT.name)]
     if (folder / CONFIG_FILE).is_file():
+        from unmask.interop.hf.tokenizer_files import read_settings
+
         name = read_settings(folder / CONFIG_FILE).get("model_type")
         return next((one for one in ModelType if one.value == name), ModelType.BERT)
     return ModelType.BERT
