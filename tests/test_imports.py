@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 
 import unmask
-from unmask.cli.main import app
+from unmask.cli.main import _COMMANDS
 
 ROOT = Path(unmask.__file__).parent
 ORDER = (
@@ -61,11 +61,7 @@ BARRED = {("train", "recipes"), ("train", "reports"), ("train", "members"), ("re
 BUILDS = {("unmask.config.network", "nets"), ("unmask.config.transformer", "nets")}
 """A configuration builds its network: these imports stand in functions, so that no configuration loads torch."""
 HEAVY = frozenset({"torch", "transformers", "gensim", "pyarrow"})
-COMMANDS = tuple(
-    command.name or command.callback.__name__.replace("_", "-")
-    for command in app.registered_commands
-    if command.callback
-)
+COMMANDS = tuple(_COMMANDS)
 
 
 def module_name(path: Path) -> str:

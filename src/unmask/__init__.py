@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from unmask.api.finetune import FineTuneOptions as FineTuneOptions
     from unmask.api.finetune import finetune as finetune
     from unmask.api.models import FineTunedModel as FineTunedModel
-    from unmask.api.run import Run as Run
     from unmask.api.models import Model as Model
     from unmask.api.models import load as load
     from unmask.api.prepare import prepare as prepare
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from unmask.api.recipes import (
         walk as walk,
     )
+    from unmask.api.run import Run as Run
     from unmask.core.errors import UserError as UserError
     from unmask.data.corpus.corpus import Corpus as Corpus
     from unmask.finetuning.task_options import TaskOptions as TaskOptions

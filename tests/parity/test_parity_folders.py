@@ -22,7 +22,7 @@ from unmask.data.tokenize.trainers.wordpiece import WordPiece
 from unmask.interop.hf import parity_check
 from unmask.interop.hf.config_json import write_config
 from unmask.interop.hf.load import load_hf_model
-from unmask.interop.hf.model_card import ModelInfo
+from unmask.config.model_type import ModelInfo
 from unmask.interop.hf.model_map import DOWNSTREAM_TASKS, Architecture, HFTask
 from unmask.interop.hf.save import export_hf, to_hf_state_dict
 from unmask.interop.hf.tokenizer_files import with_template

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from unmask.api.run import Run
 from unmask.config.inference import CheckpointChoice
 from unmask.config.pooling import Pooling
 from unmask.core.errors import InputError
 from unmask.core.io.atomic import write_text
-from unmask.api.run import Run
 from unmask.loading.open_model import LoadedNetwork, is_finetuned, open_model
 
 if TYPE_CHECKING:
@@ -140,9 +140,9 @@ class FineTunedModel(Model):
     @staticmethod
     def open_finetuned(folder: Path | str, base_folder: Path | str | None = None) -> FineTunedModel:
         """Open a folder that `finetune` wrote."""
+        from unmask.config.model_type import ModelInfo
         from unmask.finetuning.export.hf import open_finetuned
         from unmask.finetuning.multitask.finetune import encoder_only
-        from unmask.interop.hf.model_card import ModelInfo
 
         base = None if base_folder is None else Path(base_folder)
         tuned, name = open_finetuned(Path(folder), base), Path(folder).resolve().name
@@ -222,11 +222,6 @@ def _fields(row: TaskRow, names: Sequence[str]) -> Mapping[str, object]:
     if len(texts) != len(known):
         raise InputError(f"This task reads {len(known)} texts ({', '.join(known)}) per row, found {len(texts)}.")
     return dict(zip(known, texts, strict=True))
-
-
-def load(self, checkpoint: CheckpointChoice | str = CheckpointChoice.LAST) -> Model:
-        """The trained model: the last checkpoint, or the best by held-out loss."""
-        return Model.open(self.folder, checkpoint)
 
 
 def load(folder: Path | str | Run, checkpoint: CheckpointChoice | str = CheckpointChoice.LAST) -> Model:

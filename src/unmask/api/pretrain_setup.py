@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from unmask import __version__
-from unmask.api.short_run import short_recipe
 from unmask.config.network import NetworkConfig
 from unmask.config.sizes import Size
 from unmask.core.codec import encode, fingerprint
@@ -25,7 +24,6 @@ from unmask.tasks.recipe import Recipe
 from unmask.train.batches.protocol import RunPosition, StepBatch
 from unmask.train.batches.recipe_batches import RecipeBatches, require_trainable, uses_similar_words
 from unmask.train.cost_estimate import CostProbe
-from unmask.train.flops_meter import FlopsMeter
 from unmask.train.mask_samples import MaskFiller, sample_fills
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.rundir.metrics_log import LogLine
@@ -34,6 +32,7 @@ from unmask.train.training_spec import TrainingSpec
 
 if TYPE_CHECKING:
     from unmask.loading.open_model import LoadedNetwork
+    from unmask.train.flops_meter import FlopsMeter
 
 Preset: TypeAlias = Literal["published", "short"]
 _EXAMPLE = "stages.0.max_length=256"
@@ -90,6 +89,8 @@ class PretrainSetup:
     @property
     def meter(self) -> FlopsMeter:
         """What its steps cost in floating point operations."""
+        from unmask.train.flops_meter import FlopsMeter
+
         return FlopsMeter.of(self.batch_source, self.vocab_size)
 
     @cached_property
@@ -153,7 +154,10 @@ class PretrainSetup:
         named = self.request.member
         found = named if isinstance(named, Recipe) else member(named, self._size)
         published = apply_changes(found, tasks, _EXAMPLE)
-        return short_recipe(published) if self.request.preset == "short" else published
+        if self.request.preset == "published":
+            return published
+
+        return short_recipe(published)
 
     @property
     def _size(self) -> str:

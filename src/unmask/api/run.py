@@ -45,3 +45,9 @@ class Run:
     def record(self) -> list[dict[str, Any]]:
         """The lines of `record.jsonl`: starts, steps, evaluations, samples."""
         return list(read_record(self.folder / RECORD))
+
+    def load(self, checkpoint: str = "last") -> Model:
+        """The trained model: the last checkpoint, or the best by held-out loss."""
+        from unmask.api.models import Model
+
+        return Model.open(self.folder, checkpoint)

@@ -1,8 +1,4 @@
-"""The command line: thin commands over the parts.
-
-What arrives: words from a shell. What leaves: a call of a part, and its result in words; a user's mistake is one
-sentence and exit code 2. What never happens here: work. Each command imports what it needs when it runs.
-"""
+"""The command line. Each command is a module of its own that is imported when the command is used."""
 
 from __future__ import annotations
 
@@ -10,65 +6,62 @@ import errno
 import io
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, NoReturn, TextIO
+from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
+from typer.core import TyperGroup
 
 from unmask import __version__
-from unmask.cli import (
-    audit,
-    claim,
-    compare,
-    demo,
-    embed,
-    evaluate,
-    export,
-    family,
-    fill_mask,
-    finetune,
-    landscape,
-    multitask,
-    predict,
-    prepare,
-    pretrain,
-    report,
-    similar_words,
-    walk,
-)
+
+_COMMANDS = {
+    "demo": "demo:demo",
+    "prepare": "prepare:prepare",
+    "similar-words": "similar_words:similar_words",
+    "walk": "walk:walk",
+    "audit": "audit:audit",
+    "pretrain": "pretrain:pretrain",
+    "finetune": "finetune:finetune",
+    "multitask": "multitask:multitask",
+    "predict": "predict:predict",
+    "evaluate": "evaluate:evaluate",
+    "compare": "compare:compare",
+    "claim": "claim:claim",
+    "landscape": "landscape:landscape",
+    "fill-mask": "fill_mask:fill_mask",
+    "embed": "embed:embed",
+    "export": "export:export",
+    "report": "report:report",
+    "family": "family:family",
+    "show": "family:show",
+    "diff": "family:diff",
+}
+"""The module and the function of each command; a module is imported when its command is looked up."""
+
+
+class _LazyGroup(TyperGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, function = _COMMANDS[cmd_name].partition(":")
+        alone = typer.Typer(add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False)
+        alone.command(cmd_name)(getattr(import_module(f"unmask.cli.{module}"), function))
+        return typer.main.get_command(alone)
+
 
 app = typer.Typer(
+    cls=_LazyGroup,
     name="unmask",
-    help="Every member of BERT's family out of one kit: prepare, pre-train, fine-tune, export. Start with: unmask demo",
+    help="Pre-train, fine-tune, compare and export the BERT family. Start with: unmask demo",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-_COMMANDS = (
-    demo.demo,
-    prepare.prepare,
-    similar_words.similar_words,
-    walk.walk,
-    audit.audit,
-    pretrain.pretrain,
-    finetune.finetune,
-    multitask.multitask,
-    predict.predict,
-    evaluate.evaluate,
-    compare.compare,
-    claim.claim,
-    landscape.landscape,
-    fill_mask.fill_mask,
-    embed.embed,
-    export.export,
-    report.report,
-    family.family,
-    family.show,
-    family.diff,
-)
-for _command in _COMMANDS:
-    app.command()(_command)
 
 
 def _print_version(wanted: bool) -> None:

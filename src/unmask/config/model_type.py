@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 
 
 class ModelType(StrEnum):
@@ -13,3 +16,17 @@ class ModelType(StrEnum):
     ALBERT = "albert"
     ERNIE = "ernie"
     ELECTRA = "electra"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """Facts about a trained model, for its model card. Empty fields are omitted."""
+
+    name: str = ""
+    recipe: str = ""
+    """The recipe and the number of steps."""
+    paper: str = ""
+    fingerprint: str = ""
+    """Of the recipe."""
+    corpus: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Counts of the training corpus, such as documents and tokens."""

@@ -9,16 +9,15 @@ from typing import Any
 
 from unmask.config.attention_pattern import FULL, WITHIN_DOCUMENT, AttentionPattern
 from unmask.config.inference import CheckpointChoice
-from unmask.config.model_type import ModelType
+from unmask.config.model_type import ModelInfo, ModelType
 from unmask.config.network import read_network_config
 from unmask.core.codec import decode
 from unmask.core.errors import InputError, RecipeError
 from unmask.core.io.atomic import read_versioned_json
 from unmask.data.tokenize.tokenizer import Tokenizer
-from unmask.interop.hf.model_card import ModelInfo
 from unmask.loading.encoder_folder import is_encoder_folder, load_encoder
 from unmask.loading.from_checkpoint import generator_from_state, heads_left_out, model_from_state
-from unmask.nets.model import EncoderWithHeads
+from unmask.nets.model import EncoderWithHeads, check_vocab_fits
 from unmask.train.rundir.checkpoint import (
     CHECKPOINTS,
     MODEL,

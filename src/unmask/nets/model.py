@@ -5,6 +5,8 @@ from __future__ import annotations
 from torch import nn
 
 from unmask.config.network import NetworkConfig
+from unmask.core.errors import InputError
+from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.nets.backbone import Backbone
 from unmask.nets.encoder import TransformerEncoder
 from unmask.nets.layers.heads import DiscriminatorHead, LMHead, PoolerClassifier
@@ -61,3 +63,12 @@ class EncoderWithHeads(nn.Module):
     def max_positions(self) -> int:
         """The longest row that a learned position table serves; 0 where rows may have any length."""
         return self.network.max_positions
+
+
+def check_vocab_fits(model: EncoderWithHeads, tokenizer: Tokenizer) -> None:
+    """Refuse a tokenizer with ids beyond the vocabulary of the network."""
+    if tokenizer.vocab.size > model.vocab_size:
+        raise InputError(
+            f"The tokenizer has {tokenizer.vocab.size} entries, but the network has rows for {model.vocab_size} only. "
+            "Use the tokenizer that the network was trained with, or extend the network."
+        )

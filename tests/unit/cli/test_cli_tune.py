@@ -214,7 +214,7 @@ def test_a_remark_says_how_it_goes():
     assert remark({"kind": "eval", "step": 2, "loss": {"rate": 0.25}, "accuracy": {"rate": 0.0}}) == "dev: loss 0.250"
 
 
-@pytest.mark.parametrize("command", [tune, multitask, landscape])
+@pytest.mark.parametrize("command", [finetune, multitask, landscape])
 def test_the_help_names_all_families_that_are_read(command):
     source = get_type_hints(command, include_extras=True)["source"]
     (argument,) = source.__metadata__

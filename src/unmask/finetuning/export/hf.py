@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from unmask.config.model_type import ModelInfo
 from unmask.core.errors import InputError
 from unmask.finetuning.artifact import BaseModelRef, FineTunedNetwork, load_finetuned, read_task
 from unmask.finetuning.export.hf_architecture import architecture_for, model_for_export
 from unmask.interop.extra_format import ExtraFormat
 from unmask.interop.hf.lookup import model_type_for
-from unmask.interop.hf.model_card import ModelInfo
 from unmask.interop.hf.model_map import Architecture
 from unmask.interop.hf.parity_check import SENTENCES, ParityReport
 from unmask.interop.hf.save import export_hf

@@ -21,7 +21,7 @@ from unmask.interop.hf.model_map import Parts
 from unmask.interop.hf.tokenizer_files import read_settings, read_tokenizer
 from unmask.interop.hf.weight_table import Weights, first_few
 from unmask.nets.layers.heads import PoolerClassifier
-from unmask.nets.model import EncoderWithHeads
+from unmask.nets.model import EncoderWithHeads, check_vocab_fits
 
 
 def load_hf_model(folder: Path) -> tuple[EncoderWithHeads, Tokenizer]:
@@ -81,15 +81,6 @@ def read_weights(folder: Path) -> Weights:
             "read here. Convert it to model.safetensors first, or take a folder that has it."
         )
     raise InputError(f"{folder} has no model.safetensors; give a folder that holds the weights.")
-
-
-def check_vocab_fits(model: EncoderWithHeads, tokenizer: Tokenizer) -> None:
-    """Refuse a tokenizer with ids beyond the vocabulary of the network."""
-    if tokenizer.vocab.size > model.vocab_size:
-        raise InputError(
-            f"The tokenizer has {tokenizer.vocab.size} entries, but the network has rows for {model.vocab_size} only. "
-            "Use the tokenizer that the network was trained with, or extend the network."
-        )
 
 
 def _tensors(path: Path) -> Weights:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
+from unmask.config.model_type import ModelInfo
 from unmask.interop.extra_format import ExtraFormat
 from unmask.interop.hf.config_json import NO_TASK, TaskConfig, read_config
 from unmask.interop.hf.lookup import architecture_named, model_map
@@ -24,20 +23,6 @@ _PIPELINE_TAGS = {
     HFTask.QUESTION_ANSWERING: "question-answering",
     HFTask.MULTIPLE_CHOICE: "multiple-choice",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ModelInfo:
-    """What is known about a network. Empty fields are omitted from the card."""
-
-    name: str = ""
-    recipe: str = ""
-    """The recipe and the number of steps."""
-    paper: str = ""
-    fingerprint: str = ""
-    """Of the recipe."""
-    corpus: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    """Counts of the training corpus, such as documents and tokens."""
 
 
 def write_card(

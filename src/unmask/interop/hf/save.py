@@ -12,20 +12,21 @@ import torch
 from safetensors.torch import save
 from torch import nn
 
+from unmask.config.model_type import ModelInfo
 from unmask.core.errors import InputError
 from unmask.core.io.atomic import DiskFullAdvice, atomic_file, atomic_folder, write_json, write_text
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.interop.extra_format import ExtraFormat, WrittenFolder
 from unmask.interop.hf.config_json import NO_TASK, TaskConfig, write_config
-from unmask.interop.hf.load import check_vocab_fits, load_hf_model
+from unmask.interop.hf.load import load_hf_model
 from unmask.interop.hf.lookup import model_map, parts_of, weight_table_for
-from unmask.interop.hf.model_card import ModelInfo, write_card
+from unmask.interop.hf.model_card import write_card
 from unmask.interop.hf.model_map import DOWNSTREAM_TASKS, Architecture, HFTask
 from unmask.interop.hf.parity_check import SENTENCES, ParityReport, check_parity
 from unmask.interop.hf.tokenizer_files import special_names, tokenizer_config, with_template
 from unmask.interop.hf.weight_table import Weights, first_few
 from unmask.interop.optional_dependency import require_transformers
-from unmask.nets.model import EncoderWithHeads
+from unmask.nets.model import EncoderWithHeads, check_vocab_fits
 
 NO_MODEL_INFO = ModelInfo()
 NO_POOLER = "This network was trained without a pooler. The pooler of {} is all zeros: use the hidden states."
