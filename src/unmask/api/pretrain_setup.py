@@ -156,6 +156,7 @@ class PretrainSetup:
         published = apply_changes(found, tasks, _EXAMPLE)
         if self.request.preset == "published":
             return published
+        from unmask.api.short_run import short_recipe
 
         return short_recipe(published)
 

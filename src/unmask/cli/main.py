@@ -41,10 +41,10 @@ _COMMANDS = {
 
 
 class _LazyGroup(TyperGroup):
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         return list(_COMMANDS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]  # noqa: ANN401
         if cmd_name not in _COMMANDS:
             return None
         module, _, function = _COMMANDS[cmd_name].partition(":")
