@@ -66,6 +66,6 @@ def check_options(task_type: TaskType, given: Mapping[str, bool]) -> None:
     for option, was_given in given.items():
         if was_given and task_type not in _OPTION_TASK_TYPES[option]:
             raise InputError(
-                f"{option} has no effect with --task-type {task_type}; it applies to "
-                f"{' and '.join(_OPTION_TASK_TYPES[option])}."
+                f"{option} has no effect with --task-type {task_type}; it is for "
+                f"{' and '.join(_OPTION_TASK_TYPES[option])}. Leave it out."
             )

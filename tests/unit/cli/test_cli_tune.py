@@ -80,10 +80,10 @@ def test_scores_answers_and_a_network_come_out():
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--crf",), "--crf says nothing to --task-type classification; it is for tag."),
-        (("--num-beams", "2"), "--num-beams says nothing to --task-type classification; it is for write."),
-        (("--adapter-width", "8"), "--adapter-width says nothing to --method full; it is for adapter."),
-        (("--no-cache-features",), "--cache-features says nothing to --method full; it is for frozen and layers."),
+        (("--crf",), "--crf has no effect with --task-type classification; it is for tagging."),
+        (("--num-beams", "2"), "--num-beams has no effect with --task-type classification; it is for generation."),
+        (("--adapter-width", "8"), "--adapter-width has no effect with --method full; it is for adapter."),
+        (("--no-cache-features",), "--cache-features has no effect with --method full; it is for frozen and layers."),
         (("--method", "lora", "--lora-rank", "17"), "An update of rank 17 is larger"),
         (("--method", "adapter", "--adapter-width", "65"), "An adapter of width 65 is larger"),
     ],
@@ -97,11 +97,11 @@ def test_an_option_that_says_nothing_is_refused(words, sentence):
 
 def test_adapters_whose_network_was_moved_are_told_where_it_is():
     run("--train-file", "train.jsonl", "--epochs", "0.1", "--method", "adapter", "--adapter-width", "4")
-    before = [answer.said for answer in answers_of("out")]
+    before = [answer.prediction for answer in answers_of("out")]
     Path("net").rename("elsewhere")
-    with pytest.raises(InputError, match=r"which should lie in .*net and is not there.*--base-model"):
+    with pytest.raises(InputError, match=r"base model is not in .*net.*--base-model"):
         open_finetuned(Path("out"))
-    assert [answer.said for answer in answers_of("out", Path("elsewhere"))] == before
+    assert [answer.prediction for answer in answers_of("out", Path("elsewhere"))] == before
     network(Path("net"), seed=2)
     with pytest.raises(InputError, match="another network than this one"):
         open_finetuned(Path("out"))
@@ -132,7 +132,7 @@ def test_a_tuned_network_answers_a_new_file_as_it_did_before():
 
 def test_the_same_command_again_only_tells_and_another_is_refused():
     first = run("--train-file", "train.jsonl", "--epochs", "1")
-    assert "4 of its rows (1 text in 10) were set aside to judge by" in first.output
+    assert "4 of its rows (1 text in 10) were split off as dev set" in first.output
     before = Path("out/model.safetensors").stat().st_mtime_ns
     again = run("--train-file", "train.jsonl", "--epochs", "1")
     assert again.exit_code == 0
@@ -167,13 +167,13 @@ def test_from_scratch_differs_from_the_start_alone():
 
 REFUSED = {
     "no file": (["--train-file", "none.jsonl"], "there is no such file"),
-    "no field": (["--train-file", "train.jsonl", "--text-columns", "body"], "there is no field 'body'"),
+    "no field": (["--train-file", "train.jsonl", "--text-columns", "body"], "there is no column 'body'"),
     "missing label": (["--train-file", "missing.jsonl"], "missing.jsonl:2: the label is missing"),
     "unseen label": (
         ["--train-file", "train.jsonl", "--dev-file", "unseen.jsonl"],
         "unseen.jsonl:1: the label '中' does not occur",
     ),
-    "too long": (["--train-file", "train.jsonl", "--max-length", "64"], "the network has 32 positions only"),
+    "too long": (["--train-file", "train.jsonl", "--max-length", "64"], "the model has 32 positions only"),
     "no epochs": (["--train-file", "train.jsonl", "--epochs", "0"], "a positive number for --epochs, found 0.0"),
     "words as numbers": (["--train-file", "train.jsonl", "--task-type", "regression"], "train.jsonl:1: the score '好' is no number"),
     "half a character": (["--train-file", "torn.jsonl"], "half of a surrogate pair"),

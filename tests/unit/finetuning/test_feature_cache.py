@@ -97,7 +97,7 @@ def test_states_are_those_of_the_trunk(tmp_path, recall, layers, first_only):
     assert len(there.cached_states) == layers
     assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(there.cached_states, expected, strict=True))
     assert torch.equal(there.tokens.ids_T[there.row_starts_B], fresh.tokens.ids_T[fresh.row_starts_B])
-    assert torch.equal(there.targets[0].value_B, fresh.targets[0].value_B)
+    assert torch.equal(there.targets[0].value, fresh.targets[0].value)
     assert len(there.tokens.ids_T) == (4 if first_only else len(fresh.tokens.ids_T))
     with torch.no_grad():
         a, b = (learner(batch, (tuning(tmp_path, FrozenEncoder()).data.task.objective,))[0] for batch in (there, fresh))

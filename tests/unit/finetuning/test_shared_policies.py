@@ -63,7 +63,7 @@ def test_what_is_added_is_added_once_for_all_depths(policy):
         (LITE, 1, "Use --num-top-blocks 3"),
         (TWO_SETS, 1, "--num-top-blocks 1 of 4: these blocks share weights with lower ones.*Use --num-top-blocks 2"),
         (TWO_SETS, 3, "Use --num-top-blocks 4"),
-        (replace(LITE, sharing=Sharing.ATTENTION), 2, "Use --num-top-blocks 3, or the policy 'full'"),
+        (replace(LITE, sharing=Sharing.ATTENTION), 2, "Use --num-top-blocks 3, or the method 'full'"),
         (replace(LITE, depth=4, layers_per_group=2), 2, "Use --num-top-blocks 4"),
     ],
 )

@@ -170,5 +170,5 @@ def test_a_text_that_is_almost_certain_is_not_cut_short_by_what_ends_beside_it()
 
 @pytest.mark.parametrize("wrong", [{"num_beams": 0}, {"max_new_tokens": 0}, {"no_repeat_ngram_size": -1}])
 def test_a_search_that_cannot_be_made_is_refused(wrong):
-    with pytest.raises(InputError, match="width and a length of 1 or more"):
+    with pytest.raises(InputError, match="needs 1 or more beams"):
         replace(BeamSearch(), **wrong)

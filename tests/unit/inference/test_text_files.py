@@ -31,7 +31,7 @@ def test_packed_files_are_unpacked(tmp_path):
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress("text\n一\n二\n".encode()))
     assert texts(tmp_path / "a.csv.gz") == ["一", "二"]
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"one\ntwo\n")[:-9])
-    with pytest.raises(InputError, match=r"b\.txt\.gz cannot be read: .*cut off"):
+    with pytest.raises(InputError, match=r"b\.txt\.gz cannot be read: .*truncated"):
         texts(tmp_path / "b.txt.gz")
 
 

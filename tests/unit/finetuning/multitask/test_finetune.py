@@ -149,7 +149,7 @@ def test_the_trunk_is_saved_once_and_every_task_comes_back_bit_for_bit(tmp_path)
     (moved / "encoder/model.safetensors").write_bytes(b"something else")
     with pytest.raises(InputError, match="digest differs"):
         open_finetuned(moved / "mood")
-    (moved / "encoder/encoder.json").write_text("{}")
+    (moved / "encoder/encoder.json").write_text('{"format": 1}')
     with pytest.raises(InputError, match="does not describe an encoder"):
         open_finetuned(moved / "mood")
 
