@@ -43,7 +43,7 @@ def predict(
     answers = open_finetuned(tuned, base)
     answers.learner.to(pick_device(device))
     sheet = read_examples(questions, answers.task.task_type, answers.columns, truths=False)
-    asked = [question.line() for question in sheet.examples]
+    asked = [question.to_json() for question in sheet.examples]
     said = [answer.to_json() for answer in answers.predict(sheet)]
     if out is None:
         for row, line in zip(asked, said, strict=True):

@@ -28,7 +28,7 @@ dev = "mood.dev.jsonl"
 
 [tasks.same]
 train = "same.jsonl"
-kind = "pair"
+task_type = "san-pair"
 """
 
 
@@ -118,7 +118,7 @@ def test_a_kill_in_the_middle_repeats_no_finished_part(monkeypatch):
     ("words", "said"),
     [
         (["--epochs", "0"], "positive number for --epochs"),
-        (["--max-length", "64"], "the network has 32 positions only"),
+        (["--max-length", "64"], "the model has 32 positions only"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(words, said):
