@@ -47,7 +47,7 @@ check: $(INSTALLED)
 docs: $(DOCS_INSTALLED)
 	@$(BIN)/python docs/make_family.py
 	@$(BIN)/python docs/make_reference.py
-	@$(BIN)/python -m mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 BENCH_DATA ?= .bench/news
 bench: $(INSTALLED)

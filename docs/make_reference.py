@@ -9,9 +9,10 @@ import inspect
 import re
 import types
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
 
-import click
 import typer.main
 
 import unmask
@@ -39,54 +40,39 @@ def main() -> None:
 
 
 def _commands() -> Iterator[str]:
-    group = typer.main.get_command(app)
-    assert isinstance(group, click.Group) or hasattr(group, "commands")
-    known = group.commands
-    yield "| command | |\n|---|---|"
-    yield (
-        "\n".join(f"| [`{name}`](#{name}) | {_cell(_first_line(command.help))} |" for name, command in known.items())
-        + "\n"
-    )
+    known: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    rows = (f"| [`{name}`](#{name}) | {_cell(_first_line(command.help))} |" for name, command in known.items())
+    yield "| command | |\n|---|---|\n" + "\n".join(rows) + "\n"
     for name, command in known.items():
-        arguments = [one for one in command.params if one.param_type_name == "argument"]
-        options = [
-            one for one in command.params if one.param_type_name == "option" and not getattr(one, "hidden", False)
-        ]
-        usage = " ".join(["unmask", name, *(_argument_name(one) for one in arguments), "[OPTIONS]" if options else ""])
-        yield f"## {name}\n\n```text\n{usage.strip()}\n```\n\n{_help(command.help)}\n"
+        options = [one for one in command.params if one.opts[0].startswith("-") and not one.hidden]
+        arguments = [one for one in command.params if not one.opts[0].startswith("-")]
+        usage = ["unmask", name, *map(_argument_usage, arguments), *(["[OPTIONS]"] if options else [])]
+        yield f"## {name}\n\n```text\n{' '.join(usage)}\n```\n\n{_help(command.help)}\n"
         if arguments:
-            yield "| argument | |\n|---|---|"
-            yield (
-                "\n".join(
-                    f"| `{one.human_readable_name}` | {_cell(getattr(one, 'help', '') or '')} |" for one in arguments
-                )
-                + "\n"
-            )
+            lines = (f"| `{one.name}` | {_cell(one.help or '')} |" for one in arguments)
+            yield "| argument | |\n|---|---|\n" + "\n".join(lines) + "\n"
         if options:
-            yield "| option | | default |\n|---|---|---|"
-            yield "\n".join(_option(one) for one in options) + "\n"
+            yield "| option | | default |\n|---|---|---|\n" + "\n".join(map(_option_row, options)) + "\n"
 
 
-def _argument_name(argument: click.Parameter) -> str:
-    name = argument.human_readable_name.upper()
-    name = f"{name}..." if argument.nargs == -1 else name
+def _argument_usage(argument: Any) -> str:  # noqa: ANN401
+    name = argument.name.upper() + ("..." if argument.nargs == -1 else "")
     return name if argument.required else f"[{name}]"
 
 
-def _option(option: click.Parameter) -> str:
+def _option_row(option: Any) -> str:  # noqa: ANN401
     names = ", ".join(f"`{one}`" for one in (*option.opts, *option.secondary_opts))
-    choices = getattr(option.type, "choices", None)
-    if choices:
-        names += " " + " \\| ".join(f"`{getattr(one, 'value', one)}`" for one in choices)
-    default = option.default
-    plain = (
-        default is not None
-        and not callable(default)
-        and default not in ("", (), [], False)
-        and "Sentinel" not in repr(type(default))
-    )
-    value = f"`{getattr(default, 'value', default)}`" if plain else ""
-    return f"| {names} | {_cell(getattr(option, 'help', '') or '')} | {'required' if option.required else value} |"
+    choices = _choices(getattr(getattr(option, "type_descriptor", None), "annotation", None))
+    values = ": " + " \\| ".join(f"`{one}`" for one in choices) if choices else ""
+    default = getattr(option.default, "value", option.default)
+    shown = f"`{default}`" if isinstance(default, int | float | str | Path) and default not in ("", False) else ""
+    return f"| {names}{values} | {_cell(option.help or '')} | {'required' if option.required else shown} |"
+
+
+def _choices(annotation: object) -> list[str]:
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return [str(one.value) for one in annotation]
+    return [str(one) for one in get_args(annotation)] if get_origin(annotation) is Literal else []
 
 
 def _first_line(text: str | None) -> str:
@@ -99,7 +85,7 @@ def _help(text: str | None) -> str:
     for piece in inspect.cleandoc(text or "").replace("\b", "").split("\n\n"):
         indented = all(line.startswith("    ") for line in piece.splitlines() if line)
         pieces.append(f"```bash\n{inspect.cleandoc(piece)}\n```" if indented and piece.strip() else piece.strip())
-    return "\n\n".join(one for one in pieces if one)
+    return "\n\n".join(one for one in pieces if one).replace("\n```\n\n```bash\n", "\n")
 
 
 def _cell(text: str) -> str:
@@ -108,14 +94,11 @@ def _cell(text: str) -> str:
 
 def _names() -> Iterator[str]:
     names = [name for name in unmask.__all__ if not name.startswith("_")]
-    yield "| name | |\n|---|---|"
-    yield (
-        "\n".join(
-            f"| [`{name}`](#{name.lower()}) | {_cell(_first_line(inspect.getdoc(getattr(unmask, name))))} |"
-            for name in names
-        )
-        + "\n"
+    rows = (
+        f"| [`{name}`](#{name.lower()}) | {_cell(_first_line(inspect.getdoc(getattr(unmask, name))))} |"
+        for name in names
     )
+    yield "| name | |\n|---|---|\n" + "\n".join(rows) + "\n"
     for name in names:
         yield f"## {name}\n"
         yield from _described(getattr(unmask, name))
