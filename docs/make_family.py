@@ -84,6 +84,17 @@ def main() -> None:
             old.unlink()
     for name, text in pages.items():
         (OUT / name).write_text(text, encoding="utf-8")
+    _list_in_navigation()
+
+
+def _list_in_navigation() -> None:
+    """Name the pages in `mkdocs.yml`, between the sections before and after them."""
+    path = HERE.parent / "mkdocs.yml"
+    before, mark, rest = path.read_text(encoding="utf-8").partition("  - Members:\n")
+    after = rest[rest.index("  - Extend:") :]
+    names = sorted(recipe.name for recipe in members())
+    lines = ["      - Family: members/index.md", *(f"      - {name}: members/{name}.md" for name in names)]
+    path.write_text("\n".join([before + mark.rstrip("\n"), *lines, after]), encoding="utf-8")
 
 
 def _index() -> str:

@@ -6,10 +6,11 @@ python docs/make_reference.py
 from __future__ import annotations
 
 import inspect
-import re
+import pkgutil
 import types
 from collections.abc import Iterator
 from enum import Enum
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -107,15 +108,19 @@ def _names() -> Iterator[str]:
 def _described(value: object) -> Iterator[str]:
     """A directive for mkdocstrings; a module is a list of its names."""
     if isinstance(value, types.ModuleType):
-        public = getattr(value, "__all__", [one for one in vars(value) if re.match(r"[A-Za-z]", one)])
         yield f"{inspect.getdoc(value) or ''}\n"
-        for name in public:
-            one = getattr(value, name)
-            yield f"- `{value.__name__.removeprefix('unmask.')}.{name}`: {_cell(_first_line(inspect.getdoc(one)))}"
-        yield ""
+        yield "\n".join(_members(value)) + "\n"
     else:
         home, name = getattr(value, "__module__", "unmask"), getattr(value, "__qualname__", "")
         yield f"::: {home}.{name}\n    options:\n      show_root_heading: false\n      heading_level: 3\n"
+
+
+def _members(module: types.ModuleType) -> Iterator[str]:
+    """The public names of a module; those of a package are its modules."""
+    names = getattr(module, "__all__", None)
+    for name in names or [one.name for one in pkgutil.iter_modules(module.__path__)]:
+        one = getattr(module, name) if names else import_module(f"{module.__name__}.{name}")
+        yield f"- `{name}`: {_cell(_first_line(inspect.getdoc(one)))}"
 
 
 if __name__ == "__main__":

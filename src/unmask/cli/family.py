@@ -66,9 +66,9 @@ def show(
 
         unmask show electra --size small
 
-        unmask show macbert --set stages.0.length=256
+        unmask show macbert --set stages.0.max_length=256
 
-        unmask show roberta --set "renew=Copies(1)"
+        unmask show roberta --set "masking=StaticMasking(1)"
     """
     from unmask.cli.ui.console import console
     from unmask.core.codec import to_tree

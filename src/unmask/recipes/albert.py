@@ -1,18 +1,17 @@
 """ALBERT: a lite BERT (Lan et al., 2019).
 
 Changes from BERT: all layers share one set of parameters, and token embeddings are 128 wide and projected up; the
-second segment follows the first or the two are swapped, and the order must be told (SOP); runs of 1 to 3 words are
+second segment follows the first or the two are swapped, and the order is predicted (SOP); n-grams of 1 to 3 words are
 masked, with probabilities in proportion to 1/n; a Unigram vocabulary; LAMB; no dropout, as in the second release; rows
-of 512 tokens in batches of 4,096. A chunk of a single sentence is cut in two; the released code gives it a random
-partner, which would let next-sentence prediction in by the back door. Its masks are drawn for 10 copies, as BERT's; the
-default of the released code is 40.
-The notes say that sharing makes training much faster; the paper: 1.2 (base) to 1.7 times (large), and a pass costs what
-it cost. The notes say that BERT's layers were found nearly equal; the paper argues from smoother steps between layers.
-The notes say that narrow embeddings cost quality; the paper: only where layers do not share.
+of 512 tokens in batches of 4,096. A single sentence is cut in two; the released code gives it a random partner, which
+turns SOP into next-sentence prediction there. Masks are drawn for 10 copies, as BERT's; the default of the released
+code is 40.
+Often overstated: sharing speeds training up by 1.2 (base) to 1.7 times (large), and a forward pass costs the same
+(table 2); narrow embeddings cost quality only where layers do not share (table 3).
 
-    --set trunk.sharing=attention    or feed_forward, all, none
-    --set trunk.groups=4             four sets of layers, one after another; trunk.cycle=2: two that take turns
-    --set trunk.embedding=0          embeddings as wide as the trunk, with no matrix between (the paper's E = 768)
+    --set network.sharing=attention     or feed_forward, all, none
+    --set network.share_groups=4        four sets of layers, one after another; network.layers_per_group=2: two in turn
+    --set network.embedding_width=0     embeddings as wide as the states, with no projection (the paper's E = 768)
 """
 
 from __future__ import annotations

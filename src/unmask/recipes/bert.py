@@ -1,13 +1,13 @@
-"""BERT: fill in the blanks, and say whether two segments belong together (Devlin et al., 2018).
+"""BERT: masked language model and next-sentence prediction (Devlin et al., 2018).
 
-The root of the family. 15 % of the tokens are chosen; of these 80 % become [MASK], 10 % a random token, 10 % stay as
-they are (some notes leave out the last; the paper has all three). The second segment is the true continuation or, half
-of the time, text from another document. Masks were drawn once for each of 10 copies of the data. Nine steps in ten see
-rows of 128 tokens, the last tenth rows of 512. The vocabulary is that of BERT-base-Chinese.
-Two departures: the paper's ten copies also drew new pairs, here the pairs are drawn once, and ten masks for each; and
-the warm-up of 10,000 steps is said as its share of the paper's million, so that it fits any budget.
-Any member of pairs takes another sentence task: `examples.negative=swapped` with `learns.1.truth=order` is sentence
-order, `both` with `pair` is both tasks in one, `learns=MLM()` is none (docs/family.md has whole lines).
+The root of the family. 15 % of the tokens are selected; of these 80 % become [MASK], 10 % a random token, 10 % stay as
+they are (section 3.1). The second segment is the true continuation or, half of the time, text from another document.
+Masks are drawn once for each of 10 copies of the data. Nine steps in ten have rows of 128 tokens, the last tenth rows
+of 512. The vocabulary is that of BERT-base-Chinese.
+Two departures: the paper's ten copies also draw new pairs, here pairs are drawn once, and ten masks for each; and the
+warm-up of 10,000 steps is a fraction of the paper's million steps, so that it fits any budget.
+Another sentence-pair task for any member of pairs: `examples.negative=swapped` with `objectives.1.fact=order` is
+sentence order, `both` with `pair` is both tasks in one, `objectives=MLM()` is none (docs/members has whole lines).
 """
 
 from __future__ import annotations

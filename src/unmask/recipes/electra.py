@@ -1,17 +1,17 @@
-"""ELECTRA: say which tokens were replaced, instead of what was hidden (Clark et al., 2020).
+"""ELECTRA: predict which tokens were replaced (Clark et al., 2020).
 
-Changes from BERT: a small generator fills in the blanks, and the network itself, the discriminator, says of *every*
-token whether it is the text's own; no next sentence; rows of one length; masks drawn anew at every visit. The generator
-shares the discriminator's embeddings and learns by maximum likelihood; some notes speak of GANs, but nothing here is
-adversarial. The paper's text masks all chosen tokens; in the released code, and here, the generator sees 15 % of them
-as they are. That code draws positions with replacement, so some rows have fewer; here every row has its full share.
-Some notes say that the generator is a quarter as wide: base has a third, and the small one that was released is as wide
-as its discriminator. `--set balance=learned` lets the losses find their weights, beginning at 1 and 50; and behind
-`--set stages.0.tasks.0.` (or as `says`, in a file of your own) stand the ablations of the paper:
-    learns.1.where=chosen              "ELECTRA 15%": only the chosen tokens are judged
-    learns.1='MLM()'                   "Replace MLM": say the chosen tokens, shown guesses instead of masks
-    learns.1='Every()'                 "All-Tokens MLM": say every token, with a gate for copying
-    learns.0.tie=none                  a generator with embeddings of its own; learns.0.width=0.5 for another size
+Changes from BERT: a small generator fills the masks, and the network itself, the discriminator, predicts for *every*
+token whether it is the original; no next sentence; rows of one length; dynamic masks. The generator shares the
+discriminator's embeddings and is trained by maximum likelihood; nothing is adversarial. The paper masks all selected
+tokens; in the released code, and here, 15 % of them stay as they are for the generator. That code draws positions with
+replacement, so some rows have fewer; here every row has its full number.
+The generator is a third as wide as the discriminator in base; the released small one is as wide as its discriminator.
+`--set loss_weighting=learned` learns the loss weights, starting from 1 and 50. The ablations of the paper, below
+`--set stages.0.tasks.0.`:
+    objectives.1.judged_tokens=chosen      "ELECTRA 15%": only the selected tokens are classified
+    objectives.1='MLM()'                   "Replace MLM": predict the selected tokens, which the inputs show replaced
+    objectives.1='AllTokensMLM()'          "All-Tokens MLM": predict every token, with a gate for copying
+    objectives.0.tie=none                  a generator with embeddings of its own; objectives.0.width=0.5: its size
 """
 
 from __future__ import annotations

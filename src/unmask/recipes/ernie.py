@@ -1,14 +1,14 @@
-"""ERNIE 1.0: mask what is known to belong together, and listen to conversations (Sun et al., 2019).
+"""ERNIE 1.0: phrase and entity masking, and dialogues (Sun et al., 2019).
 
 Changes from BERT: characters are masked first, then whole phrases, then whole entities, each level in its own stage and
-always 15 % of the tokens: where a row has too few phrases or entities, words outside of them fill up. Conversations are
-learned from beside text (DLM): rows of several turns, in which the segment says who asks and who replies, and one turn
-may be fake. Masks are drawn anew at every visit. ReLU, rows of 128 tokens, a vocabulary of 18,000.
-Where the sources disagree: the notes mask phrases and entities together; the paper has stages, but not how long each
-lasts: here a third. The released code has none; for each file it masks units or characters by a chance, which is
-`ernie:mixed`, drawn for each row (half and half). It draws once for each unit, so its rate varies; ours does not. Its
-random second segments come from a buffer, ours from any document. It has no dialogues; their share of steps, 15.7 %,
-is that of the paper's best mix of data. Its rows show three turns, here 2 to 4. `ernie:text` goes without.
+always 15 % of the tokens: where a row has too few phrases or entities, words outside of them fill up. Dialogues (DLM):
+rows of several turns, in which the segment is the speaker, and one turn may be fake. Dynamic masks, ReLU, rows of 128
+tokens, a vocabulary of 18,000.
+Where paper and code differ: the paper has stages, but does not state how long each lasts: here a third. The released
+code has none; for each file it masks units or characters at random, which is `ernie:mixed`, drawn for each row (half
+and half). It draws once for each unit, so its rate varies; here the rate is exact. Its random second segments come from
+a buffer, here from any document. It has no dialogues; their share of steps, 15.7 %, is that of the paper's best mix of
+data. Its rows show three turns, here 2 to 4. `ernie:text` goes without dialogues.
 """
 
 from __future__ import annotations

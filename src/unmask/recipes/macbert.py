@@ -1,12 +1,12 @@
-"""MacBERT: correct similar words instead of filling holes (Cui et al., 2020).
+"""MacBERT: MLM as correction of similar words (Cui et al., 2020).
 
-Changes from BERT-wwm: runs of 1 to 4 words are chosen (40 / 30 / 20 / 10 %); 80 % of the chosen words are replaced by a
-similar word, 10 % by a random one, 10 % stay, and [MASK] is never shown; sentence order replaces next-sentence
-prediction; rows of 512 tokens throughout.
-Each word of a run draws on its own, and its stand-in has as many tokens (the paper does not say how lengths are kept).
-The notes say nothing about a word without a similar one; the paper replaces it by a random word, and caps that at 10 %
-of the masked tokens. Here it is a random word of the same length, and nothing is capped: a cap would change which words
-are asked for (docs/decisions/0007). `unmask audit macbert` counts how often it happens on your text.
+Changes from BERT-wwm: n-grams of 1 to 4 words are selected (40 / 30 / 20 / 10 %); 80 % of the selected words are
+replaced by a similar word, 10 % by a random one, 10 % stay, and [MASK] never occurs; sentence order replaces
+next-sentence prediction; rows of 512 tokens throughout.
+Each word of an n-gram draws on its own, and its replacement has as many tokens (the paper leaves lengths open). A word
+without a similar one is replaced by a random word of the same length. The paper caps that at 10 % of the masked tokens;
+here nothing is capped, because a cap would change which words are predicted (docs/decisions/0007). `unmask audit
+macbert` counts how often it happens on a corpus.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""RoBERTa: BERT trained with care (Liu et al., 2019).
+"""RoBERTa: a robustly optimized BERT (Liu et al., 2019).
 
-Changes from BERT: no next-sentence prediction, and rows of consecutive sentences that may run on into the next document
-after a separator (FULL-SENTENCES); masks are drawn anew at every visit; byte-level BPE; rows of 512 tokens throughout,
-in batches of 8,192; one segment, positions counted from 2, Adam with bias correction, no clipping.
-The notes say that RoBERTa copies its data 10 times and masks each copy; in the paper that is the static baseline, and
-RoBERTa draws a new mask at each feeding. The notes imply DOC-SENTENCES; the paper finds it slightly better, but takes
-FULL-SENTENCES, because its batches have a fixed number of rows. For the comparisons:
+Changes from BERT: no next-sentence prediction, and rows of consecutive sentences that may continue into the next
+document after a separator (FULL-SENTENCES); dynamic masks; byte-level BPE; rows of 512 tokens throughout, in batches of
+8,192; one segment, positions counted from 2, Adam with bias correction, no clipping.
+Ten masked copies of the data are the paper's static baseline (section 4.1). DOC-SENTENCES is slightly better in the
+paper, which takes FULL-SENTENCES because its batches have a fixed number of rows. For the comparisons:
 
-    --set "renew=Copies(1)"                          static masking, one mask for ever; Copies(10) as BERT has it
+    --set "masking=StaticMasking(1)"                 static masking, one mask; StaticMasking(10) as in BERT
     --set stages.0.tasks.0.examples.join=never       DOC-SENTENCES
 """
 

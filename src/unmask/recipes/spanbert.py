@@ -1,12 +1,12 @@
-"""SpanBERT: predict spans, also from their borders (Joshi et al., 2019).
+"""SpanBERT: span masking and the span boundary objective (Joshi et al., 2019).
 
-Changes from BERT: spans of words are masked, their lengths drawn from a geometric law (p = 0.2, cut at 10, mean 3.8);
-80 / 10 / 10 is decided once for a whole span; each token of a span is also said from the two tokens outside it (SBO);
-one segment of one document, no next sentence, no short rows; masks are drawn anew at every visit; cased vocabulary.
-The notes give SBO two dense layers over borders and place; in the paper GELU and a norm follow each, the place counts
-from the left border, and the output is the token embedding. Spans never touch, so both borders are always visible.
-The released code draws random tokens from the corpus; here, as everywhere in this kit, they are drawn from all
-ordinary tokens alike.
+Changes from BERT: spans of words are masked, with lengths from a geometric distribution (p = 0.2, cut at 10, mean 3.8);
+80 / 10 / 10 is decided once for a whole span; each token of a span is also predicted from the two tokens outside it
+(SBO); one segment of one document, no next sentence, no short rows; dynamic masks; cased vocabulary.
+SBO is two dense layers, each with GELU and a norm, over both boundary states and the position, which counts from the
+left boundary; the output matrix is the token embedding (section 3.2). Spans never touch, so both boundaries are
+visible. The released code draws random tokens from the corpus; here, as in every recipe, uniformly from all ordinary
+tokens.
 """
 
 from __future__ import annotations

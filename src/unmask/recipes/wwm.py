@@ -1,10 +1,10 @@
-"""BERT-wwm: whole words are masked, not single characters (Cui et al., 2019).
+"""BERT-wwm: whole-word masking (Cui et al., 2019).
 
-Changes from BERT: words are chosen instead of tokens, so that no word is half hidden. The notes' picture shows [MASK]
-on every character of a word; in Google's released code each still draws its own 80 / 10 / 10, and so it is here. Half
-of the steps on rows of 128, half on rows of 512, with larger batches; LAMB.
-Words are those of the stored units, so Chinese words of a segmenter and English words of several pieces are chosen by
-the same rule. The authors went on from Google's Chinese BERT: `unmask pretrain wwm --init-from FOLDER`.
+Changes from BERT: words are selected instead of tokens, so that no word is half masked. Each token of a word draws its
+own 80 / 10 / 10, as in Google's released code. Half of the steps on rows of 128, half on rows of 512, with larger
+batches; LAMB.
+Words are those of the stored units, so Chinese words of a segmenter and English words of several pieces are selected by
+the same rule. The authors started from Google's Chinese BERT: `unmask pretrain wwm --init-from FOLDER`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""BERT-wwm-ext: the same, with far more text and seven times the steps (Cui et al., 2019).
+"""BERT-wwm-ext: whole-word masking with more text and seven times the steps (Cui et al., 2019).
 
 Changes from BERT-wwm: a million steps on rows of 128 tokens, then 400,000 on rows of 512 (BERT-wwm: 100,000 of each),
 so the short rows take five sevenths of a budget. The text grew from 0.4 to 5.4 billion words; a recipe holds no text,
-so that is for `--data`. As BERT-wwm, it went on from Google's Chinese BERT: `unmask pretrain wwm-ext --init-from FOLDER`.
+so that is for `--data`. It also started from Google's Chinese BERT: `unmask pretrain wwm-ext --init-from FOLDER`.
 """
 
 from __future__ import annotations
