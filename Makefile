@@ -41,7 +41,7 @@ check: $(INSTALLED)
 	@$(BIN)/ruff format --check $(CODE)
 	@$(BIN)/ruff check $(CODE)
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -q tests/test_imports.py tests/test_prose.py
+	@$(BIN)/python -m pytest -q tests/test_imports.py tests/test_docs.py tests/test_prose.py -m "not slow"
 
 # The pages about members and commands are written from the code first.
 docs: $(DOCS_INSTALLED)
