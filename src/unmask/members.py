@@ -1,9 +1,8 @@
-"""The members that exist: found by walking `recipes/`, never listed.
+"""The members of the family: found by walking `recipes/`, never listed.
 
-What arrives: a name, or a path to a user's own recipe. What leaves: the recipe.
-What never happens here: a registry. A file `recipes/NAME.py` with a function `NAME` is a member; a dash in the name of
-a member is an underscore in that of its file (`wwm-ext`, `wwm_ext.py`). Further functions of the file that return a
-recipe are forms of the member, written as `NAME:FORM`.
+A file `recipes/NAME.py` with a function `NAME` is a member; a dash in the name is an underscore in the file name
+(`wwm-ext`, `wwm_ext.py`). Further functions of the file that return a recipe are variants, written as `NAME:VARIANT`.
+A user's own recipe is given by a path.
 """
 
 from __future__ import annotations
@@ -160,15 +159,15 @@ def _explain_errors(path: str, otherwise: str) -> Iterator[None]:
         yield
     except (Exception, SystemExit) as error:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
-        kind, said = f"{type(error).__name__}: ", str(error)
+        kind, text = f"{type(error).__name__}: ", str(error)
         where = otherwise
         if isinstance(error, SyntaxError) and error.filename == path:
-            where, said = f"{path}:{error.lineno or 1}", error.msg
+            where, text = f"{path}:{error.lineno or 1}", error.msg
         elif frames:
             where = f"{path}:{frames[-1].lineno}, in {frames[-1].name}".removesuffix(", in <module>")
         if isinstance(error, UserError):
             kind = ""
-        raise RecipeError(f"{where}: {kind}{said}".rstrip(".: ") + ".") from error
+        raise RecipeError(f"{where}: {kind}{text}".rstrip(".: ") + ".") from error
 
 
 def _build(module: ModuleType, name: str, size: str) -> object:

@@ -69,7 +69,7 @@ class Decoder(nn.Module):
         return self._run(ids_R, position_R, contexts)
 
     def logits(self, x_PD: Tensor) -> Tensor:
-        """Logits of the next token, through the token table unless the output is untied, with a bias if there is one."""
+        """Logits of the next token, through the token table unless the output is untied."""
         weight = self.embed.token.weight if self.output is None else self.output.weight
         x_PE: Tensor = self.project(x_PD)
         return F.linear(x_PE if self.logit_scale == 1.0 else x_PE * self.logit_scale, weight, self.bias)

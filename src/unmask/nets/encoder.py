@@ -167,13 +167,13 @@ class TransformerEncoder(Backbone):
         return HiddenStates(named[0][1], streams=named)
 
     def _dropout_seeds(self, tokens: TokenInputs) -> DropoutSeeds:
-        """The random numbers of a pass, drawn at once, where kernels need any."""
+        """The dropout seeds of a pass, drawn at once where kernels take any."""
         ids_T = tokens.ids_T
-        asked = [
+        counts = [
             *self.embed.dropout_seed_counts(),
             *(count for block in self.blocks() for count in block.dropout_seed_counts(len(ids_T))),
         ]
-        return PooledSeeds.of(asked * max(len(tokens.streams), 1), ids_T.device) if asked else PER_CALL_SEEDS
+        return PooledSeeds.of(counts * max(len(tokens.streams), 1), ids_T.device) if counts else PER_CALL_SEEDS
 
     def blocks(self) -> Sequence[Block]:
         """Every block from the bottom up."""

@@ -1,8 +1,7 @@
-"""An encoder that goes on writing behind its source, one token at a time, without reading the source again.
+"""Incremental decoding with an encoder as prefix language model: one token at a time on a KV cache of the source.
 
-What arrives: the states of sources that saw themselves alone; then one token for each text that is written behind one.
-What leaves: the states of the newest tokens. What never happens here: a source that sees what is written behind it. So
-its states never change, and what stands here equals a pass over all under a PREFIX sight.
+The source does not attend to what follows it, so its states never change, and the result equals a full pass under the
+PREFIX_LM pattern.
 
 Shapes: R texts that are written.
 """

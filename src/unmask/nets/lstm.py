@@ -59,7 +59,7 @@ class BidirectionalLSTM(Backbone):
         self.layers = nn.ModuleList(LSTMLayer(config, residual=layer > 0) for layer in range(config.depth))
 
     def forward(self, tokens: TokenInputs, requested: Sequence[Tensor] = ()) -> HiddenStates:
-        """The token vectors twice, then the states after each layer; of each direction alone for a stream of its own."""
+        """The token vectors twice, then the states after each layer; a stream has those of its direction alone."""
         reverse_T = reversed_order(tokens.sequences)
         x_TW: Tensor = self.embed(tokens.ids_T)
         ahead_TW, back_TW = x_TW, x_TW[reverse_T]

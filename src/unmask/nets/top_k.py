@@ -1,10 +1,6 @@
-"""The tokens that a network holds likeliest, with their probabilities.
+"""The most probable tokens at some positions; ids that the tokenizer has no name for are left out.
 
-What arrives: the probability of every id at some places. What leaves: a few guesses for each place, likeliest first.
-What never happens here: an id without a name. A vocabulary may have gaps, and a network may keep rows free for later;
-both are passed over.
-
-Shapes: P places, V vocabulary, K ids that the tokenizer has a name for.
+Shapes: P positions, V vocabulary, K ids that the tokenizer has a name for.
 """
 
 from __future__ import annotations

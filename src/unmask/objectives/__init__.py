@@ -1,1 +1,1 @@
-"""What must be said: each objective names the kind of target it reads."""
+"""Objectives: what a network is trained to predict, and from which kind of target."""

@@ -1,7 +1,6 @@
-"""All-Tokens MLM: say every token of the text, after a generator has written into it (Clark et al., 2020, section 3.6).
+"""All-Tokens MLM: every token of the text, after a generator has replaced some (Clark et al., 2020, section 3.6).
 
-What arrives: the states of a batch with guesses in it. What leaves: the true token at every position.
-What never happens here: knowing where the guesses are. The network must find out which tokens it may copy.
+The network must find out by itself which tokens it may copy.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""A generator ahead of the trunk: guess the hidden tokens, and let the trunk read the guesses (Clark et al., 2020).
+"""ELECTRA's generator: predicts masked tokens and replaces them by samples for the backbone (Clark et al., 2020).
 
-What arrives: a `Cloze`. What leaves: a prediction at each of its positions, and a token drawn from each prediction,
-which takes the place of whatever stood there.
-What never happens here: a gradient through a draw. The generator learns to guess well, not to deceive.
+No gradient flows through a sample: the generator is trained by maximum likelihood, not to fool the discriminator.
 """
 
 from __future__ import annotations
@@ -27,27 +25,27 @@ if TYPE_CHECKING:
 
 
 class Tie(StrEnum):
-    """What the generator has in common with the trunk."""
+    """What the generator shares with the network."""
 
     NONE = "none"
     EMBEDDINGS = "embeddings"
     """The embeddings of tokens, positions and segments with their norm; the paper's choice."""
     ALL = "all"
-    """Everything but the head: the generator is the trunk itself, so it must have its size."""
+    """Everything but the head: the generator is the network itself, so it must have its size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generator(Objective):
-    """The token at each chosen position, said by a smaller network of its own; the trunk is shown what it draws.
+    """The token at each chosen position, by a smaller network, whose samples the backbone reads.
 
     Tokens are drawn in proportion to the generator's probabilities, at temperature 1. After it, an `MLM` is the
     paper's "Replace MLM": the same question as ever, but about guesses instead of masks.
     """
 
     width: float = 0.25
-    """How wide the generator is, as a part of the trunk: its states, its heads and the inside of its layers."""
+    """Width of the generator as a fraction of the network: states, heads and feed-forward layers."""
     depth: float = 1.0
-    """How deep it is, as a part of the trunk."""
+    """Depth as a fraction of the network."""
     tie: Tie = Tie.EMBEDDINGS
     weight: float = 1.0
     rewrites_inputs: ClassVar[bool] = True
@@ -59,14 +57,14 @@ class Generator(Objective):
     def __post_init__(self) -> None:
         if not (0 < self.width <= 1 and 0 < self.depth <= 1):
             raise RecipeError(
-                f"Guess needs a width and a depth above 0 and at most 1, as parts of the trunk; found {self.width} and "
-                f"{self.depth}."
+                f"Generator needs a width and a depth above 0 and at most 1, as fractions of the network; "
+                f"found {self.width} and {self.depth}. Change them."
             )
 
     def config_for(self, config: TransformerConfig) -> TransformerConfig:
         """The shape of the generator: whole heads, and a width that they divide.
 
-        Embeddings that it shares are as wide as the trunk's; those of its own, as wide as itself (the released code).
+        Shared embeddings are as wide as the network's; its own are as wide as itself (the released code).
         """
         heads = max(1, round(config.heads * self.width))
         return replace(

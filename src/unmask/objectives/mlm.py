@@ -1,8 +1,4 @@
-"""Masked language modelling: say the token at each chosen position (Devlin et al., 2018).
-
-What arrives: a `Cloze`. What leaves: a prediction at each of its positions, read from the position itself.
-What never happens here: a loss at positions that were not chosen.
-"""
+"""Masked language modelling: the token at each chosen position, read from the position itself (Devlin et al., 2018)."""
 
 from __future__ import annotations
 

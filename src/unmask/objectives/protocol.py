@@ -1,4 +1,4 @@
-"""The protocol of objectives: what is predicted, from which targets, at which cost; without torch until a head is built.
+"""The protocol of objectives: what is predicted, from which targets, at which cost. No torch until a head is built.
 
 An objective is a frozen dataclass that is its own configuration. It inherits from `Objective` and states what differs
 from the defaults: most have a head that reads hidden states; a generator has a network that rewrites the inputs first.

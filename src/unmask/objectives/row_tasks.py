@@ -1,8 +1,4 @@
-"""What a network learns when it is tuned on whole rows: a class, a number, several labels, or which row is right.
-
-What arrives: a `Fact`, an `Amount`, `Labels` or an `Among` about rows. What leaves: one line of scores a row.
-What never happens here: torch, until a head is asked for. How a row is read out is a word: `ReadOut`.
-"""
+"""Fine-tuning objectives on whole rows: a class, a number, several labels, or which row of a group is relevant."""
 
 from __future__ import annotations
 
@@ -21,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Classification(Objective):
-    """Says which of some classes a row belongs to: a read-out, dropout and a linear layer (Devlin et al., 2018)."""
+    """One of some classes: pooling, dropout and a linear layer (Devlin et al., 2018)."""
 
     num_classes: int
     name: str = "judge"
@@ -31,28 +27,28 @@ class Classification(Objective):
 
     @property
     def first_only(self) -> bool:
-        """Whether it looks at the first token of a row only."""
+        """Whether its head reads the first token of a row only."""
         return self.pooling.is_first_only
 
     @property
     def facts(self) -> frozenset[str]:
-        """The fact about a row that it is told."""
+        """The fact that the target states."""
         return frozenset({self.name})
 
     def build_head(self, backbone: Backbone) -> nn.Module:
-        """As much is dropped out before the classes as anywhere in the trunk."""
+        """Pooling, the dropout of the network, and a linear layer."""
         from unmask.objectives.heads.common import RowClassHead
 
         return RowClassHead(backbone.config, self.name, self.num_classes, backbone.config.dropout, self.pooling)
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
-        """One answer for each row that the fact is told about."""
+        """One for each row with a class."""
         return sum(len(one.value) for one in instance.targets if isinstance(one, RowClass) and one.name == self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Regression(Objective):
-    """Says a number about a row: the same head with one output, and squared error."""
+    """A number: the same head with one output, and squared error."""
 
     name: str = "rate"
     weight: float = 1.0
@@ -62,23 +58,23 @@ class Regression(Objective):
 
     @property
     def first_only(self) -> bool:
-        """Whether it looks at the first token of a row only."""
+        """Whether its head reads the first token of a row only."""
         return self.pooling.is_first_only
 
     def build_head(self, backbone: Backbone) -> nn.Module:
-        """As much is dropped out before the number as anywhere in the trunk."""
+        """Pooling, the dropout of the network, and one output."""
         from unmask.objectives.heads.common import RowRegressionHead
 
         return RowRegressionHead(backbone.config, self.name, backbone.config.dropout, self.pooling)
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
-        """One answer for each row that a number is told about."""
+        """One for each row with a number."""
         return sum(len(one.value) for one in instance.targets if isinstance(one, RowValue) and one.name == self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class MultiLabel(Objective):
-    """Says which of some labels a row has: the same head with an output for each, and binary cross-entropy."""
+    """Several labels: the same head with an output for each, and binary cross-entropy."""
 
     num_labels: int
     name: str = "labels"
@@ -89,11 +85,11 @@ class MultiLabel(Objective):
 
     @property
     def first_only(self) -> bool:
-        """Whether it looks at the first token of a row only."""
+        """Whether its head reads the first token of a row only."""
         return self.pooling.is_first_only
 
     def build_head(self, backbone: Backbone) -> nn.Module:
-        """As much is dropped out before the labels as anywhere in the trunk."""
+        """Pooling, the dropout of the network, and an output for each label."""
         from unmask.objectives.heads.row_tasks import MultiLabelHead
 
         return MultiLabelHead(backbone.config, self.name, self.num_labels, backbone.config.dropout, self.pooling)
@@ -107,7 +103,7 @@ class MultiLabel(Objective):
 
 @dataclass(frozen=True, slots=True)
 class Ranking(Objective):
-    """Says which rows of a group are right: the same head with one output, and a softmax against the wrong rows."""
+    """The relevant rows of a group: the same head with one output, and a softmax against the other rows."""
 
     name: str = "pick"
     weight: float = 1.0
@@ -119,16 +115,16 @@ class Ranking(Objective):
 
     @property
     def first_only(self) -> bool:
-        """Whether it looks at the first token of a row only."""
+        """Whether its head reads the first token of a row only."""
         return self.pooling.is_first_only
 
     def build_head(self, backbone: Backbone) -> nn.Module:
-        """As much is dropped out before the score as anywhere in the trunk."""
+        """Pooling, the dropout of the network, and one score."""
         from unmask.objectives.heads.row_tasks import RankingHead
 
         return RankingHead(backbone.config, self.name, backbone.config.dropout, self.pooling, self.bounded)
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
         """One answer for each row that is right."""
-        told = (one for one in instance.targets if isinstance(one, CandidateGroups) and one.name == self.name)
-        return sum(int((one.value > 0).sum()) for one in told)
+        targets = (one for one in instance.targets if isinstance(one, CandidateGroups) and one.name == self.name)
+        return sum(int((one.value > 0).sum()) for one in targets)

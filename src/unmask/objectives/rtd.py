@@ -1,8 +1,6 @@
-"""Replaced token detection: say of every token whether it is the text's own (Clark et al., 2020).
+"""Replaced token detection: whether each token is the text's own (Clark et al., 2020).
 
-What arrives: the states of a batch that a generator has written into. What leaves: a yes or no at each token.
-What never happens here: a token counted as replaced because it was chosen. A generator that guesses right replaces
-nothing.
+A chosen token that the generator sampled correctly counts as the text's own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Truths about a row, read from the first token: next-sentence and sentence-order prediction, real and fake turns.
+"""Classes of a row by its first token: next-sentence and sentence-order prediction, real and fake dialogue turns.
 
-What arrives: a `Fact` about each row. What leaves: one class a row.
-What never happens here: a task that is fed with the wrong kind of pairs; each objective names the fact it needs.
+Each objective names the fact about a row that it needs; a task whose rows do not state it is refused.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What a network learns when it is tuned to copy its answer from the input: where the answer begins and ends.
-
-What arrives: an `Extract` about each row. What leaves: two scores for each token.
-What never happens here: torch, until a head is asked for.
-"""
+"""Extractive question answering: the first and the last token of the answer, two scores for each token."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SpanExtraction(Objective):
-    """Points at the first and the last token of the answer; at [CLS] where a row holds none (Devlin et al., 2018)."""
+    """The first and last token of the answer; the first token of a row without one (Devlin et al., 2018)."""
 
     name: str = "span"
     weight: float = 1.0
@@ -34,5 +30,5 @@ class SpanExtraction(Objective):
         return SpanHead(backbone.config, self.name)
 
     def num_predictions(self, instance: InputsAndTargets) -> int:
-        """One answer for each row that a span is told about."""
+        """One for each row with a span."""
         return sum(len(one.start) for one in instance.targets if isinstance(one, AnswerSpan) and one.name == self.name)

@@ -85,7 +85,7 @@ def test_nothing_or_everything_can_be_tied() -> None:
 
 @pytest.mark.parametrize("guess", [{"width": 0.0}, {"depth": 1.5}])
 def test_a_size_that_is_no_part_is_refused(guess: dict[str, float]) -> None:
-    with pytest.raises(RecipeError, match="above 0 and at most 1, as parts of the trunk"):
+    with pytest.raises(RecipeError, match="above 0 and at most 1, as fractions of the network"):
         Generator(**guess)
 
 

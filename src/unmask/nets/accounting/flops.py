@@ -61,7 +61,7 @@ def encoder_cost(config: TransformerConfig) -> ForwardCost:
 
 
 def decoder_cost(config: TransformerConfig, source_width: int, vocab_size: int) -> ForwardCost:
-    """A decoder and its logits, for each token of the target and of the source; pairs are those of self- and cross-attention."""
+    """A decoder and its logits, by tokens of target and source; pairs are those of self- and cross-attention."""
     own = encoder_cost(config).per_token + 2 * config.depth * matmul_flops(config.width, config.qkv_width)
     source = config.depth * matmul_flops(source_width, 2 * config.qkv_width)
     pairs = config.depth * _pair_flops(config)

@@ -1,7 +1,4 @@
-"""What stands on top of a trunk: the parts that turn states into answers.
-
-What arrives: states. What leaves: logits, only where a loss is taken.
-What never happens here: a mean. Losses are sums with counts; the trainer divides once.
+"""Heads without losses: LM head, ELECTRA's discriminator head, and BERT's pooler with classes.
 
 Shapes: T tokens, B rows, P predicted positions, D width, E embedding width, V vocabulary, C classes.
 """

@@ -1,7 +1,4 @@
-"""A learned mixture of layers (Peters et al., 2018, "ELMo").
-
-What arrives: the states after every layer. What leaves: one layer, gamma times their weighted mean.
-What never happens here: a layer that counts for nothing. The weights are a softmax, and begin alike.
+"""Scalar mix: a learned weighted sum of all layers (Peters et al., 2018, ELMo). Equal weights at first.
 
 Shapes: T tokens, D width, N layers with the embeddings.
 """

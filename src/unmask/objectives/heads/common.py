@@ -1,7 +1,6 @@
-"""Heads with their losses: where an objective meets the states of a network.
+"""Heads with their losses: masked and causal language modelling, classes and numbers of rows.
 
-What arrives: the last states of a flat batch, and the answers. What leaves: a `Term`.
-What never happens here: a mean. A loss is a sum with a count; the trainer divides once, over everything.
+A loss is a sum with a count (`LossSum`); the trainer divides once, over everything.
 
 Shapes: T tokens, B rows, P predicted positions, D width, V vocabulary, C classes.
 """

@@ -1,10 +1,8 @@
-"""Linear chains: scores of whole sequences of classes, where each class also depends on the one before it.
+"""Linear-chain CRF: path scores, the log partition function and the best path (Lafferty et al., 2001; Viterbi, 1967).
 
-What arrives: scores of each class at each place, and scores of the steps between classes. What leaves: the score of a
-path, the logarithm of the sum over all paths, and the best path (Lafferty et al., 2001; Viterbi, 1967).
-What never happens here: a loop over rows, or a place beyond the length of its row that counts.
+All rows of a batch are computed at once; positions beyond the length of a row do not count.
 
-Shapes: B rows, L places of the longest row, C classes.
+Shapes: B rows, L positions of the longest row, C classes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Heads that read what a generator has written: which tokens were replaced, and what all of them should be.
-
-What arrives: the states of a trunk that was shown guesses, and the truth. What leaves: a `Term`.
-What never happens here: a mean, or a mask that says where the guesses are.
+"""ELECTRA's heads: replaced token detection and All-Tokens MLM, on a batch with the generator's samples.
 
 Shapes: T tokens, P chosen positions, D width, V vocabulary.
 """
@@ -49,7 +46,7 @@ class RTDHead(nn.Module):
 
 
 class AllTokensMLMHead(nn.Module):
-    """Every token: with the chance of the gate the one that is shown, otherwise a word of the softmax."""
+    """Every token: with the probability of the gate the input token, otherwise a word of the softmax."""
 
     def __init__(self, config: NetworkValues, token: nn.Embedding) -> None:
         super().__init__()

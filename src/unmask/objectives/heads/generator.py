@@ -1,8 +1,7 @@
-"""The generator of `Guess` as a module, and the batch as the trunk is shown it.
+"""ELECTRA's generator as a module, and the batch with its samples in place of masked tokens.
 
-What arrives: a batch with holes. What leaves: the loss of a cloze, and the batch with a drawn token in every hole.
-What never happens here: a draw from a generator of random numbers. The batch brings its draws along, one for each
-place, so that the same row is filled alike in any micro-batch and in any process, in a trial and after a resume.
+The batch brings one random number for each position, so that a row gets the same samples in any micro-batch, in any
+process, in an evaluation and after a resume.
 
 Shapes: T tokens, P chosen positions, V vocabulary.
 """
@@ -36,7 +35,7 @@ class GeneratorModule(nn.Module):
         self.lm_head = LMHead(network.config, network.embed.token)
 
     def forward(self, batch: Batch) -> tuple[LossSum, Batch]:
-        """How well the holes were guessed, and the batch with the guesses in them."""
+        """The loss at masked positions, and the batch with samples there."""
         cloze = batch.target(Cloze)
         x_PD = self.network(batch.tokens, (cloze.positions,)).select(cloze.positions)
         term, logits_PV = lm_loss_from_head(self.lm_head, x_PD, cloze.answers, cloze.num_padding)
@@ -44,7 +43,7 @@ class GeneratorModule(nn.Module):
 
 
 def build_generator(encoder: TransformerEncoder, config: TransformerConfig, tie: Tie) -> TransformerEncoder:
-    """A network of this shape that shares with the trunk what is tied."""
+    """A network of this shape that shares what is tied."""
     embed = encoder.embed
     if tie is Tie.ALL:
         return encoder
@@ -66,14 +65,14 @@ def sample_from_logits(logits_PV: Tensor, uniform_P: Tensor, fused: bool = False
 
         return sample_tokens(logits_PV, uniform_P)
     upto_PV = logits_PV.float().softmax(-1).cumsum(-1)
-    # The sum may end a little beside 1; measured by its own end, no draw falls behind the last word.
+    # The sum may end a little off 1; scaled by its own end, no sample falls past the last word.
     reached_P1 = uniform_P[:, None] * upto_PV[:, -1:]
     found_P1 = torch.searchsorted(upto_PV, reached_P1, right=True)
     return found_P1.squeeze(-1).clamp_(max=upto_PV.shape[-1] - 1)
 
 
 def fill_samples(batch: Batch, sampled_P: Tensor) -> Batch:
-    """The batch with these tokens at the chosen places, and the truth about them: a right guess replaces nothing."""
+    """The batch with these tokens at the chosen positions; a correct sample replaces nothing."""
     cloze = batch.target(Cloze)
     ids_T = batch.tokens.ids_T
     wrong_P = sampled_P != cloze.answers

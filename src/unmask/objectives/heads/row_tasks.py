@@ -53,8 +53,8 @@ class RankingHead(PooledHead):
 
     A right row with score s costs `-log(exp(s) / (exp(s) + sum of exp(wrong scores)))`: the positive against the
     negatives of the same query (MT-DNN: Liu et al., 2019). Right rows do not compete with each other; with one right
-    row in a group, this is the cross-entropy of multiple choice. Right rows are counted; one is said rightly if it
-    stands above all wrong ones. A group with no right row, or with no wrong one, adds nothing to the loss.
+    row in a group, this is the cross-entropy of multiple choice. Relevant rows are counted; one is correct if it
+    is scored above all wrong ones. A group with no right row, or with no wrong one, adds nothing to the loss.
     """
 
     def __init__(
@@ -70,17 +70,17 @@ class RankingHead(PooledHead):
 
     def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """The loss over all right rows."""
-        told = batch.target(CandidateGroups, self.name)
-        scores_B = self.logits(states, batch)[: len(told.value)].squeeze(-1).float()
+        target = batch.target(CandidateGroups, self.name)
+        scores_B = self.logits(states, batch)[: len(target.value)].squeeze(-1).float()
         scores_B = scores_B.sigmoid() if self.bounded else scores_B
-        right_B = told.value > 0
-        num_groups, sizes = len(told.groups) - 1, torch.from_numpy(np.diff(told.groups))
+        right_B = target.value > 0
+        num_groups, sizes = len(target.groups) - 1, torch.from_numpy(np.diff(target.groups))
         group_B = to_device(torch.arange(num_groups).repeat_interleave(sizes), scores_B.device)
         wrong_B = scores_B.masked_fill(right_B, -torch.inf)
         others_B = segment_logsumexp(wrong_B, group_B, num_groups)[group_B]
         cost_B = -F.logsigmoid(scores_B - others_B).masked_fill(~right_B, 0.0)
         best_B = segment_max(wrong_B.detach(), group_B, num_groups)[group_B]
-        return LossSum(cost_B.sum(), (right_B & (scores_B > best_B)).sum(), told.num_relevant)
+        return LossSum(cost_B.sum(), (right_B & (scores_B > best_B)).sum(), target.num_relevant)
 
 
 class SpanHead(nn.Module):

@@ -1,9 +1,6 @@
-"""The head of the span boundary objective (Joshi et al., 2019).
+"""Head of the span boundary objective (Joshi et al., 2019). Borders are found before a batch is transferred.
 
-What arrives: the last states, a cloze, the borders of its spans. What leaves: a `Term` over the tokens that have two.
-What never happens here: a search for borders. They are found on the host, where the spans lie, before a batch is sent.
-
-Shapes: T tokens, Q tokens that are asked for, D width, E embedding width, K width of the places, V vocabulary.
+Shapes: T tokens, Q predicted tokens, D width, E embedding width, K width of the position embedding, V vocabulary.
 """
 
 from __future__ import annotations
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
 class SBOHead(FusableModule):
     """The tokens of each span, from the states just outside it and the place of the token in it.
 
-    Both layers are as wide as the trunk. Where token embeddings are narrower, the second one leads down to them.
+    Both layers are as wide as the network. Where token embeddings are narrower, the second one leads down to them.
     """
 
     def __init__(self, config: NetworkValues, token: nn.Embedding, objective: SBO) -> None:
@@ -48,7 +45,7 @@ class SBOHead(FusableModule):
         return term
 
     def positions(self, batch: Batch) -> tuple[Tensor, ...]:
-        """Both borders of each token that is asked for."""
+        """Both borders of each predicted token."""
         around = _border_targets(batch)
         return around.left, around.right
 

@@ -1,9 +1,6 @@
-"""Heads that write: what `writing.py` declares, as modules.
+"""Heads that write a target: a prefix language model, and a decoder on the states of the encoder.
 
-What arrives: the last states of a flat batch, and the texts to be written. What leaves: a `Term`.
-What never happens here: logits for tokens of the source.
-
-Shapes: P tokens of all texts, B rows, T tokens of the batch, D width, V vocabulary.
+Shapes: P tokens of all targets, T tokens of the batch, D width, V vocabulary.
 """
 
 from __future__ import annotations
@@ -33,13 +30,13 @@ class CausalLMHead(nn.Module):
 
     def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
         """The loss of a continuation."""
-        told = batch.target(ContinuationTarget)
-        logits_PV = self.lm_head(states.last_TD[told.positions])
-        return smoothed_cross_entropy(logits_PV, told.answers, self.label_smoothing if self.training else 0.0)
+        target = batch.target(ContinuationTarget)
+        logits_PV = self.lm_head(states.last_TD[target.positions])
+        return smoothed_cross_entropy(logits_PV, target.answers, self.label_smoothing if self.training else 0.0)
 
 
 class Seq2SeqHead(nn.Module):
-    """The text of each row, by a decoder. It begins with the token that the row begins with."""
+    """The target of each row, by a decoder with teacher forcing."""
 
     def __init__(self, backbone: Backbone, objective: Seq2SeqObjective) -> None:
         super().__init__()
@@ -47,14 +44,14 @@ class Seq2SeqHead(nn.Module):
         self.decoder = backbone.own_decoder() or _build_decoder(backbone, objective)
 
     def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
-        """The loss of a rewriting. Rows after those that it is about belong to others."""
-        told = batch.target(DecoderTarget)
-        (shown,) = batch.decoder
-        sequences = shown.tokens.sequences
-        source = EncoderOutput(states.last_TD[: len(shown.source.padded_index_T)], shown.source, sequences)
-        x_PD = self.decoder(shown.tokens.ids_T, shown.tokens.position_T, sequences, source)
+        """The loss of all targets. Rows after those that have one belong to other objectives."""
+        target = batch.target(DecoderTarget)
+        (decoder,) = batch.decoder
+        sequences = decoder.tokens.sequences
+        source = EncoderOutput(states.last_TD[: len(decoder.source.padded_index_T)], decoder.source, sequences)
+        x_PD = self.decoder(decoder.tokens.ids_T, decoder.tokens.position_T, sequences, source)
         return smoothed_cross_entropy(
-            self.decoder.logits(x_PD), told.ids, self.label_smoothing if self.training else 0.0
+            self.decoder.logits(x_PD), target.ids, self.label_smoothing if self.training else 0.0
         )
 
 
@@ -65,6 +62,6 @@ def _build_decoder(backbone: Backbone, objective: Seq2SeqObjective) -> Decoder:
 
 
 def smoothed_cross_entropy(logits_PV: Tensor, targets_P: Tensor, label_smoothing: float) -> LossSum:
-    """Cross-entropy, summed in float32. Some of the truth may be spread over the vocabulary (Szegedy et al., 2016)."""
+    """Cross-entropy with label smoothing (Szegedy et al., 2016), summed in float32."""
     total = F.cross_entropy(logits_PV.float(), targets_P, reduction="sum", label_smoothing=label_smoothing)
     return LossSum(total, (logits_PV.argmax(-1) == targets_P).sum(), len(targets_P))
