@@ -4,8 +4,8 @@ import torch
 from torch import nn
 
 from unmask.config.optim import LAMB, AdamW, Muon, StableAdamW
-from unmask.train.optim.build import set_lr
 from unmask.train.optim.param_groups import ParamGroup, group_parameters
+from unmask.train.step import set_lr
 
 STEPS = 5
 MUON = Muon(0.02, AdamW(1e-2))

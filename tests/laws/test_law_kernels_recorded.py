@@ -25,9 +25,8 @@ from torch import Tensor
 
 from unmask.tasks.recipe import Recipe
 from unmask.train.batches.protocol import RankSplit
-from unmask.train.optim.build import set_lr
 from unmask.train.run_config import Precision
-from unmask.train.step import DeviceBatch, StepRunner
+from unmask.train.step import DeviceBatch, StepRunner, set_lr
 
 DEVICE = torch.device(interpreted.DEVICE, 0)
 ON_GPU = DEVICE.type == "cuda"

@@ -20,8 +20,7 @@ from unmask.core.records import InputsAndTargets
 from unmask.train.batches.prefetch import PendingBatch, Prefetcher
 from unmask.train.batches.protocol import SINGLE_PROCESS, BatchSource, RankSplit, RunPosition, StepBatch
 from unmask.train.gpu_async import AsyncScalars, CudaGraphCache
-from unmask.train.optim.build import set_lr
-from unmask.train.step import DeviceBatch, StepRunner
+from unmask.train.step import DeviceBatch, StepRunner, set_lr
 
 WARM = 4
 """Steps before the clock starts: they compile, choose kernels and fill caches."""

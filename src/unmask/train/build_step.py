@@ -70,7 +70,7 @@ def build_step_runner(
         queue,
         broken,
         waiting,
-        memory=SegmentMemory(model.network),
+        memory=SegmentMemory(model.network) if model.network.memory_length else None,
     )
     # In bfloat16 with kernels of our own: that is what tests hold to a run without it.
     beside = run.generator_stream and run.cuda_graphs and run.casts_weights_once and run.device.type == "cuda"

@@ -19,10 +19,9 @@ import torch
 from unmask.nets.encoder import num_parameters
 from unmask.train.batches.protocol import RunPosition, StepBatch
 from unmask.train.build_step import build_step_runner
-from unmask.train.optim.build import set_lr
 from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.schedule import Budget, StepBudget, TimeBudget
-from unmask.train.step import DeviceBatch, NotFinite, StepRunner, isolated_rng
+from unmask.train.step import DeviceBatch, NotFinite, StepRunner, isolated_rng, set_lr
 from unmask.train.training_spec import TrainingSpec
 
 _REPEATS = 3

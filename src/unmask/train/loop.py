@@ -23,13 +23,12 @@ from unmask.train.evaluate import evaluate
 from unmask.train.gpu_async import AsyncScalars, copy_async, timestamp
 from unmask.train.graceful_stop import GracefulStop
 from unmask.train.multi_head_model import MultiHeadModel
-from unmask.train.optim.build import set_lr
 from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.rundir.checkpoint import BestEval, RunState
 from unmask.train.rundir.metrics_log import Listener, LogLine
 from unmask.train.rundir.run_writer import RunWriter
 from unmask.train.schedule import RunProgress, lr_multiplier
-from unmask.train.step import DeviceBatch, NotFinite, StepRunner, compute_metrics, isolated_rng
+from unmask.train.step import DeviceBatch, NotFinite, StepRunner, compute_metrics, isolated_rng, set_lr
 from unmask.train.training_spec import TrainingSpec
 
 Observer: TypeAlias = Callable[[MultiHeadModel, Sequence[StepBatch]], LogLine]

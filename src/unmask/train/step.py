@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from torch.optim import Optimizer
 
 from unmask.core.rng import Key
@@ -28,7 +29,6 @@ from unmask.objectives.protocol import Objective
 from unmask.train.batches.protocol import StepBatch
 from unmask.train.gpu_async import AsyncScalars, copy_async
 from unmask.train.multi_head_model import MultiHeadModel
-from unmask.train.optim.build import clip_gradients
 from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.segment_memory import MemorySlot, SegmentMemory
 
@@ -58,7 +58,9 @@ class DeviceBatch:
         if bucket and all(map(can_bucket, batches)):
             room = bucket_for(batches, step_batch.max_length)
             batches = [pad_to_bucket(batch, room) for batch in batches]
-        return DeviceBatch(step_batch, tuple(batch_to_device(batch, device) for batch in batches))
+        return DeviceBatch(
+            step_batch, tuple(batches if device.type == "cpu" else (batch_to_device(one, device) for one in batches))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +115,8 @@ class StepRunner:
     """On the device: 1 as soon as a queued step was not finite. From then on none moves anything."""
     frozen_until: Mapping[float, Sequence[nn.Parameter]] = field(default_factory=dict)
     """Parameters that begin to move later, by the share of the budget from which on they do."""
-    memory: SegmentMemory = field(kw_only=True)
-    """The memory of a network with segment recurrence."""
+    memory: SegmentMemory | None = None
+    """The memory of a network with segment recurrence; None for any other network."""
     graph_cache: Callable[[StepInputs], Tensor] | None = None
     """A whole step by way of recordings, where steps are recorded."""
 
@@ -165,10 +167,11 @@ class StepRunner:
     def _gradients(self, work: StepInputs) -> Tensor:
         """Gradients of all micro-batches, and the sums over them."""
         sums = torch.zeros(2, len(work.objectives), device=self.config.device)
-        slots = self.memory.slots(work.batches, work.max_length)
+        slots = self.memory.slots(work.batches, work.max_length) if self.memory else (None,) * len(work.batches)
         for number, slot in enumerate(slots):
             sums += self._backward_micro_batch(work, number, slot)
-        self.memory.keep(slots)
+        if self.memory:
+            self.memory.keep(slots)
         return sums
 
     def _backward_micro_batch(self, work: StepInputs, number: int, slot: MemorySlot | None) -> Tensor:
@@ -225,6 +228,27 @@ class StepRunner:
 def seed_dropout(seed: int, *address: int) -> None:
     """Dropout is drawn from an address too, so a resumed run drops what an undisturbed one would have dropped."""
     torch.manual_seed(int(Key.of(seed, "dropout", *address).state) & 0x7FFFFFFFFFFFFFFF)
+
+
+def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> Tensor:
+    """Gradient clipping: scale all gradients so that their global norm is at most `max_norm`; 0 leaves them.
+
+    Returns the norm before clipping as a tensor on the device, so nothing waits for it.
+    """
+    kept = list(parameters)
+    norm = get_total_norm([parameter.grad for parameter in kept if parameter.grad is not None])
+    if max_norm:
+        clip_grads_with_norm_(kept, max_norm, norm)
+    return norm
+
+
+def set_lr(optimizer: Optimizer, multiplier: float) -> None:
+    """Set the learning rate of every group to this part of its peak."""
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(group["peak"] * multiplier)
+        else:
+            group["lr"] = group["peak"] * multiplier
 
 
 def compute_metrics(

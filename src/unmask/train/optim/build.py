@@ -10,12 +10,11 @@ Every group of a built optimiser carries `peak`, its full learning rate; `set_ra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+from torch import Tensor
 from torch.optim import Optimizer
 
 from unmask.config import optim as optim_module
@@ -46,15 +45,6 @@ def build_optimizer(spec: OptimizerConfig, groups: Sequence[ParamGroup]) -> Opti
             return _muon(spec, groups)
 
 
-def set_lr(optimizer: Optimizer, multiplier: float) -> None:
-    """Let the next step take this part of the full rate, in every group."""
-    for group in optimizer.param_groups:
-        if isinstance(group["lr"], Tensor):
-            group["lr"].fill_(group["peak"] * multiplier)
-        else:
-            group["lr"] = group["peak"] * multiplier
-
-
 def lr_on_device(optimizer: Optimizer) -> None:
     """Keep rates as numbers on the device, so that steps which were recorded with one rate can be taken with another.
 
@@ -63,18 +53,6 @@ def lr_on_device(optimizer: Optimizer) -> None:
     for group in optimizer.param_groups:
         group["lr"] = torch.tensor(group["lr"], dtype=torch.float32, device=group["params"][0].device)
         group["capturable"] = True
-
-
-def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> Tensor:
-    """Shorten all gradients by one factor so that their common norm is at most `limit`; 0 leaves them as they are.
-
-    The norm before shortening comes back as a tensor on the device, so nothing waits for it.
-    """
-    kept = list(parameters)
-    norm = get_total_norm([parameter.grad for parameter in kept if parameter.grad is not None])
-    if max_norm:
-        clip_grads_with_norm_(kept, max_norm, norm)
-    return norm
 
 
 def supports_found_inf(optimizer: Optimizer) -> bool:

@@ -130,7 +130,8 @@ def _trained_tensors(worker: StepRunner) -> tuple[dict[str, torch.Tensor], dict[
     """Everything that moves. What rests is where it came from, and is not written again and again."""
     names = dict(worker.model.named_parameters())
     moving = {name: parameter.detach() for name, parameter in names.items() if parameter in worker.optimizer.state}
-    return moving, {**state_tensors(worker.optimizer, names), **worker.memory.state_tensors()}
+    memory = worker.memory.state_tensors() if worker.memory else {}
+    return moving, {**state_tensors(worker.optimizer, names), **memory}
 
 
 def _load_checkpoint(checkpoint: Path, worker: StepRunner) -> RunState:
@@ -138,7 +139,8 @@ def _load_checkpoint(checkpoint: Path, worker: StepRunner) -> RunState:
     names = dict(worker.model.named_parameters())
     resting = {name: parameter for name, parameter in names.items() if parameter not in worker.optimizer.state}
     worker.model.load_weights({**resting, **read_tensors(checkpoint, MODEL)})
-    load_state_tensors(worker.optimizer, names, worker.memory.load_state_tensors(read_tensors(checkpoint, OPTIMIZER)))
+    saved = read_tensors(checkpoint, OPTIMIZER)
+    load_state_tensors(worker.optimizer, names, worker.memory.load_state_tensors(saved) if worker.memory else saved)
     return state
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 sys.path.append(str(Path(__file__).parent.parent.parent / "laws"))
-from law_nets import LENGTH, dry, small, text, trained_members, training, uneven
+from law_nets import LENGTH, dry, small, text, trained_encoders, training, uneven
 
 from unmask.config.network import TransformerConfig
 from unmask.config.pooling import Pooling
@@ -37,7 +37,7 @@ from unmask.train.step import DeviceBatch
 CPU = torch.device("cpu")
 SAME, GRADIENT = 1e-6, 1e-5
 """float32, where a kernel groups its sums in another way; of the largest number of a gradient."""
-MEMBERS = [dry(recipe) for recipe in trained_members()]
+MEMBERS = [dry(recipe) for recipe in trained_encoders()]
 WRITTEN: list[tuple[Objective, ...]] = [
     (Generator(), RTD(judged_tokens=JudgedTokens.CHOSEN)),
     (Generator(), MLM()),

@@ -25,9 +25,10 @@ from unmask.config.optim import (
 from unmask.core import codec
 from unmask.core.errors import RecipeError
 from unmask.nets.encoder import TransformerEncoder, num_parameters
-from unmask.train.optim.build import build_optimizer, clip_gradients, set_lr
+from unmask.train.optim.build import build_optimizer
 from unmask.train.optim.muon import BatchedMuon as StackedMuon
 from unmask.train.optim.param_groups import ParamKind, group_parameters
+from unmask.train.step import clip_gradients, set_lr
 
 
 @pytest.fixture(autouse=True)
