@@ -148,7 +148,7 @@ def _finetune_job(run: ClaimRun, task: str, method: str, args: str) -> ClaimJob:
     folder = run.folder / f"tuned-{name}-{method}"
     files = ("--train-file", train, "--dev-file", dev, "--out", str(folder), "--seed", str(run.seed))
     words = (*shlex.split(args), *shlex.split("".join(more)))
-    line = ("-m", "unmask", "tune", str(run.network), *files, *words)
+    line = ("-m", "unmask", "finetune", str(run.network), *files, *words)
     return ClaimJob(folder.name, line, folder / "finished.json", run.folder / f"{folder.name}.log")
 
 

@@ -1,8 +1,4 @@
-"""A walk as text for a terminal of 80 columns or more.
-
-What arrives: a `Walk`. What leaves: lines of rich text; without colour nothing is lost, because every mark is a letter.
-What never happens here: finding out what happened. The walk knows; this file only writes it down.
-"""
+"""A walk as text for a terminal of at least 80 columns. Marks are letters, so that colors are not needed."""
 
 from __future__ import annotations
 
@@ -57,7 +53,7 @@ def walk_lines(walk: Walk, width: int) -> Iterator[Text]:
 
 
 def summary_lines(walks: Sequence[Walk], width: int) -> Iterator[Text]:
-    """Several walks, one draw each: the name, what is seen, and what must be said."""
+    """Several walks, one corrupted row each: name, input and targets."""
     for walk in walks:
         subject = walk.target
         head = Text.assemble((subject.name.removeprefix("rule ").ljust(14), "bold"), subject.summary)
@@ -134,7 +130,7 @@ def _selection(walk: Walk, draw: CorruptedRow, width: int) -> Iterator[Text]:
 
 
 def _selected_spans(walk: Walk, step: TraceStep) -> Iterator[TextPiece]:
-    """The spans that one step chose, numbered, and how many tokens they are."""
+    """The numbered spans that a step selected, and their number of tokens."""
     for number, span in enumerate(step.selected_spans, start=1):
         yield TextPiece("   " if number > 1 else "", f"{number} {_origin(walk, span.origins)}", "bold")
     text = sum(not token.protected for token in walk.row)
@@ -144,7 +140,7 @@ def _selected_spans(walk: Walk, step: TraceStep) -> Iterator[TextPiece]:
 
 
 def _origin(walk: Walk, origins: Sequence[int]) -> str:
-    """A chosen span as it stood in the row, with its places."""
+    """A selected span of the original row, with its positions."""
     if not origins:
         return "(nothing: a mask is put in)"
     return f"{join_tokens([walk.row[at].text for at in origins])} ({position_range(origins)})"
@@ -165,7 +161,7 @@ def _input(walk: Walk, draw: CorruptedRow, width: int) -> Iterator[Text]:
 def _input_table(
     places: Sequence[InputPosition], tokens: Sequence[str], before: Sequence[str], turns: dict[int, str]
 ) -> tuple[tuple[str, ...], list[TokenColumn]]:
-    """What stood there, where that can be said; what stands there now; and how it came about."""
+    """The original token if known, the token of the input, and the mark of its fate."""
     marked = any(FATE_MARKS[place.fate].letter for place in places)
     columns = []
     for at, (place, token) in enumerate(zip(places, tokens, strict=True)):
@@ -200,7 +196,7 @@ def _target(asked: ReadableTarget, width: int) -> Iterator[Text]:
 
 
 def _predicted_table(asked: PredictedTokens) -> tuple[tuple[str, ...], list[TokenColumn]]:
-    """The places, what is seen there and what must be said; in turn, the turn instead of what is seen."""
+    """Positions with input and target; in a drawn order, the turn instead of the input."""
     columns = []
     for turn, one in enumerate(asked.tokens, start=1):
         style = FATE_MARKS[one.fate].style
@@ -217,7 +213,7 @@ def _attention(walk: Walk, width: int) -> Iterator[Text]:
 
 
 def _grid(stream: AttentionGrid, tokens: Sequence[str], width: int) -> Iterator[Text]:
-    """A line for each place that reads, or for several that see the same."""
+    """A line per query, or per group of queries with the same keys."""
     count = min(len(tokens), _MAX_SHOWN)
     some = f"; the first {count} of {len(tokens)} places" if count < len(tokens) else ""
     yield from wrap_text("", f"{stream.name}: {stream.description}{some}", width, "dim")
@@ -242,7 +238,7 @@ def _further_rows(walk: Walk, width: int) -> Iterator[Text]:
 
 
 def _compact(label: str, draw: CorruptedRow, width: int) -> Iterator[Text]:
-    """What is seen, in running text, and what must be said. Raised letters say how a token came there."""
+    """Input and targets as running text; superscripts mark the fate of a token."""
     yield from wrap_pieces(label, _input_text(draw), width)
     for asked in draw.targets:
         if not isinstance(asked, OtherTarget):
@@ -260,7 +256,7 @@ def _input_text(draw: CorruptedRow) -> Iterator[TextPiece]:
 
 
 def _target_text(asked: PredictedTokens | DecoderScript) -> Iterator[TextPiece]:
-    """What must be said, as running text, span by span."""
+    """The targets as running text, span by span."""
     if isinstance(asked, DecoderScript):
         for (gap, token), one in zip(spaced_tokens([one.token for one in asked.tokens]), asked.tokens, strict=True):
             yield TextPiece(gap, token, FATE_MARKS[one.fate].style)

@@ -1,8 +1,4 @@
-"""The words, letters and colours that a walk is shown with, the same in the terminal and on the page.
-
-What arrives: a fate, a stage, tokens. What leaves: how each of them is written.
-What never happens here: layout.
-"""
+"""Names, letters and styles of a walk, and tokens as running text, for the terminal and the page."""
 
 from __future__ import annotations
 
@@ -17,11 +13,11 @@ from unmask.walks.trace import TokenFate
 _WIDE = ("W", "F")
 _CLOSING = ("Po", "Pe", "Pf")
 _BYTES = re.compile(r"(?:<[0-9A-F]{2}>)+")
-"""Parts of characters, as byte-level tokens are shown."""
+"""Parts of characters, as shown for byte-level tokens."""
 
 
 class WalkStage(Enum):
-    """The stages of a walk: what each is called in English and in Chinese."""
+    """The stages of a walk, with their English and Chinese names."""
 
     TEXT = ("text", "文本")
     WORDS = ("words", "词")
@@ -35,12 +31,12 @@ class WalkStage(Enum):
 
     @property
     def number(self) -> int:
-        """Its place on the way, from 1."""
+        """The number of the stage, from 1."""
         return list(WalkStage).index(self) + 1
 
 
 class FateMark(NamedTuple):
-    """How a fate is marked: a letter for text without colour, a raised letter, a terminal style, and words."""
+    """The mark of a fate: a letter, a superscript, a terminal style, and its names."""
 
     letter: str
     superscript: str
@@ -63,12 +59,12 @@ FATE_MARKS = {
 
 
 def join_tokens(tokens: Sequence[str]) -> str:
-    """Tokens as running text: pieces joined, spaces only where a script has them, whole characters for their bytes."""
+    """Tokens as running text: pieces joined, spaces only where the script has them, bytes decoded."""
     return _BYTES.sub(_character, "".join(gap + written for gap, written in spaced_tokens(tokens)))
 
 
 def spaced_tokens(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each token as it is written in running text, with the space that goes before it."""
+    """Each token as running text, with the space before it."""
     before = ""
     for token in tokens:
         written = token.removeprefix("##").replace("▁", " ").strip() or token
@@ -81,12 +77,12 @@ def spaced_tokens(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def position_range(positions: Sequence[int]) -> str:
-    """Neighbouring places as a range."""
+    """Neighbouring positions as a range."""
     return str(positions[0]) if len(positions) == 1 else f"{positions[0]}–{positions[-1]}"
 
 
 def _character(found: re.Match[str]) -> str:
-    """The characters that some bytes spell. Bytes that spell nothing, or nothing visible, stay as they are."""
+    """The characters of some bytes; undecodable or invisible bytes are unchanged."""
     raw = bytes.fromhex(found[0].replace("<", "").replace(">", ""))
     text = raw.decode("utf-8", "surrogateescape")
     return found[0] if text.isspace() else "".join(c if c.isprintable() else _as_bytes(c) for c in text)
@@ -97,7 +93,7 @@ def _as_bytes(character: str) -> str:
 
 
 def _cut_inside(before: str, token: str) -> bool:
-    """Whether a character was cut in two between neighbours."""
+    """Whether two tokens contain parts of the same character."""
     return _BYTES.fullmatch(before[-4:]) is not None and _BYTES.match(token) is not None
 
 
@@ -106,10 +102,10 @@ def _is_special(token: str) -> bool:
 
 
 def _is_wide(before: str, after: str) -> bool:
-    """Whether one of two neighbours is written in a script without spaces."""
+    """Whether one of two neighbours is in a script without spaces."""
     return any(unicodedata.east_asian_width(character) in _WIDE for character in (before[-1], after[0]))
 
 
 def shorten_token(token: str, longest: int) -> str:
-    """A token that fits a narrow place."""
+    """A token, truncated to a maximum length."""
     return token if len(token) <= longest else token[: longest - 1] + "…"

@@ -102,7 +102,7 @@ def _recipe(record: RunRecord) -> dict[str, object]:
     }
 
 
-class PredictedToken(NamedTuple):
+class SamplePrediction(NamedTuple):
     """A prediction with its probability as text."""
 
     token: str
@@ -136,10 +136,10 @@ def _sample(shown: Sequence[str], by_step: Mapping[int, Json]) -> dict[str, obje
     }
 
 
-def _cell(line: Json, position: str) -> tuple[str, list[PredictedToken]]:
+def _cell(line: Json, position: str) -> tuple[str, list[SamplePrediction]]:
     """The true token and the predictions at one position, the most likely first."""
     guesses = line["guesses"].get(position, [])
-    predicted = [PredictedToken(str(token), _percent(float(chance))) for token, chance in guesses]
+    predicted = [SamplePrediction(str(token), _percent(float(chance))) for token, chance in guesses]
     return line["truth"].get(position, ""), predicted
 
 
