@@ -9,7 +9,7 @@ import transformers
 from parity_nets import EVERY_SIZE, POSITIONS, SHAPES, TINY, VOCABULARY, asked, drawn, drawn_for, pad_of
 from safetensors.torch import load_file, save_file
 
-from unmask.config.model_type import ModelType
+from unmask.config.model_type import ModelInfo, ModelType
 from unmask.config.network import TransformerConfig
 from unmask.core.errors import InputError
 from unmask.data.tokenize.extend import extend_tokenizer
@@ -22,7 +22,6 @@ from unmask.data.tokenize.trainers.wordpiece import WordPiece
 from unmask.interop.hf import parity_check
 from unmask.interop.hf.config_json import write_config
 from unmask.interop.hf.load import load_hf_model
-from unmask.config.model_type import ModelInfo
 from unmask.interop.hf.model_map import DOWNSTREAM_TASKS, Architecture, HFTask
 from unmask.interop.hf.save import export_hf, to_hf_state_dict
 from unmask.interop.hf.tokenizer_files import with_template
