@@ -11,7 +11,7 @@ from unmask.config.network import Activation, TransformerConfig
 from unmask.nets.kernels.dispatch import bias_dropout_residual_norm, bias_gelu, use_kernels
 from unmask.nets.kernels.dropout_seeds import PER_CALL_SEEDS
 from unmask.nets.kernels.norm import BiasDropoutResidualNorm
-from unmask.nets.kernels.triton.dropout import keep_mask
+from unmask.nets.kernels.triton.math import keep_mask
 from unmask.nets.kernels.triton.reduce import reduce_all
 from unmask.nets.kernels.vocab_loss import linear_cross_entropy, padded_table, sample_tokens
 from unmask.nets.layers.block import FeedForward, ResidualBranch

@@ -2,9 +2,10 @@
 
 `attention` is self-attention over merged queries, keys and values, in the fastest kernels. `attention_over_keys` is the
 general form on a padded grid: keys and values of other states or of a memory in front of each sequence, a bias added to
-the scores, any rule as mask. `cross_attention.py` is attention to the sequences of another batch, where all is visible.
+the scores, any rule as mask. `cross_attention` is attention to the sequences of another batch, visible as a whole.
 
-Shapes: T tokens, S sequences, L the longest, M keys of the longest, H heads, K width of a head.
+Shapes: T query tokens, U source tokens, S sequences, L queries of the longest, M keys of the longest, H heads, K width
+of a head.
 """
 
 from __future__ import annotations
@@ -243,4 +244,76 @@ _BACKENDS = {
     AttentionBackend.SDPA: _sdpa,
     AttentionBackend.FLEX: _flex,
     AttentionBackend.VARLEN: _varlen,
+}
+
+
+def cross_attention(
+    backend: AttentionBackend,
+    q_THK: Tensor,
+    kv_U2HK: Tensor,
+    query_sequences: PackedSequences,
+    sequences: PackedSequences,
+    dropout: float = 0.0,
+) -> Tensor:
+    """Attention of each query sequence to the whole of the sequence with the same number, in one backend."""
+    return _CROSS_BACKENDS[backend](q_THK, kv_U2HK, query_sequences, sequences, dropout)
+
+
+def _padded_cross(
+    q_THK: Tensor, kv_U2HK: Tensor, queries: PackedSequences, sequences: PackedSequences
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values as grids with the heads in front."""
+    q_SHLK = pad(q_THK, queries).transpose(1, 2)
+    k_SHMK, v_SHMK = pad(kv_U2HK, sequences).permute(2, 0, 3, 1, 4).unbind(0)
+    return q_SHLK, k_SHMK, v_SHMK
+
+
+def _cross_reference(
+    q_THK: Tensor, kv_U2HK: Tensor, queries: PackedSequences, sequences: PackedSequences, dropout: float
+) -> Tensor:
+    q_SHLK, k_SHMK, v_SHMK = _padded_cross(q_THK, kv_U2HK, queries, sequences)
+    scores_SHLM = q_SHLK @ k_SHMK.transpose(-1, -2) * q_SHLK.shape[-1] ** -0.5
+    scores_SHLM = scores_SHLM.masked_fill(~sequences.valid_SL()[:, None, None, :], -torch.inf)
+    weights_SHLM = F.dropout(scores_SHLM.softmax(-1), dropout)
+    return unpad((weights_SHLM @ v_SHMK).transpose(1, 2), queries)
+
+
+def _cross_loop(
+    q_THK: Tensor, kv_U2HK: Tensor, queries: PackedSequences, sequences: PackedSequences, dropout: float
+) -> Tensor:
+    query_lengths, lengths = (one.cu_seqlens_S1.diff().tolist() for one in (queries, sequences))
+    q_HTK = (q_THK * q_THK.shape[-1] ** -0.5).transpose(0, 1).split_with_sizes(query_lengths, 1)
+    k_HKU = kv_U2HK[:, 0].permute(1, 2, 0).split_with_sizes(lengths, 2)
+    v_HUK = kv_U2HK[:, 1].transpose(0, 1).split_with_sizes(lengths, 1)
+    each = zip(q_HTK, k_HKU, v_HUK, strict=True)
+    return torch.cat([apply_dropout((q @ k).softmax(-1), dropout) @ v for q, k, v in each], dim=1).transpose(0, 1)
+
+
+def _cross_sdpa(
+    q_THK: Tensor, kv_U2HK: Tensor, queries: PackedSequences, sequences: PackedSequences, dropout: float
+) -> Tensor:
+    mask = None if sequences.is_uniform else sequences.valid_SL()[:, None, None, :]
+    y_SHLK = F.scaled_dot_product_attention(*_padded_cross(q_THK, kv_U2HK, queries, sequences), mask, dropout)
+    return unpad(y_SHLK.transpose(1, 2), queries)
+
+
+def _cross_varlen(
+    q_THK: Tensor, kv_U2HK: Tensor, queries: PackedSequences, sequences: PackedSequences, dropout: float
+) -> Tensor:
+    from torch.nn.attention.varlen import varlen_attn
+
+    k_UHK, v_UHK = kv_U2HK.unbind(1)
+    y_THK = varlen_attn(
+        q_THK, k_UHK, v_UHK, queries.cu_seqlens_S1, sequences.cu_seqlens_S1, queries.max_seqlen, sequences.max_seqlen
+    )
+    assert isinstance(y_THK, Tensor)
+    return y_THK
+
+
+_CROSS_BACKENDS = {
+    AttentionBackend.REFERENCE: _cross_reference,
+    AttentionBackend.LOOP: _cross_loop,
+    AttentionBackend.SDPA: _cross_sdpa,
+    AttentionBackend.FLEX: _cross_sdpa,  # a source is visible as a whole, so that there is no block mask
+    AttentionBackend.VARLEN: _cross_varlen,
 }

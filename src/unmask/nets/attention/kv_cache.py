@@ -1,9 +1,8 @@
-"""What one layer keeps of the tokens that were read and written, so that a text grows by one token at a time.
+"""KV cache: keys and values of one layer, so that a text grows by one token at a time.
 
-What arrives: keys and values of sources, then of one new token for each text. What leaves: what the new tokens see.
-What never happens here: a source that is held twice. Several texts may be written for one source, and all look at it.
+Several texts may be generated for one source; its keys and values are kept once.
 
-Shapes: B sources, M tokens of the longest, W texts for each source, R = B x W texts, L tokens written so far, H heads,
+Shapes: B sources, M tokens of the longest, W texts for each source, R = B x W texts, L tokens generated, H heads,
 K width of a head, U tokens of all sources.
 """
 
@@ -16,7 +15,7 @@ from unmask.nets.batch.packed_sequences import PackedSequences, pad
 
 
 class KVCache:
-    """Keys and values of one layer: of the sources, and of what was written for them."""
+    """Keys and values of one layer: of the sources, and of the tokens generated for them."""
 
     def __init__(self, source_2BHMK: Tensor, valid_BM: Tensor) -> None:
         self._source_2BHMK, self._valid_BM = source_2BHMK, valid_BM
@@ -25,22 +24,22 @@ class KVCache:
 
     @staticmethod
     def from_source(source_U2HK: Tensor, sequences: PackedSequences) -> KVCache:
-        """Keep what was read; nothing is written yet."""
+        """The cache of the sources; nothing is generated yet."""
         grid_BM2HK = pad(source_U2HK, sequences)
         return KVCache(grid_BM2HK.permute(2, 0, 3, 1, 4).contiguous(), sequences.valid_SL())
 
     def without_source(self) -> KVCache:
-        """The same sources without a token: for a layer that sees what is written, and the source elsewhere."""
+        """The same sources without a token: for self-attention in a decoder, which reads its source elsewhere."""
         return KVCache(self._source_2BHMK[..., :0, :], self._valid_BM[:, :0])
 
     def reorder(self, source_B: Tensor, parent_BW: Tensor) -> None:
-        """Go on with some of the sources, and for each of them from some of its texts."""
+        """Keep some of the sources, and of each of them some of its texts (beam search)."""
         if len(source_B) < self._source_2BHMK.shape[1]:
             self._source_2BHMK, self._valid_BM = self._source_2BHMK[:, source_B], self._valid_BM[source_B]
         self._written_2BWHLK = self._written_2BWHLK[:, source_B[:, None], parent_BW]
 
     def append_and_attend(self, qkv_R3HK: Tensor) -> Tensor:
-        """Add one token to every text, and let it look at its source, at what was written and at itself."""
+        """Add one token to every text, and attend to its source, to the tokens before it and to itself."""
         q_RHK, k_RHK, v_RHK = qkv_R3HK.unbind(1)
         shape = (*self._written_2BWHLK.shape[:4], 1, k_RHK.shape[-1])
         new_2BWH1K = torch.stack([k_RHK, v_RHK]).view(shape)
@@ -48,7 +47,7 @@ class KVCache:
         return self.attend(q_RHK)
 
     def attend(self, q_RHK: Tensor) -> Tensor:
-        """What each text sees of its source and of itself, in one softmax."""
+        """Attention of the newest token of each text to source and text, in one softmax."""
         source_k, source_v = self._source_2BHMK.unbind(0)
         own_k, own_v = self._written_2BWHLK.unbind(0)
         sources, heads, tokens, width = source_k.shape

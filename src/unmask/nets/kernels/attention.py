@@ -1,12 +1,10 @@
-"""Attention over a flat batch in kernels of our own: any lengths, dropout inside, one gradient written in one piece.
+"""Attention over a flat batch in Triton kernels: any lengths, dropout inside, one gradient written in one piece.
 
-What arrives: merged queries, keys and values as their projection gives them, and borders; full, past or near sight. Or
-the queries of some tokens alone, with the keys and values of all, under a full sight.
-What leaves: the attended states, and on the way back the gradient of what arrived. Nothing is copied, padded or cut.
-What never happens here: a wait for the device, or a draw that differs between the two ways: there is a drawn number for
-each head and token as a query and one for it as a key, on the device, and dropout is a function of both.
+Full, causal and sliding-window masks; or the queries of some tokens alone with the keys and values of all, under a full
+mask. Nothing is copied, padded or cut. Dropout is a function of one random number for each head and query token and one
+for each head and key token, so that both passes drop the same, and the device is never waited for.
 
-Shapes: T tokens, P tokens that ask (all, or some), S sequences, H heads, K width of a head.
+Shapes: T tokens, P query tokens (all, or some), S sequences, H heads, K width of a head.
 """
 
 from __future__ import annotations
@@ -45,9 +43,9 @@ def triton_attention(
     tiles: AttentionTiles | None = None,
     seeds: DropoutSeeds = PER_CALL_SEEDS,
 ) -> Tensor:
-    """What every token hears (T x H x K). Other tiles than those of the tables are for measuring.
+    """Attention of every token (T x H x K). Other tiles than those of the tables are for measuring.
 
-    `owed_3D`: a bias that is in the states already, and is owed its gradient: the sum of theirs over all tokens.
+    `deferred_bias_3D`: a bias that is in the states already; its gradient is the sum of theirs over all tokens.
     """
     found = tiles or tiles_for(qkv_T3HK.shape[-1], sequences.max_seqlen, qkv_T3HK.dtype, shared_memory(qkv_T3HK.device))
     work = _Work.of(*_parts(qkv_T3HK), sequences, sequences.cu_seqlens_S1, dropout, deferred_bias_3D, seeds)
@@ -64,11 +62,11 @@ def triton_attention_subset(
     deferred_bias_3D: Tensor | None = None,
     seeds: DropoutSeeds = PER_CALL_SEEDS,
 ) -> Tensor:
-    """What some tokens hear of all (P x H x K), under a full sight.
+    """Attention of some tokens to all (P x H x K), under a full mask.
 
-    `asks_S1`: int32, where those of each sequence begin; one more for the end. A sequence may have any number of them.
+    `query_cu_seqlens_S1`: int32, where the queries of each sequence begin, and the end. A sequence may have any number.
     """
-    assert sequences.mask_kind is MaskKind.FULL, "some tokens ask under a full sight alone"
+    assert sequences.mask_kind is MaskKind.FULL, "a query subset has a full mask"
     tiles = tiles_for_query_subset(q_PHK.shape[-1], q_PHK.dtype, shared_memory(q_PHK.device))
     work = replace(
         _Work.of(q_PHK, kv_T2HK, sequences, query_cu_seqlens_S1, dropout, deferred_bias_3D, seeds), is_subset=True
@@ -81,7 +79,7 @@ def triton_attention_subset(
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What all kernels of a call are told."""
+    """What all kernels of a call read."""
 
     sequences: PackedSequences
     query_cu_seqlens_S1: Tensor
@@ -89,29 +87,33 @@ class _Work:
     dropout: float
     seeds: Tensor
     needs_bias_grad: bool
-    """Whether the bias of the projection is owed its gradient."""
+    """Whether the gradient of the deferred bias is computed."""
     is_subset: bool = False
-    """Whether only some tokens ask."""
+    """Whether only some tokens are queries."""
 
     @staticmethod
     def of(
         q_PHK: Tensor,
         kv_T2HK: Tensor,
-        borders: PackedSequences,
-        asks_S1: Tensor,
+        sequences: PackedSequences,
+        query_starts_S1: Tensor,
         dropout: float,
-        owed: Tensor | None,
-        draws: DropoutSeeds,
+        bias: Tensor | None,
+        dropout_seeds: DropoutSeeds,
     ) -> _Work:
-        """With numbers of its own for dropout."""
-        asking, heads, _ = q_PHK.shape
-        drawn = draws.take(attention_seed_count(heads, asking, len(kv_T2HK)), q_PHK) if dropout else asks_S1
-        return _Work(borders, asks_S1, dropout, drawn, owed is not None and owed.requires_grad)
+        """With dropout seeds of its own."""
+        num_queries, heads, _ = q_PHK.shape
+        seeds = (
+            dropout_seeds.take(attention_seed_count(heads, num_queries, len(kv_T2HK)), q_PHK)
+            if dropout
+            else query_starts_S1
+        )
+        return _Work(sequences, query_starts_S1, dropout, seeds, bias is not None and bias.requires_grad)
 
     def bias_partials(self, q_PHK: Tensor, kv_T2HK: Tensor, tiles: AttentionTiles) -> Tensor:
-        """Room for the sums that tiles leave behind, one for each at least: of queries, keys and values.
+        """Buffers for the partial sums of tiles, one for each at least: of queries, keys and values.
 
-        A short sequence is one tile, and leaves sums even if it is empty; of longer ones some room may stay as it is.
+        A short sequence is one tile, and has sums even if it is empty; with longer ones some buffers may stay unused.
         """
         size = min(tiles.queries.queries, tiles.back.keys) if tiles.queries else 0
         parts = self.sequences.num_sequences + (max(len(q_PHK), len(kv_T2HK)) // size + 1 if size else 0)
@@ -122,23 +124,23 @@ class _Work:
     def launch(self, kernel: Any, tile: Tile, step: int, q_PHK: Tensor, kv_T2HK: Tensor, *others: Tensor) -> None:  # noqa: ANN401
         """Start a kernel with a program for every head, or every few, and every `step` tokens of each sequence.
 
-        One for short sequences finds keys and values by itself, behind the queries.
+        A kernel for short sequences finds keys and values after the queries.
         """
         total, heads, width = q_PHK.shape
-        borders, takes = self.sequences, set(kernel.arg_names)
+        sequences, takes = self.sequences, set(kernel.arg_names)
         turns = max(few for few in range(1, tile.turns + 1) if heads % few == 0) if "TURNS" in takes else 1
         apart = {"QUERY": q_PHK.stride(0), "KEY": kv_T2HK.stride(0)}
-        told = {"TURNS": turns, "OWES": self.needs_bias_grad, "SOME": self.is_subset, **apart}
+        options = {"TURNS": turns, "OWES": self.needs_bias_grad, "SOME": self.is_subset, **apart}
         read = (q_PHK, kv_T2HK, self.query_cu_seqlens_S1) if "asks" in takes else (q_PHK,)
-        sizes = total, borders.max_seqlen, borders.window, width**-0.5, self.dropout
-        grid = (triton.cdiv(borders.max_seqlen, step) * (heads // turns) * borders.num_sequences,)
+        sizes = total, sequences.max_seqlen, sequences.window, width**-0.5, self.dropout
+        grid = (triton.cdiv(sequences.max_seqlen, step) * (heads // turns) * sequences.num_sequences,)
         with device_of(q_PHK):
             kernel[grid](
-                *(*read, borders.cu_seqlens_S1, self.seeds, *others, *sizes),
-                **{name: value for name, value in told.items() if name in takes},
+                *(*read, sequences.cu_seqlens_S1, self.seeds, *others, *sizes),
+                **{name: value for name, value in options.items() if name in takes},
                 HEADS=heads,
                 WIDTH=width,
-                SIGHT=borders.mask_kind.value,
+                SIGHT=sequences.mask_kind.value,
                 DROPS=self.dropout > 0,
                 M=tile.queries,
                 N=tile.keys,
@@ -148,7 +150,7 @@ class _Work:
             )
 
     def run_forward(self, q_PHK: Tensor, kv_T2HK: Tensor, tiles: AttentionTiles) -> tuple[Tensor, Tensor]:
-        """What is heard, and the logarithms of the sums of each softmax."""
+        """The attended states, and the logarithms of the sums of each softmax."""
         total, heads, width = q_PHK.shape
         y_PHK, sums_HP = q_PHK.new_empty(total, heads, width), q_PHK.new_empty(heads, total, dtype=torch.float32)
         kernel = long.forward if tiles.queries else short.forward
@@ -163,26 +165,26 @@ class _Work:
         to: tuple[Tensor, Tensor],
         tiles: AttentionTiles,
     ) -> Tensor:
-        """Write gradients of queries, and of keys and values, from what was read and `made` of it; the sums owed."""
+        """Write the gradients of queries, keys and values; returns the partial sums of the bias gradient."""
         sums_HP, *y = made
-        dy_PHK, owed = dy_PHK.contiguous(), self.bias_partials(*read, tiles)
+        dy_PHK, partials = dy_PHK.contiguous(), self.bias_partials(*read, tiles)
         if tiles.queries:
-            known = sums_HP, torch.empty_like(sums_HP), dy_PHK, *to, owed
+            known = sums_HP, torch.empty_like(sums_HP), dy_PHK, *to, partials
             self.launch(long_back.backward_dq, tiles.queries, tiles.queries.queries, *read, *known, *y)
             self.launch(long_back.backward_dkv, tiles.back, tiles.back.keys, *read, *known)
         else:
-            self.launch(short.backward, tiles.back, self.sequences.max_seqlen, *read, sums_HP, dy_PHK, to[0], owed)
-        return owed
+            self.launch(short.backward, tiles.back, self.sequences.max_seqlen, *read, sums_HP, dy_PHK, to[0], partials)
+        return partials
 
 
 class _TritonAttention(torch.autograd.Function):
-    """Both ways. The one back of short sequences needs no output: who sees all keys finds what it would be read for."""
+    """Both passes. The backward pass of short sequences needs no output: a tile with all keys computes it again."""
 
     @staticmethod
-    def forward(ctx: Any, qkv_T3HK: Tensor, owed_3D: Tensor | None, work: _Work, tiles: AttentionTiles) -> Tensor:  # noqa: ANN401
+    def forward(ctx: Any, qkv_T3HK: Tensor, bias_3D: Tensor | None, work: _Work, tiles: AttentionTiles) -> Tensor:  # noqa: ANN401
         y_THK, sums_HT = work.run_forward(*_parts(qkv_T3HK), tiles)
         ctx.save_for_backward(qkv_T3HK, sums_HT, *([y_THK] if tiles.queries else []))
-        ctx.work, ctx.tiles, ctx.owed = work, tiles, None if owed_3D is None else owed_3D.dtype
+        ctx.work, ctx.tiles, ctx.bias_dtype = work, tiles, None if bias_3D is None else bias_3D.dtype
         return y_THK
 
     @staticmethod
@@ -190,8 +192,13 @@ class _TritonAttention(torch.autograd.Function):
     def backward(ctx: Any, dy_THK: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
         qkv_T3HK, *made = ctx.saved_tensors
         dqkv_T3HK = torch.empty_like(qkv_T3HK)
-        owed = ctx.work.run_backward(_parts(qkv_T3HK), tuple(made), dy_THK, _parts(dqkv_T3HK), ctx.tiles)
-        return dqkv_T3HK, reduce_all(owed, ctx.owed).flatten() if ctx.work.needs_bias_grad else None, None, None
+        partials = ctx.work.run_backward(_parts(qkv_T3HK), tuple(made), dy_THK, _parts(dqkv_T3HK), ctx.tiles)
+        return (
+            dqkv_T3HK,
+            reduce_all(partials, ctx.bias_dtype).flatten() if ctx.work.needs_bias_grad else None,
+            None,
+            None,
+        )
 
 
 class _TritonAttentionSubset(torch.autograd.Function):
@@ -202,13 +209,13 @@ class _TritonAttentionSubset(torch.autograd.Function):
         ctx: Any,  # noqa: ANN401
         q_PHK: Tensor,
         kv_T2HK: Tensor,
-        owed_3D: Tensor | None,
+        bias_3D: Tensor | None,
         work: _Work,
         tiles: AttentionTiles,
     ) -> Tensor:
         y_PHK, sums_HP = work.run_forward(q_PHK, kv_T2HK, tiles)
         ctx.save_for_backward(q_PHK, kv_T2HK, sums_HP, y_PHK)
-        ctx.work, ctx.tiles, ctx.owed = work, tiles, None if owed_3D is None else owed_3D.dtype
+        ctx.work, ctx.tiles, ctx.bias_dtype = work, tiles, None if bias_3D is None else bias_3D.dtype
         return y_PHK
 
     @staticmethod
@@ -216,10 +223,10 @@ class _TritonAttentionSubset(torch.autograd.Function):
     def backward(ctx: Any, dy_PHK: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
         q_PHK, kv_T2HK, *made = ctx.saved_tensors
         to = torch.empty_like(q_PHK), torch.empty_like(kv_T2HK)
-        owed = ctx.work.run_backward((q_PHK, kv_T2HK), tuple(made), dy_PHK, to, ctx.tiles)
-        return *to, reduce_all(owed, ctx.owed).flatten() if ctx.work.needs_bias_grad else None, None, None
+        partials = ctx.work.run_backward((q_PHK, kv_T2HK), tuple(made), dy_PHK, to, ctx.tiles)
+        return *to, reduce_all(partials, ctx.bias_dtype).flatten() if ctx.work.needs_bias_grad else None, None, None
 
 
 def _parts(qkv_T3HK: Tensor) -> tuple[Tensor, Tensor]:
-    """Queries, and keys with values, where they lie."""
+    """Views of the queries, and of keys with values."""
     return qkv_T3HK[:, 0], qkv_T3HK[:, 1:]

@@ -1,13 +1,10 @@
-"""The switch to kernels of our own, and what they do as functions of tensors: the work around the matrix products.
+"""The switch to Triton kernels, and what they compute as functions of tensors: everything around the matrix products.
 
-What arrives: states, and the parameters of a part. What leaves: states in the numbers of the products, with gradients.
-What never happens here: a choice that depends on numbers. `served` looks at where a tensor lies and of what type it is,
-`use_kernels` sets a mark on the parts of a network once; so a step that was recorded is the step that is repeated.
+`use_kernels` sets a flag on the modules of a network once, and `kernel_supports` depends on the device and type of a
+tensor alone; so a captured step is the step that is replayed. The plain code beside each call is the definition; tests
+compare the kernels with it. Norms, sums and losses are float32 inside. Triton is imported with the first kernel.
 
-The plain code beside each call says what is computed; tests hold the kernels to it. Norms, sums and losses are float32
-inside. Triton is imported when a kernel is first wanted, and need not be there.
-
-Shapes: T tokens, D width, F inner width.
+Shapes: T tokens, D width, F feed-forward width.
 """
 
 from __future__ import annotations
@@ -27,19 +24,19 @@ _KERNEL_DTYPES = frozenset({torch.bfloat16, torch.float16, torch.float32})
 
 
 class FusableModule(nn.Module):
-    """A part of a network that has kernels of its own; plain until it is told otherwise."""
+    """A module that has Triton kernels; it computes with plain torch until `set_fused`."""
 
     fused = False
     biased_layers: ClassVar[tuple[str, ...]] = ()
-    """The names of linear layers whose product always adds the bias; that of others a kernel may add to it."""
+    """The names of linear layers that add their bias themselves; the bias of others may be added by a kernel."""
 
     def set_fused(self, on: bool) -> None:
-        """Take the kernels from now on, wherever a tensor can be served, or the plain code."""
+        """Compute with kernels from now on, wherever they support a tensor, or with plain torch."""
         self.fused = on
 
 
 class LinearDeferredBias(nn.Linear):
-    """A linear layer that leaves its bias to whoever reads what comes out of it."""
+    """A linear layer whose bias is added by the next operation."""
 
     def forward(self, x_TD: Tensor) -> Tensor:
         """The product alone."""
@@ -47,7 +44,7 @@ class LinearDeferredBias(nn.Linear):
 
 
 def use_kernels(network: nn.Module, on: bool = True) -> None:
-    """Let every part of a network take kernels where it has some, or let none do so."""
+    """Switch the kernels of every module of a network on or off."""
     for part in [one for one in network.modules() if isinstance(one, FusableModule)]:
         part.set_fused(on)
 
@@ -60,18 +57,18 @@ def triton_available() -> bool:
 
 @cache
 def kernel_failure(device: torch.device) -> str:
-    """Why a kernel cannot run on a device, though Triton is there: no compiler, say; empty where one did run."""
+    """Why a kernel cannot run on a device although Triton is installed (no compiler, say); empty where one ran."""
     x_TD = torch.ones(1, 16, device=device)
     try:
         with torch.no_grad():
             bias_dropout_residual_norm(x_TD, x_TD, x_TD[0], nn.LayerNorm(16, device=device), 0.0).sum().item()
-    except Exception as error:  # whatever Triton, a compiler or a driver has to say
+    except Exception as error:  # of Triton, a compiler or a driver
         return next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".")
     return ""
 
 
 def kernel_supports(x: Tensor) -> bool:
-    """Whether kernels can take this tensor: on a GPU, or anywhere while Triton interprets them."""
+    """Whether kernels support this tensor: on a GPU, or anywhere while Triton interprets them."""
     return x.dtype in _KERNEL_DTYPES and x.numel() > 0 and triton_available() and (x.is_cuda or _interpreted())
 
 
@@ -82,7 +79,7 @@ def compute_dtype(x: Tensor) -> torch.dtype:
 
 
 def change_linear_class(layer: nn.Linear, linear_class: type[nn.Linear]) -> nn.Linear:
-    """The same parameters in a linear layer of another kind."""
+    """The same parameters in a linear layer of another class."""
     if type(layer) is linear_class:
         return layer
     made = linear_class(layer.in_features, layer.out_features, device="meta")
@@ -93,7 +90,7 @@ def change_linear_class(layer: nn.Linear, linear_class: type[nn.Linear]) -> nn.L
 def bias_dropout_residual_norm(
     x_TD: Tensor, y_TD: Tensor, bias_D: Tensor, norm: nn.LayerNorm, rate: float, seeds: DropoutSeeds = PER_CALL_SEEDS
 ) -> Tensor:
-    """norm(x + drop(y + bias)): the end of a post-norm branch. `y` is a product, and the states leave in its type."""
+    """norm(x + drop(y + bias)): the end of a post-norm branch. `y` is a product; the result has its type."""
     if not kernel_supports(x_TD):
         summed_TD: Tensor = norm(x_TD + apply_dropout(y_TD + bias_D, rate))
         return summed_TD
@@ -111,8 +108,8 @@ def bias_gelu(y_TF: Tensor, bias_F: Tensor, tanh: bool) -> Tensor:
         return F.gelu(y_TF + bias_F, approximate="tanh" if tanh else "none")
     from unmask.nets.kernels.gelu import BiasGelu
 
-    bent_TF: Tensor = BiasGelu.apply(y_TF, bias_F, tanh)  # type: ignore[no-untyped-call]
-    return bent_TF
+    activated_TF: Tensor = BiasGelu.apply(y_TF, bias_F, tanh)  # type: ignore[no-untyped-call]
+    return activated_TF
 
 
 def embed_norm(
@@ -122,7 +119,7 @@ def embed_norm(
     rate: float,
     seeds: DropoutSeeds = PER_CALL_SEEDS,
 ) -> Tensor:
-    """drop(norm(token + position + segment)), for tables that are served: the beginning of a post-norm network."""
+    """drop(norm(token + position + segment)), for supported tables: the embeddings of a post-norm network."""
     from unmask.nets.kernels.norm import EmbedNorm
 
     weights = [None if table is None else table.weight for table in tables]
@@ -134,11 +131,11 @@ def embed_norm(
 
 
 def split_residual(x_TD: Tensor, again_TD: Tensor) -> Tensor:
-    """States that know themselves once more, for the residual sum alone.
+    """States with a second output of the same function as an attribute, which the residual sum reads.
 
-    Whatever is read twice gets two gradients. As two results of one function they arrive apart, and the kernel that
-    reads them adds them up; autograd would have written their sum to memory first. Who asks for the gradient of the
-    states themselves (a hook, `autograd.grad`) therefore gets a part of it, and wants the plain code.
+    States that are read twice have two gradients. As two outputs of one function they stay separate, and the kernel
+    that reads them adds them; autograd would write their sum to memory first. The gradient of the states themselves (a
+    hook, `autograd.grad`) is therefore a part of the whole; take the plain code for it.
     """
     x_TD.again = again_TD  # type: ignore[attr-defined]
     return x_TD
@@ -151,7 +148,7 @@ def residual_input(x_TD: Tensor) -> Tensor:
 
 
 def next_seed(seeds: DropoutSeeds, like: Tensor, rate: float) -> Tensor:
-    """A seed for one dropout, where a tensor lies; without dropout there is none, only the place where one would be."""
+    """A seed for one dropout on the device of a tensor; without dropout an unused buffer."""
     return seeds.take(1, like) if rate else torch.empty(1, dtype=torch.int32, device=like.device)
 
 

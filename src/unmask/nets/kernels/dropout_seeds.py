@@ -1,10 +1,7 @@
-"""The random numbers of dropout in kernels of our own: those of a whole pass at once, or each when it is asked for.
+"""Random numbers for dropout in Triton kernels: all of a pass at once, or one draw for each call.
 
-What arrives: how many numbers a part asks for. What leaves: so many of them on the device, int32, none below 0.
-What never happens here: a generator of its own. They come from torch's, so its seed and its saved state hold, and a
-recorded step has new ones every time it is repeated.
-
-A draw is a kernel that does next to nothing, and every block asks three times: in a thin network that would count.
+They come from torch's generator, so that its seed and its saved state hold, and a captured step has new ones at every
+replay. A draw is a kernel that does next to nothing, and every block needs three: in a thin network that would count.
 """
 
 from __future__ import annotations
@@ -17,21 +14,21 @@ import torch
 from torch import Tensor
 
 _ROUND = 4
-"""What is handed out begins at a multiple of so many numbers: Triton would make kernels anew for other addresses."""
+"""Slices begin at a multiple of so many numbers: Triton would compile kernels anew for other alignments."""
 _MARGIN = 512
-"""Numbers behind the last pair of attention, for the last two tiles to read beyond the end; none of them counts."""
+"""Numbers after the last pair of attention, which the last two tiles read beyond the end; none of them counts."""
 
 
 class DropoutSeeds(Protocol):
     """Where random numbers come from."""
 
     def take(self, count: int, like: Tensor) -> Tensor:
-        """So many numbers that nobody has had before, where a tensor lies."""
+        """So many numbers that were not taken before, on the device of a tensor."""
 
 
 @dataclass(frozen=True, slots=True)
 class PerCallSeeds:
-    """Numbers that are drawn when they are asked for."""
+    """Numbers drawn at each call."""
 
     def take(self, count: int, like: Tensor) -> Tensor:
         """A draw."""

@@ -27,8 +27,7 @@ from torch import Tensor, nn
 
 from unmask.config.attention_pattern import MaskKind
 from unmask.config.network import TransformerConfig
-from unmask.nets.attention.backends import MemoryKeys, add_bias_grad, attention, attention_over_keys
-from unmask.nets.attention.cross_backends import cross_attention
+from unmask.nets.attention.backends import MemoryKeys, add_bias_grad, attention, attention_over_keys, cross_attention
 from unmask.nets.attention.kv_cache import KVCache
 from unmask.nets.attention.select_backend import HALF_DTYPES, KERNEL_HEAD_DIMS, AttentionBackend, select_backend
 from unmask.nets.batch.packed_sequences import PackedSequences

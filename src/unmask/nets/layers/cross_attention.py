@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from unmask.config.network import TransformerConfig
-from unmask.nets.attention.cross_backends import cross_attention
+from unmask.nets.attention.backends import cross_attention
 from unmask.nets.attention.kv_cache import KVCache
 from unmask.nets.attention.select_backend import AttentionBackend, select_backend
 from unmask.nets.batch.packed_sequences import PackedSequences

@@ -1,7 +1,6 @@
-"""Dropout that costs little on a CPU, where torch draws one number after another.
+"""Dropout that is fast on a CPU, where torch draws one number after another.
 
-What arrives: states and a rate. What leaves: states of which each was kept, and scaled up, or set to zero.
-What never happens here: a generator of its own. The draws come from torch's, so its seed and its saved state hold.
+The draws come from torch's generator, so that its seed and its saved state hold.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ def apply_dropout(x: Tensor, rate: float, training: bool = True) -> Tensor:
 
 
 def _keep_factors(x: Tensor, dropped: int) -> Tensor:
-    """What each number is multiplied by. Every 64 random bits decide about four numbers; torch takes as many for one.
+    """The factor of each number. Every 64 random bits decide about four numbers; torch takes as many for one.
 
-    Draws are made on one core whatever their way: here in 0.9 ns a number, by `bernoulli_` in 6.
+    Both draw on one core: here in 0.9 ns a number, `bernoulli_` in 6.
     """
     words = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None)
     draws = words.view(torch.int16)[: x.numel()].view(x.shape)

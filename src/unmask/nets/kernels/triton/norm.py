@@ -14,7 +14,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from unmask.nets.kernels.triton.dropout import keep_mask
+from unmask.nets.kernels.triton.math import keep_mask
 from unmask.nets.kernels.triton.reduce import accumulate, zero_partials
 
 
