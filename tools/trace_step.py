@@ -1,4 +1,4 @@
-"""Prints the files and functions of `unmask` that one steady training step enters on a CPU: `python tools/trace_step.py`.
+"""Prints the files and functions of `unmask` that one training step on a CPU enters: `python tools/trace_step.py`.
 
 A tiny network trains on some documents of the embedded newspaper. One step in the middle is traced (`sys.setprofile`),
 in the main thread and in the thread that makes batches. Class bodies, lambdas and comprehensions do not count.

@@ -6,11 +6,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-HERE = Path(__file__).parent.parent / "golden"
 from law_nets import few, learning_by_heart, lines_of, trained_members, training
 
 from unmask.tasks.recipe import Recipe
 
+HERE = Path(__file__).parent.parent / "golden"
 CURVES = HERE / "curves.json"
 STEPS = 160
 FOR_EACH = 200

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from law_texts import spoken
 
 from unmask.core.codec import fingerprint
 from unmask.core.ragged import offsets
@@ -46,8 +47,6 @@ from unmask.tasks.presets import presets
 from unmask.tasks.recipe import Task
 
 HERE = Path(__file__).parent.parent / "golden"
-from law_texts import spoken
-
 FINGERPRINTS = HERE / "fingerprints.json"
 SEED, VISITS = 1, 3
 

@@ -1,7 +1,4 @@
-"""Arithmetic on ragged rows that lie flat in one array, with offsets.
-
-What arrives: offsets, or starts and lengths. What leaves: flat index arrays. What never happens here: a loop over rows.
-"""
+"""Arithmetic on ragged rows that lie flat in one array, with offsets; no loop over rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""What a step is done with, made for the machine that is there.
+"""Builds the step runner for a device: compilation or Triton kernels, CUDA graphs, distributed data parallel.
 
-What arrives: a learner with weights, how to descend, and a run. What leaves: a `Worker`.
-What never happens here: weights. They are drawn, imported or read before or after.
+Weights are initialized, imported or resumed before or after.
 """
 
 from __future__ import annotations

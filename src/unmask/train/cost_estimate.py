@@ -1,7 +1,6 @@
-"""What a run will cost, from a short measured warm-up.
+"""Estimates steps, tokens, time, memory and disk of a run from a short measured warm-up.
 
-What arrives: a training that has not begun. What leaves: tokens, steps, time, memory and disk.
-What never happens here: learning. The measured steps are taken at rate 0 with an optimiser that is thrown away.
+The measured steps run at a learning rate of 0 with an optimizer that is discarded, so no weight changes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Ctrl-C: heard at once, obeyed when the step is over, so that nothing that was learned is lost.
-
-What arrives: the wish of a user to stop. What leaves: whether there was one.
-What never happens here: a user who has to wait. Whoever wishes it once more is obeyed at once.
-"""
+"""Ctrl-C ends a run after the current step and a checkpoint; a second Ctrl-C ends it at once."""
 
 from __future__ import annotations
 

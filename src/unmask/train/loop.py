@@ -1,8 +1,7 @@
-"""The one loop. It knows no objective, no member and no task: it asks a course, and moves weights.
+"""The training loop: steps, evaluations and checkpoints until the budget is used up.
 
-What arrives: a learner, a course, how to descend, a budget; a run and the folder where it lies.
-What leaves: a trained learner, a record, and checkpoints from which the same call goes on.
-What never happens here: a draw that depends on what happened before. Everything is a function of the step.
+The loop knows no objective and no member: it requests batches, runs steps and writes the record. Every random draw is a
+function of the step, so a resumed run computes the same bits.
 """
 
 from __future__ import annotations

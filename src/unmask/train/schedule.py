@@ -1,4 +1,4 @@
-"""Budgets of a run, in steps, tokens or hours, and the learning-rate schedule over the share of a budget that is used up.
+"""Budgets of a run (steps, tokens, hours), and the learning-rate schedule over the used share of a budget.
 
 A schedule is a function of that share, so one recipe fits any budget, and a resumed run has the rates of one that was
 never stopped.

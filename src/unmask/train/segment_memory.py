@@ -1,8 +1,8 @@
 """Segment-level recurrence: the memory that a network carries from step to step (Dai et al., 2019, section 3.2).
 
 Row b of a step continues row b of the step before, so the memory of a step has one entry for each row of this process,
-in order, whatever micro-batches the rows are cut into. States in memory have no gradient. Where a row continues nothing,
-its memory is emptied. Checkpoints hold the memory, so a resumed run computes the same bits.
+in order, whatever micro-batches the rows are cut into. States in memory have no gradient. The memory of a row that
+continues nothing is emptied. Checkpoints hold the memory, so a resumed run computes the same bits.
 """
 
 from __future__ import annotations

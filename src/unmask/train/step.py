@@ -1,8 +1,7 @@
-"""One step: forward and backward for each micro-batch, one division, one clipping, one move.
+"""One training step: forward and backward passes of the micro-batches, gradient clipping, one optimizer step.
 
-What arrives: batches and their objectives. What leaves: moved weights, and what the step has to say.
-What never happens here: knowing an objective. Every loss is a sum with a count; the counts of all micro-batches and all
-processes are known before the first forward pass, so each sum is divided by the right number once.
+Every loss is a sum with a count. The counts of all micro-batches and processes are known before the first forward pass,
+so each sum is divided once by the right number (gradient accumulation without a bias).
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Everything that decides what is learned.
-
-What arrives: a learner, a course, how to descend, a budget. What leaves: one value that says it all.
-What never happens here: where and how it is computed. That is a `Run`, and changes nothing.
-"""
+"""Everything that decides what is learned; how it is computed is a `RunConfig`."""
 
 from __future__ import annotations
 

@@ -125,7 +125,8 @@ def recorded(begun, micro=4096):
 
 def test_a_recorded_run_is_guessed_near_a_plain_one():
     plain, recorded = (
-        estimate_cost(made(StepBudget(40)), run, ALONE, PROBES) for run in (run_of(), run_of(cuda_graphs=True, max_in_flight=1))
+        estimate_cost(made(StepBudget(40)), run, ALONE, PROBES)
+        for run in (run_of(), run_of(cuda_graphs=True, max_in_flight=1))
     )
     assert recorded.tokens == plain.tokens
     assert plain.seconds / 5 < recorded.seconds < plain.seconds * 5
@@ -136,5 +137,7 @@ def test_larger_batches_and_more_checkpoints_cost_more():
         estimate_cost(training(StepBudget(10), recipe(batch=size)), run_of(), ALONE, PROBES[:1]) for size in (2, 32)
     )
     assert large.tokens > 10 * small.tokens
-    kept = [estimate_cost(made(StepBudget(10)), run_of(keep_checkpoints=keep), ALONE, PROBES).disk_bytes for keep in (1, 9)]
+    kept = [
+        estimate_cost(made(StepBudget(10)), run_of(keep_checkpoints=keep), ALONE, PROBES).disk_bytes for keep in (1, 9)
+    ]
     assert kept[1] == 5 * kept[0]

@@ -49,7 +49,16 @@ def test_a_gpu_computes_as_many_tokens_at_once_as_it_can_hold(monkeypatch, gigab
     assert pick_microbatch(torch.device("cuda")) == 16_384
 
 
-@pytest.mark.parametrize("wrong", [{"microbatch_tokens": 0}, {"keep_checkpoints": 0}, {"num_evals": 0}, {"save_every_minutes": -1.0}, {"max_in_flight": -1}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"microbatch_tokens": 0},
+        {"keep_checkpoints": 0},
+        {"num_evals": 0},
+        {"save_every_minutes": -1.0},
+        {"max_in_flight": -1},
+    ],
+)
 def test_a_run_that_cannot_work_is_refused(wrong):
     with pytest.raises(UserError, match="A run needs"):
         RunConfig(device=CPU, **wrong)

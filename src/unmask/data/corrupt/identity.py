@@ -1,7 +1,4 @@
-"""Nothing is hidden: the next token is asked for everywhere (GPT, and every left-to-right model).
-
-What arrives: an example. What leaves: the same rows, and a `NextToken` target. What never happens here: a draw.
-"""
+"""No corruption: the next token is predicted everywhere (causal language models)."""
 
 from __future__ import annotations
 

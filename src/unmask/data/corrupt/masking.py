@@ -1,6 +1,6 @@
-"""Masking: choose tokens, words, n-grams, spans, phrases or entities, replace them, and predict what was there (a cloze).
+"""Masking: choose tokens, words, n-grams, spans, phrases or entities, and replace them (a cloze).
 
-A selector chooses spans under a budget (`RandomTokens`, `WholeUnits`, `OneOfSelectors`); `Replace` decides what stands in
+A selector chooses spans under a budget (`RandomTokens`, `WholeUnits`, `OneOfSelectors`); `Replace` decides what takes
 their place: a mask, a random token, a similar word, or the token itself (BERT, section 3.1). Lengths never change, no
 special token is chosen, and nothing is predicted at a position that was not chosen.
 """

@@ -1,6 +1,6 @@
-"""Contiguous streams: the corpus as parallel streams that are read in order (Transformer-XL, XLNet, recurrent networks).
+"""Contiguous streams: the corpus as parallel streams, read in order (Transformer-XL, XLNet, recurrent networks).
 
-Row `t * num_streams + b` of the plan is the t-th segment of stream b, so with one row of each stream in a step, row b of
+Row `t * num_streams + b` of the plan is the t-th segment of stream b. With one row of each stream in a step, row b of
 every batch continues row b of the batch before. A network with memory carries its states along a stream.
 """
 
@@ -44,8 +44,8 @@ class ContiguousStreams:
         """Refuse a corpus that has no row for every stream."""
         if corpus.manifest.counts.tokens < self.num_streams * length:
             raise RecipeError(
-                f"{self.num_streams} streams of rows of {length} tokens need {self.num_streams * length:,} tokens, but the "
-                f"corpus has {corpus.manifest.counts.tokens:,}. Use fewer streams, shorter rows or more text."
+                f"{self.num_streams} streams of rows of {length} tokens need {self.num_streams * length:,} tokens, but "
+                f"the corpus has {corpus.manifest.counts.tokens:,}. Use fewer streams, shorter rows or more text."
             )
 
     def plan(self, corpus: Corpus, length: int, key: Key) -> RowPlan:

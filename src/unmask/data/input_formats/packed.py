@@ -1,7 +1,6 @@
-"""Rows of running text: RoBERTa's FULL-SENTENCES and DOC-SENTENCES, and rows packed to the brim.
+"""Packing: rows of running text, filled to the row length (RoBERTa's FULL-SENTENCES and DOC-SENTENCES).
 
-What arrives: a corpus and a row length. What leaves: a plan whose rows hold consecutive text.
-What never happens here: text left out, or a row cut inside a word (unless one word is longer than a row).
+No text is left out, and no row is cut inside a word unless one word is longer than a row.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Row plans: which pieces of the corpus make up each row, the special tokens around them, and the order of reading.
 
-A row is a list of pieces, and a piece is a stretch of neighboring tokens, so formats differ in planning only: building is
-one function. The position in training is one integer. Shuffled epochs are keyed permutations, computed for the rows asked
-for; a format with streams is read in the order of its plan.
+A row is a list of pieces, and a piece is a stretch of neighboring tokens, so formats differ in planning only, and rows
+are built by one function. The position in training is one integer. Shuffled epochs are keyed permutations, computed for
+the requested rows; a format with streams is read in the order of its plan.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Single sentences that know their neighbours (Skip-Thought, Quick-Thought, sentence-level methods).
-
-What arrives: a corpus and a row length. What leaves: a plan with one sentence a row, in the order of the corpus.
-What never happens here: a neighbour from another document.
-"""
+"""Rows of one sentence each, in order."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Bucketing: batches padded to few shapes, so that compiled code and CUDA graphs of one batch fit the next.
 
 At the end of the flat batch come tokens in sequences of their own, empty sequences, rows, and answers that no loss
-counts. Loss, correct answers, counts and gradients are those of the batch without padding; sums run over more terms, all
-of them 0. Dropout draws for the added tokens too, so its draws differ, under the same distribution.
+counts. Loss, correct answers, counts and gradients are those of the batch without padding; sums run over more terms,
+all of them 0. Dropout draws for the added tokens too, so its draws differ, under the same distribution.
 
 Padding tokens attend to each other only; a padded position is that of the first padding token, its answer is
 `IGNORE_INDEX`; `Batch.is_real_T` marks the text; counts are host numbers without `num_padding`.

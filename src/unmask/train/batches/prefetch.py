@@ -1,14 +1,8 @@
-"""Lessons made in the background, while the device is busy with the steps before.
+"""Prefetch: batches are made in the background while the device computes the steps before.
 
-What arrives: a moment. What leaves: its lesson with tensors on the device, and how long the loop had to wait for it.
-What never happens here: a lesson that depends on when it was made. It follows from its moment alone, so making it early
-changes nothing; only the share of a budget in hours is that of the moment when it was asked for.
-
-When a lesson is asked for, that of the following step is begun as well: it is foreseen, and taken when it is asked for,
-unless the run has gone on to another stage by then.
-
-On a GPU the tensors cross on a stream of their own, from pinned memory, so that neither the host nor the kernels of the
-step before wait for them.
+A batch is a function of its position, so making it early changes nothing. When a batch is requested, that of the next
+step is started as well; it is used unless the run has entered another stage by then. On a GPU tensors are copied from
+pinned memory on a stream of their own.
 """
 
 from __future__ import annotations

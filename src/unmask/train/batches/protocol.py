@@ -1,8 +1,4 @@
-"""What is learned, step by step: the one thing that the loop asks for.
-
-What arrives: a moment of a run. What leaves: the rows of that moment, and what is asked about them.
-What never happens here: a position that must be saved. A lesson is a function of its moment.
-"""
+"""What the training loop asks for: the batch of a step, as a function of its position."""
 
 from __future__ import annotations
 

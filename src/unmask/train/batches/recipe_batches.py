@@ -1,8 +1,4 @@
-"""The course of a recipe: which stage and which task a moment belongs to, and the rows of it.
-
-What arrives: a recipe, a corpus and a seed. What leaves: a lesson for any moment.
-What never happens here: state. Stage, task, rows and masks follow from the moment and the seed alone.
-"""
+"""The batches of a recipe on a corpus: stage, task, rows and masks of any step follow from the step and the seed."""
 
 from __future__ import annotations
 

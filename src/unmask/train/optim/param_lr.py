@@ -1,8 +1,6 @@
-"""How fast each parameter moves, and from when on: what a policy of fine-tuning decides.
+"""Learning-rate factors of parameters: frozen weights, layer-wise learning-rate decay, gradual unfreezing.
 
-What arrives: the name of a parameter. What leaves: its `Pace`.
-What never happens here: a parameter without a pace, or with two. A pace is a function of the name, so every parameter
-has exactly one. Nor torch: a pace is a value, and a policy can be chosen before a network is there.
+A factor is a function of the parameter's name, without torch, so a method can be chosen before there is a network.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Checkpoints: everything that a run needs to go on, as safetensors and JSON.
+"""Checkpoints: weights, optimizer state and progress of a run, as safetensors and JSON.
 
-What arrives: a learner, its optimiser and how far they have come.
-What leaves: a folder `step-000001000` that was written, flushed and then renamed; and the way back from it.
-What never happens here: pickle, a half-written folder under its final name, or a damaged file that is used.
+A folder `step-000001000` is written, flushed and then renamed, with a digest of every file.
 """
 
 from __future__ import annotations

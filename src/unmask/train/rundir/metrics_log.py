@@ -1,7 +1,6 @@
-"""The record of a run: one JSON object a line, in the order of its steps.
+"""The record of a run, `record.jsonl`: one JSON object a line, in the order of its steps.
 
-What arrives: what a step, a trial or a start has to say. What leaves: lines of `record.jsonl`, and the lines back.
-What never happens here: a line for a step that was undone. A resume cuts the record back to where it begins.
+A resumed run first cuts the record back to the step that it continues from.
 """
 
 from __future__ import annotations

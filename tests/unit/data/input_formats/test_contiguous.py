@@ -1,6 +1,7 @@
 """Streams: read in order, row b of a step continuing row b of the step before, whatever step is asked for."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from small_corpus import TEXT, make_corpus
@@ -28,7 +29,7 @@ def steps(count):
 
 def test_row_b_of_a_step_continues_row_b_of_the_step_before():
     length, found = steps(6)
-    for before, after in zip(found, found[1:], strict=False):
+    for before, after in pairwise(found):
         last, first = before.inputs.ids[before.inputs.rows[1:] - 1], after.inputs.ids[after.inputs.rows[:-1]]
         assert (first == last + 1).all()  # tokens of this corpus are numbered
         assert after.inputs.continues_previous.all()
@@ -45,11 +46,11 @@ def test_an_epoch_begins_with_rows_that_continue_nothing():
 
 
 def test_a_stage_has_a_row_of_each_stream_in_a_step():
+    other = replace(preset("gpt"), name="other")
     Stage(tasks=(stream_task(),), max_length=LENGTH, batch_size=STREAMS)
     with pytest.raises(RecipeError, match="a row of each stream"):
         Stage(tasks=(stream_task(),), max_length=LENGTH, batch_size=STREAMS + 1)
     with pytest.raises(RecipeError, match="this task alone"):
-        other = replace(preset("gpt"), name="other")
         Stage(tasks=(stream_task(), other), max_length=LENGTH, batch_size=STREAMS, task_weights=(0.5, 0.5))
 
 

@@ -105,7 +105,9 @@ def test_what_fails_in_the_background_is_heard_where_it_is_needed(process: bool)
         def batch(self, position: RunPosition, split: RankSplit) -> StepBatch:
             raise OSError("the disk is gone")
 
-    with Prefetcher.open(Broken(training(StepBudget(4)).source, 0.0), CREW, run_of(batch_worker_process=process)) as loader:
+    with Prefetcher.open(
+        Broken(training(StepBudget(4)).source, 0.0), CREW, run_of(batch_worker_process=process)
+    ) as loader:
         coming = loader.request(RunPosition(0, 0.0))
         with pytest.raises(OSError, match="the disk is gone"):
             coming.wait()
