@@ -56,16 +56,16 @@ def run(*words: str):
 def test_a_trunk_a_folder_for_each_task_and_a_table_come_out():
     result = run("--epochs", "16")
     assert result.exit_code == 0, result.output
-    for said in ("mood: mood.jsonl: 32 rows", "same: 2 classes", "together", "mean", "out/trunk"):
+    for said in ("mood: mood.jsonl: 32 training rows", "same: 2 classes", "together", "mean", "out/encoder"):
         assert said in result.output
     assert "then alone" not in result.output
     assert sorted(path.name for path in Path("out").iterdir()) == [
+        "encoder",
         "finished.json",
         "mood",
         "record.jsonl",
         "run.json",
         "same",
-        "trunk",
     ]
     for name in ("mood", "same"):
         told = read_task(Path("out", name))
@@ -85,29 +85,29 @@ def test_then_each_can_be_added_to_a_finished_run():
     before = Path("out/mood/model.safetensors").read_bytes()
     result = run("--then-each", "1")
     assert result.exit_code == 0, result.output
-    assert "out is tuned already" in result.output
+    assert "out is fine-tuned already" in result.output
     assert "then alone" in result.output
     assert Path("out/mood/model.safetensors").read_bytes() == before
     for name in ("mood", "same"):
         assert is_finished(Path("out/each", name))
         assert open_finetuned(Path("out/each", name)).task == open_finetuned(Path("out", name)).task
     third = run("--then-each", "1")
-    assert third.output.count("is tuned already") == 3
+    assert third.output.count("is fine-tuned already") == 3
 
 
 def test_a_kill_in_the_middle_repeats_no_finished_part(monkeypatch):
     kept = []
-    whole = multitask_module._save_single
+    save = multitask_module.save_finetuned
 
-    def stop(together, learner, course, folder):
+    def stop(tuned, folder, base_model, facts):
         kept.append(folder.name)
         if folder.name == "same":
             raise RuntimeError("the plug")
-        return whole(together, learner, course, folder)
+        save(tuned, folder, base_model, facts)
 
-    monkeypatch.setattr(multitask_module, "_keep_whole", stop)
+    monkeypatch.setattr(multitask_module, "save_finetuned", stop)
     assert isinstance(run("--then-each", "1").exception, RuntimeError)
-    monkeypatch.setattr(multitask_module, "_keep_whole", lambda *words: [kept.append("again"), whole(*words)][1])
+    monkeypatch.setattr(multitask_module, "save_finetuned", lambda *words: [kept.append("again"), save(*words)][1])
     result = run("--then-each", "1")
     assert result.exit_code == 0, result.output
     assert kept == ["mood", "same", "again"]
