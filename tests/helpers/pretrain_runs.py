@@ -17,10 +17,30 @@ from unmask.train.rundir.checkpoint import MODEL, OPTIMIZER, checkpoint_name, li
 from unmask.train.rundir.metrics_log import RECORD, read_record
 
 SMALL = (
-    *("--set", "trunk.depth=1", "--set", "trunk.width=32", "--set", "trunk.heads=2", "--set", "trunk.inner=64"),
-    *("--set", "stages.0.length=32", "--batch-size", "8", "--lr", "1e-3", "--device", "cpu", "--heldout-fraction", "0.02"),
+    *(
+        "--set",
+        "network.depth=1",
+        "--set",
+        "network.width=32",
+        "--set",
+        "network.heads=2",
+        "--set",
+        "network.ffn_width=64",
+    ),
+    *(
+        "--set",
+        "stages.0.max_length=32",
+        "--batch-size",
+        "8",
+        "--lr",
+        "1e-3",
+        "--device",
+        "cpu",
+        "--heldout-fraction",
+        "0.02",
+    ),
 )
-TWO_STAGES = ("--set", "stages.1.length=48", "--set", "stages.0.share=0.5", "--set", "stages.1.share=0.5")
+TWO_STAGES = ("--set", "stages.1.max_length=48", "--set", "stages.0.fraction=0.5", "--set", "stages.1.fraction=0.5")
 
 
 def words(data: Path, out: Path, *more: object, member: str = "bert", steps: int = 12) -> list[str]:

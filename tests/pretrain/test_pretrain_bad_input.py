@@ -35,12 +35,12 @@ def refused(ended: Ended, out: Path, *sentences: str) -> None:
     ("more", "sentence"),
     [
         (["--set", "stages.0.lenght=64"], "Recipe.stages.0 has no 'lenght'; it has tasks, length, batch"),
-        (["--set", "stages.0.length=long"], "Recipe.stages.0.length needs a whole number, found 'long'"),
-        (["--set", "stages.0.length"], "--set needs PATH=VALUE, such as stages.0.length=256"),
-        (["--set", "trunk.heads=3"], "a width that its heads divide; found depth 1, width 32, 3 heads"),
-        (["--set", "stages.0.share=0.7"], "the stages' shares of the steps must sum to 1, found 0.7, 0.5"),
-        (["--set", "stages.0.length=4"], "A stage needs rows of at least 8 tokens"),
-        (["--set", "trunk.dropout=1.5"], "Dropout lies between 0 and 1"),
+        (["--set", "stages.0.max_length=long"], "Recipe.stages.0.max_length needs a whole number, found 'long'"),
+        (["--set", "stages.0.max_length"], "--set needs PATH=VALUE, such as stages.0.max_length=256"),
+        (["--set", "network.heads=3"], "a width that its heads divide; found depth 1, width 32, 3 heads"),
+        (["--set", "stages.0.fraction=0.7"], "the stages' shares of the steps must sum to 1, found 0.7, 0.5"),
+        (["--set", "stages.0.max_length=4"], "A stage needs rows of at least 8 tokens"),
+        (["--set", "network.dropout=1.5"], "Dropout lies between 0 and 1"),
         (["--lr", "0"], "AdamW needs a positive learning rate; found 0.0"),
         (["--lr", "nan"], "a finite number"),
         (["--size", "huge"], "bert has no size 'huge'. It has: tiny, mini, small"),
@@ -75,7 +75,9 @@ def test_no_budget(server: Server, data: Path, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("more", [["--steps", "many"], ["--steps", "0"], ["--heldout-fraction", "0.9"], ["--precision", "int"]])
+@pytest.mark.parametrize(
+    "more", [["--steps", "many"], ["--steps", "0"], ["--heldout-fraction", "0.9"], ["--precision", "int"]]
+)
 def test_a_value_of_the_wrong_kind(more: list[str], server: Server, data: Path, tmp_path: Path) -> None:
     ended = server.run(*words(data, tmp_path / "run", *more))
     assert ended.code == 2
@@ -97,7 +99,7 @@ def test_a_member_that_cannot_be_trained_here(
     member: str, sentence: str, server: Server, data: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "broken.py").write_text(BROKEN, encoding="utf-8")
-    line = ("pretrain", member, "--data", data, "--out", "run", "--steps", 5, "--set", "trunk.depth=1")
+    line = ("pretrain", member, "--data", data, "--out", "run", "--steps", 5, "--set", "network.depth=1")
     refused(server.run(*line, folder=tmp_path), tmp_path / "run", sentence.format(data=data))
 
 
@@ -150,7 +152,7 @@ def test_a_start_that_is_a_corpus_or_has_fewer_positions(
     server: Server, data: Path, finished: Path, tmp_path: Path
 ) -> None:
     refused(server.run(*words(data, tmp_path / "run", "--init-from", data)), tmp_path / "run", "is a prepared corpus")
-    longer = ("--init-from", finished, "--set", "stages.1.length=64")
+    longer = ("--init-from", finished, "--set", "stages.1.max_length=64")
     ended = server.run(*words(data, tmp_path / "run", *longer))
     refused(ended, tmp_path / "run", "has rows of 64 tokens, but the network in", "has 48 positions")
 
@@ -158,7 +160,7 @@ def test_a_start_that_is_a_corpus_or_has_fewer_positions(
 def test_a_start_with_fewer_segments_than_the_rows_have(server: Server, data: Path, tmp_path: Path) -> None:
     alone = tmp_path / "alone"
     assert server.run(*words(data, alone, "--steps", "1", member="roberta")).code == 0
-    ended = server.run(*words(data, tmp_path / "run", "--init-from", alone, "--set", "stages.1.length=32"))
+    ended = server.run(*words(data, tmp_path / "run", "--init-from", alone, "--set", "stages.1.max_length=32"))
     refused(ended, tmp_path / "run", "has rows of 2 segments, but the network in", "knows 1.")
 
 
@@ -196,7 +198,7 @@ def test_what_is_not_finite_stops_the_run_and_is_kept(server: Server, data: Path
 def test_weights_that_are_not_finite_do_not_end_as_a_finished_run(server: Server, data: Path, tmp_path: Path) -> None:
     """The last step breaks the weights, so no later step can notice; the trial does."""
     out = tmp_path / "run"
-    ended = server.run(*words(data, out, "--lr", "1e38", "--steps", 2, "--set", "descent.schedule.warmup.share=0"))
+    ended = server.run(*words(data, out, "--lr", "1e38", "--steps", 2, "--set", "optim.schedule.warmup.share=0"))
     assert ended.code == 2
     assert "not finite" in ended.said.splitlines()[-1]
     assert not (out / "finished.json").exists()

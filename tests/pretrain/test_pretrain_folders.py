@@ -40,7 +40,7 @@ def test_what_a_run_leaves_behind(finished: Path, data: Path) -> None:
     ]
     run = json.loads((finished / "run.json").read_text())
     assert (run["kind"], run["budget"], run["seed"]) == ("pretrain", {"steps": 12}, 0)
-    assert run["recipe"]["trunk"]["width"] == 32
+    assert run["recipe"]["network"]["width"] == 32
     assert run["corpus"]["folder"] == str(data)
     assert steps_of(finished) == list(range(1, 13))
     assert json.loads((finished / "finished.json").read_text())["step"] == 12
@@ -63,10 +63,10 @@ def test_a_finished_run_is_left_alone(server: Server, data: Path, finished: Path
         (["--seed", "1"], "seed was 0 and is now 1"),
         (["--steps", "13"], "budget.steps was 12 and is now 13"),
         (["--tokens", "900"], "budget.tokens was nothing and is now 900"),
-        (["--batch-size", "9"], "recipe.stages.0.batch was 8 and is now 9"),
-        (["--lr", "2e-3"], "recipe.descent.optimiser.rate was 0.001 and is now 0.002"),
+        (["--batch-size", "9"], "recipe.stages.0.batch_size was 8 and is now 9"),
+        (["--lr", "2e-3"], "recipe.optim.optimizer.lr was 0.001 and is now 0.002"),
         (["--heldout-fraction", "0.1"], "held_out was 0.02 and is now 0.1"),
-        (["--set", "trunk.depth=2"], "recipe.trunk.depth was 1 and is now 2"),
+        (["--set", "network.depth=2"], "recipe.network.depth was 1 and is now 2"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

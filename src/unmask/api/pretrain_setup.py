@@ -254,7 +254,7 @@ class PretrainSetup:
             "kind": "pretrain",
             "recipe": encode(self.recipe),
             "fingerprint": fingerprint(self.recipe),
-            "budget": {type(self.budget).__name__.lower(): self.budget.count},
+            "budget": {self.budget.unit: self.budget.count},
             "seed": wish.seed,
             "held_out": wish.heldout_fraction,
             "corpus": {

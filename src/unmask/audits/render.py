@@ -6,6 +6,7 @@ from typing import TypedDict
 
 from unmask.audits.finding import (
     AtLeast,
+    Expected,
     Finding,
     Findings,
     FindingUnit,
@@ -18,6 +19,7 @@ from unmask.audits.finding import (
 
 BAR_WIDTH = 48
 """The width of the longest bar."""
+_RULES = {Expected: "expected", AtLeast: "at_least", Unspecified: "unspecified"}
 
 
 class FindingData(TypedDict):
@@ -145,7 +147,7 @@ def _finding(finding: Finding) -> FindingData:
         "name": finding.name,
         "unit": str(finding.unit),
         "measured": finding.measured,
-        "rule": type(rule).__name__.lower(),
+        "rule": _RULES[type(rule)],
         "expected": None if isinstance(rule, Unspecified) else rule.value,
         "tolerance": 0.0 if isinstance(rule, Unspecified) else rule.tolerance,
         "verdict": str(finding.verdict),

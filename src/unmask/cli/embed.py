@@ -37,7 +37,7 @@ def embed(
 
         unmask embed runs/bert lines.txt --out vectors.npy
 
-        unmask embed exported/ reviews.csv --field review --pooling cls --out vectors.npy --normalize
+        unmask embed exported/ reviews.csv --field review --pooling first --out vectors.npy --normalize
 
         zcat lines.txt.gz | unmask embed runs/bert - --layer 1 --out vectors.npy
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from unmask.config.optim import (
     Constant,
@@ -41,6 +41,7 @@ class StepBudget:
     """A number of steps."""
 
     count: int
+    unit: ClassVar[str] = "steps"
 
     def __post_init__(self) -> None:
         _require(self.count >= 1, f"at least one step, found {self.count}")
@@ -59,6 +60,7 @@ class TokenBudget:
     """A number of tokens."""
 
     count: int
+    unit: ClassVar[str] = "tokens"
 
     def __post_init__(self) -> None:
         _require(self.count >= 1, f"at least one token, found {self.count}")
@@ -77,6 +79,7 @@ class TimeBudget:
     """A time on the clock, validation and saving included, the start of the program not."""
 
     count: float
+    unit: ClassVar[str] = "hours"
 
     def __post_init__(self) -> None:
         _require(0 < self.count < float("inf"), f"a positive number of hours, found {self.count}")

@@ -129,7 +129,7 @@ def test_a_histogram_is_drawn_beside_its_law():
 
 
 def test_json_is_all_that_is_printed():
-    result = run("bert", "--json", "--rows", "50", "--set", "stages.0.length=64")
+    result = run("bert", "--json", "--rows", "50", "--set", "stages.0.max_length=64")
     said = json.loads(result.output)
     assert [section["length"] for section in said["sections"]] == [64, 512]
 

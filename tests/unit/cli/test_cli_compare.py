@@ -21,8 +21,35 @@ from unmask.lab.compare.spec import ComparisonSpec
 from unmask.train.rundir.metrics_log import read_record
 
 LINE = (
-    *("compare", "bert", "wwm", "--size", "tiny", "--preset", "short", "--data", "data", "--suite", "tasks", "--out", "lab"),
-    *("--batch-size", "4", "--epochs", "1", "--finetune-batch-size", "8", "--device", "cpu", "--max-finetunes", "2", "--seeds", "1"),
+    *(
+        "compare",
+        "bert",
+        "wwm",
+        "--size",
+        "tiny",
+        "--preset",
+        "short",
+        "--data",
+        "data",
+        "--suite",
+        "tasks",
+        "--out",
+        "lab",
+    ),
+    *(
+        "--batch-size",
+        "4",
+        "--epochs",
+        "1",
+        "--finetune-batch-size",
+        "8",
+        "--device",
+        "cpu",
+        "--max-finetunes",
+        "2",
+        "--seeds",
+        "1",
+    ),
 )
 
 
@@ -152,8 +179,8 @@ def _check_results() -> None:
         (("--flops", "1"), "is not enough for one step of bert"),
         (("berta", "--steps", "3"), "There is no member 'berta'"),
         (("bert", "--steps", "3"), "bert was named twice"),
-        (("--steps", "3", "--set", "roberta:renew=EveryVisit"), "'roberta' is not compared here"),
-        (("--steps", "3", "--set", "bert:trunk.deep=3"), "trunk"),
+        (("--steps", "3", "--set", "roberta:masking=DynamicMasking"), "'roberta' is not compared here"),
+        (("--steps", "3", "--set", "bert:network.deep=3"), "network"),
         (("--hours", "1", "--max-pretrainings", "2"), "the same time on this machine"),
         (("--steps", "3", "--suite", "data"), "holds no task"),
         (("--steps", "3", "--data", "tasks"), "tasks"),

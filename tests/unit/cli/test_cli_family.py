@@ -33,9 +33,9 @@ def test_a_heading_and_a_row_are_a_path_that_can_be_set() -> None:
         elif line.startswith("  ") and not line.startswith("   "):
             paths.append(f"{heading}.{word}")
     assert "stages.0.tasks.0.corrupt.select.run" in paths
-    assert "stages.0.length" in paths
+    assert "stages.0.max_length" in paths
     assert set(paths) <= {row.path for row in difference(member("wwm"), member("macbert"))}
-    assert override(member("wwm"), "stages.0.length", "64").stages[0].max_length == 64
+    assert override(member("wwm"), "stages.0.max_length", "64").stages[0].max_length == 64
 
 
 def test_a_stage_that_is_not_there_is_told_briefly() -> None:
@@ -48,10 +48,10 @@ def test_what_does_not_differ_is_said_to_be_the_same() -> None:
 
 
 def test_a_change_applies_to_the_first_member() -> None:
-    lines = call("diff", "bert", "bert", "--set", "stages.1.length=256").splitlines()
+    lines = call("diff", "bert", "bert", "--set", "stages.1.max_length=256").splitlines()
     assert [line.split() for line in lines] == [["bert", "bert", "(changed)"], ["stages.1"], ["length", "512", "256"]]
     with pytest.raises(RecipeError, match="needs a whole number, found 'long'"):
-        call("diff", "bert", "bert", "--set", "stages.1.length=long")
+        call("diff", "bert", "bert", "--set", "stages.1.max_length=long")
 
 
 def test_numbers_are_shown_with_four_digits() -> None:
@@ -95,4 +95,4 @@ def test_what_changed_alike_in_every_stage_is_told_once_under_a_star() -> None:
 
 
 def test_a_part_can_be_typed() -> None:
-    assert "count: 1" in call("show", "roberta", "--set", "renew=Copies(1)")
+    assert "num_copies: 1" in call("show", "roberta", "--set", "masking=StaticMasking(1)")
