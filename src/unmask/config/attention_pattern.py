@@ -11,11 +11,7 @@ its own token.
 
 A **prediction site** is where a prediction is read and which input token it must never reach. `find_leaks` walks the
 tokens through the layers until nothing new arrives. A cloze is safe under any pattern because its input is replaced: its
-positions are handed over as `hidden`. That BERT leaves one chosen token in ten in place is the corruption's choice
-and not a leak of the pattern; a kept position is therefore `hidden` as well.
-
-    >>> find_leaks(FULL, row, next_token_sites(row))[0].explain()      # row = RowCoordinates.of(3)
-    "main at 0 must not know token 1, but: token 1 enters main at 1; in layer 1 main at 0 reads main at 1"
+positions are handed over as `hidden`, also where a chosen token was left in place.
 """
 
 from __future__ import annotations
@@ -112,8 +108,7 @@ class And(AttentionRule):
     left: AttentionRule
     right: AttentionRule
 
-    def allows(self, query: RowCoordinates, key: RowCoordinates) -> Any:  # noqa: ANN401
-        """True where both are."""
+    def allows(self, query: RowCoordinates, key: RowCoordinates) -> Any:  # noqa: ANN401, D102
         return self.left.allows(query, key) & self.right.allows(query, key)
 
 
@@ -124,8 +119,7 @@ class Or(AttentionRule):
     left: AttentionRule
     right: AttentionRule
 
-    def allows(self, query: RowCoordinates, key: RowCoordinates) -> Any:  # noqa: ANN401
-        """True where one is."""
+    def allows(self, query: RowCoordinates, key: RowCoordinates) -> Any:  # noqa: ANN401, D102
         return self.left.allows(query, key) | self.right.allows(query, key)
 
 
