@@ -10,8 +10,7 @@ directions that never mix, XLNet has a content stream and a query stream that re
 its own token.
 
 A **prediction site** is where a prediction is read and which input token it must never reach. `find_leaks` walks the
-tokens through the layers until nothing new arrives. A cloze is safe under any pattern because its input is replaced: its
-positions are handed over as `hidden`, also where a chosen token was left in place.
+tokens through the layers. A cloze is safe under any pattern because its input is replaced: its positions are `hidden`.
 """
 
 from __future__ import annotations
