@@ -42,7 +42,7 @@ RTD_OBJECTIVE = RTD(weight=50.0)
 def electra(
     size: Size = BASE, objective: Objective = RTD_OBJECTIVE, loss_weighting: LossWeighting = LossWeighting.FIXED
 ) -> Recipe:
-    """ELECTRA as published; `says` is what the discriminator learns."""
+    """ELECTRA as published; `objective` is what the discriminator learns."""
     # Table 6 of the paper: the generator's width, the share of chosen tokens, row length, batch, rate and steps.
     width, chosen, length, batch, rate, steps = {
         BASE: (1 / 3, 0.15, 512, 256, 2e-4, 766_000),

@@ -88,15 +88,15 @@ def test_the_gradient_of_what_is_shared_is_the_sum_over_the_depths(sharing, grou
     ("shape", "sentence"),
     [
         ({"depth": 4, "sharing": Sharing.ALL, "layers_per_group": 3}, "numbers whose product divides the depth"),
-        ({"depth": 6, "sharing": Sharing.ALL, "share_groups": 4}, "found depth 6, 4 groups, a cycle of 1"),
+        ({"depth": 6, "sharing": Sharing.ALL, "share_groups": 4}, "found depth 6, 4 groups of 1"),
         (
             {"depth": 6, "sharing": Sharing.ALL, "share_groups": 2, "layers_per_group": 2},
             "numbers whose product divides the depth",
         ),
         ({"depth": 6, "sharing": Sharing.ALL, "share_groups": 0}, "found depth 6, 0 groups"),
-        ({"depth": 4, "share_groups": 2}, "Groups and cycles say which layers share, but here none do; found 2 groups"),
+        ({"depth": 4, "share_groups": 2}, "Groups say which layers share weights, but here none do; found 2 groups"),
         ({"depth": 4, "layers_per_group": 2}, "Set sharing to attention, feed_forward or all"),
-        ({"depth": 4, "position_offset": -1}, "numbered 0 or more, found -1"),
+        ({"depth": 4, "position_offset": -1}, "index 0 or more, found -1"),
     ],
 )
 def test_layers_that_cannot_be_parted_are_refused(shape, sentence):
