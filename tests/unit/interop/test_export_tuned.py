@@ -89,7 +89,7 @@ def test_the_card_tells_the_task_and_how_to_read_its_answers(tmp_path):
     tuned_folder(tmp_path / "tuned", small_tuned(RankingTask()))
     export_finetuned(tmp_path / "tuned", tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text()
-    for said in ("text-classification", "tuned from r1 to rank; accuracy 0.875", "rows learned: 90", "This is ranking"):
+    for said in ("text-classification", "tuned from r1 for ranking; accuracy 0.875", "rows learned: 90", "This is ranking"):
         assert said in card
     assert f"at most {POSITIONS} tokens" in card
 
@@ -124,10 +124,10 @@ def test_updates_are_added_to_a_copy(tmp_path):
     ("output", "policy", "said"),
     [
         (ClassificationTask(("a", "b")), Adapter(4), r"adapters inside its blocks.*--method lora"),
-        (ClassificationTask(("a", "b")), ScalarMixing(), r"mixture of all layers.*--method frozen"),
-        (TaggingTask(TAGS, TagScheme.BIO, crf=True), FrozenEncoder(), r"together, by a CRF.*without --crf"),
-        (SANPairTask(("a", "b")), FrozenEncoder(), r"word by word.*--task-type classification"),
-        (GenerationTask(), FrozenEncoder(), "tuned to write"),
+        (ClassificationTask(("a", "b")), ScalarMixing(), r"scalar mix of all layers.*--method frozen"),
+        (TaggingTask(TAGS, TagScheme.BIO, crf=True), FrozenEncoder(), r"with a CRF.*without --crf"),
+        (SANPairTask(("a", "b")), FrozenEncoder(), r"answer module of SAN.*--task-type classification"),
+        (GenerationTask(), FrozenEncoder(), "fine-tuned for generation"),
         (ClassificationTask(("a", "b"), pooling=Pooling.MEAN), FrozenEncoder(), "--pooling first"),
         (MultipleChoiceTask(pooling=Pooling.ATTENTION), FrozenEncoder(), "--pooling first"),
     ],
