@@ -18,7 +18,7 @@ members=(bert roberta albert wwm "$ernie" spanbert macbert electra)
 shape=()
 for value in depth=4 width=512 heads=8 ffn_width=2048 embedding_width=0; do shape+=(--set "electra:network.$value"); done
 common=(--size small --preset short --set 'stages.*.max_length=128' "${shape[@]}" --data "$data" --suite "$tasks" --epochs 2
-  --tune-rate 2e-4 --at-once "$at_once" --out "$out")
+  --finetune-lr 2e-4 --max-finetunes "$at_once" --out "$out")
 tune=(--finetune-args "--epochs 3 --lr 2e-4" --jobs "$at_once" --data "$data" --out "$out")
 
 task() { # NAME [more words]
@@ -27,7 +27,7 @@ task() { # NAME [more words]
 }
 
 case $what in
-  tokens) python -m unmask compare "${members[@]}" "${common[@]}" --batch-size 64 --tokens 20000000 --seeds 2 --pretrain-at-once 16 ;;
+  tokens) python -m unmask compare "${members[@]}" "${common[@]}" --batch-size 64 --tokens 20000000 --seeds 2 --max-pretrainings 16 ;;
   minutes) python -m unmask compare "${members[@]}" "${common[@]}" --batch-size 256 --hours "${HOURS:-0.0083}" --seeds 1 ;;
   claims)
     claim() { python -m unmask claim "$1" "${tune[@]}" "${@:2}"; }

@@ -24,6 +24,26 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+SLOW = (
+    "laws/test_law_kernels",
+    "laws/test_law_learning",
+    "laws/test_law_resume",
+    "laws/test_law_split",
+    "parity/test_parity_real",
+    "prepare/test_prepare_killed",
+    "pretrain/",
+    "distributed/",
+    "unit/nets/kernels/",
+)
+"""Files whose tests train whole networks, start processes or interpret kernels; `make test-fast` leaves them out."""
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if any(f"/tests/{name}" in str(item.path) for name in SLOW):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture
 def mount_disk(tmp_path):
     """Mount a disk of some megabytes; a test that needs one is skipped where that is not permitted."""

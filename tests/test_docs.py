@@ -188,7 +188,8 @@ def test_python_blocks_parse_and_their_imports_resolve(page):
 def sample_files(folder):
     """The files that the front pages name, in small."""
     (folder / "news.txt").write_text("\n\n".join(one.text for one in islice(peoples_daily(), 150)), encoding="utf-8")
-    rows = [json.dumps({"text": text, "label": label}, ensure_ascii=False) for text, label in islice(reviews(), 0, None, 100)]
+    some = islice(reviews(), 0, None, 100)
+    rows = [json.dumps({"text": text, "label": label}, ensure_ascii=False) for text, label in some]
     (folder / "reviews.train.jsonl").write_text("\n".join(rows[::2]), encoding="utf-8")
     (folder / "reviews.dev.jsonl").write_text("\n".join(rows[1::2]), encoding="utf-8")
 
