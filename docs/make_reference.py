@@ -41,7 +41,8 @@ def main() -> None:
 
 
 def _commands() -> Iterator[str]:
-    known: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    group: Any = typer.main.get_command(app)
+    known = {name: group.get_command(None, name) for name in group.list_commands(None)}
     rows = (f"| [`{name}`](#{name}) | {_cell(_first_line(command.help))} |" for name, command in known.items())
     yield "| command | |\n|---|---|\n" + "\n".join(rows) + "\n"
     for name, command in known.items():

@@ -104,7 +104,8 @@ def unmask_calls(page):
 
 @functools.cache
 def commands():
-    return typer.main.get_command(app).commands
+    group = typer.main.get_command(app)
+    return {name: group.get_command(None, name) for name in group.list_commands(None)}
 
 
 def options_of(command):
