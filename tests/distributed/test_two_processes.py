@@ -47,7 +47,7 @@ def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None
 def do_with_two(folder: Path) -> None:
     """Start two processes, as `torchrun` would."""
     shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "OMP_NUM_THREADS": "1"}
-    script = Path(__file__).parent / "shared_steps.py"
+    script = Path(__file__).parent.parent / "helpers" / "shared_steps.py"
     started = [
         subprocess.Popen(
             [sys.executable, script, folder],
