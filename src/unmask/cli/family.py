@@ -138,12 +138,12 @@ def _table(rows: Sequence[Difference], left: str, right: str) -> Table:
     return table
 
 
-_LABELS = {"name", "year", "paper", "title", "changed", "parent", "dialect"}
+_LABELS = {"name", "year", "paper", "title", "summary", "parent", "model_type"}
 """What says who a member is, and not what it does."""
 
 
 def _split_path(path: str) -> tuple[str, str]:
-    """A path as a heading and a row: `stages.0.tasks.0` and `corrupt.select.run`, or `descent` and `clip`."""
+    """A path as a heading and a row: `stages.0.tasks.0` and `corruption.select`, or `optim` and `max_grad_norm`."""
     words = path.split(".")
     if len(words) == 1 or (words[0] == "stages" and len(words) == _OF_STAGE):
         return "", path

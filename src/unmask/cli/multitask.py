@@ -1,9 +1,4 @@
-"""`multitask`: a network and a file of tasks in, one network that answers all of them out.
-
-What arrives: the folder of a network, a file that declares tasks, settings. What leaves: a folder with the trunk, and
-in it one folder for each task, with its head, its answers and its scores.
-What never happens here: the work; see `unmask.finetuning` and `unmask.train`.
-"""
+"""`multitask`: one model fine-tuned on several tasks at once (MT-DNN)."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_one_budget_and_no_more():
 
 
 def test_batch_and_rate_reach_every_stage_and_a_change_goes_before_them():
-    recipe = parts(batch=8, rate=1e-3, changes=("stages.1.batch=4",)).recipe
+    recipe = parts(batch_size=8, lr=1e-3, changes=("stages.1.batch=4",)).recipe
     assert [stage.batch_size for stage in recipe.stages] == [8, 4]
     assert recipe.optim.optimizer.lr == 1e-3
     published = parts().recipe
@@ -64,7 +64,7 @@ def test_batch_and_rate_reach_every_stage_and_a_change_goes_before_them():
 
 
 def test_a_short_run_has_its_own_numbers_and_a_wish_goes_before_them():
-    published, recipe = parts().recipe, parts(short=True).recipe
+    published, recipe = parts().recipe, parts(preset="short").recipe
     assert [(stage.max_length, stage.batch_size, stage.fraction) for stage in recipe.stages] == [
         (32, 64, 0.9),
         (128, 16, 0.1),
@@ -75,14 +75,14 @@ def test_a_short_run_has_its_own_numbers_and_a_wish_goes_before_them():
     assert (muon.lr, muon.adamw) == (2e-3, AdamW(5e-4, betas=(0.9, 0.98), bias_correction=True))
     assert recipe.optim.schedule.warmup.fraction == 0.05
     assert recipe.network == replace(published.network, dropout=0.0, attention_dropout=0.0)
-    wished = parts(short=True, batch=8, rate=1e-3, changes=("trunk.dropout=0.2", "stages.0.length=64")).recipe
+    wished = parts(preset="short", batch_size=8, lr=1e-3, changes=("network.dropout=0.2", "stages.0.max_length=64")).recipe
     assert [(stage.max_length, stage.batch_size) for stage in wished.stages] == [(64, 8), (128, 8)]
     assert (wished.optim.optimizer.lr, wished.network.dropout) == (1e-3, 0.2)
 
 
 @pytest.mark.parametrize("name", [recipe.name for recipe in members()])
 def test_every_member_has_a_short_run_with_all_that_it_learns(name):
-    published, recipe = parts(member=name, size="").recipe, parts(member=name, size="", short=True).recipe
+    published, recipe = parts(member=name, size="").recipe, parts(member=name, size="", preset="short").recipe
     assert recipe.objectives == published.objectives
     assert [stage.max_length for stage in recipe.stages] == [32] * (len(recipe.stages) - 1) + [128]
     assert sum(stage.fraction for stage in recipe.stages) == pytest.approx(1)
@@ -120,7 +120,7 @@ def test_another_run_is_refused_with_the_advice_of_whoever_asks(here, tmp_path):
 
 def test_a_change_of_tasks_holds_for_every_part_of_a_short_run():
     """A short run parts the only stage of a member in two; a path of the published recipe means both."""
-    change = ("stages.0.tasks.0.learns.0.width=0.5", "stages.1.length=64")
-    found = parts(member="electra", short=True, changes=change).recipe
+    change = ("stages.0.tasks.0.objectives.0.width=0.5", "stages.1.max_length=64")
+    found = parts(member="electra", preset="short", changes=change).recipe
     assert [stage.max_length for stage in found.stages] == [32, 64]
     assert [stage.tasks[0].objectives[0].width for stage in found.stages] == [0.5, 0.5]

@@ -32,7 +32,7 @@ def test_a_heading_and_a_row_are_a_path_that_can_be_set() -> None:
             heading = word
         elif line.startswith("  ") and not line.startswith("   "):
             paths.append(f"{heading}.{word}")
-    assert "stages.0.tasks.0.corrupt.select.run" in paths
+    assert "stages.0.tasks.0.corruption.select.run_lengths" in paths
     assert "stages.0.max_length" in paths
     assert set(paths) <= {row.path for row in difference(member("wwm"), member("macbert"))}
     assert override(member("wwm"), "stages.0.max_length", "64").stages[0].max_length == 64
@@ -40,7 +40,7 @@ def test_a_heading_and_a_row_are_a_path_that_can_be_set() -> None:
 
 def test_a_stage_that_is_not_there_is_told_briefly() -> None:
     lines = " ".join(call("diff", "roberta", "bert").split())
-    assert "stages.1 Stage(length=512, batch=256, nothing share=0.1, ...)" in lines
+    assert "stages.1 Stage(max_length=512, batch_size=256, nothing fraction=0.1, ...)" in lines
 
 
 def test_what_does_not_differ_is_said_to_be_the_same() -> None:
@@ -49,7 +49,7 @@ def test_what_does_not_differ_is_said_to_be_the_same() -> None:
 
 def test_a_change_applies_to_the_first_member() -> None:
     lines = call("diff", "bert", "bert", "--set", "stages.1.max_length=256").splitlines()
-    assert [line.split() for line in lines] == [["bert", "bert", "(changed)"], ["stages.1"], ["length", "512", "256"]]
+    assert [line.split() for line in lines] == [["bert", "bert", "(changed)"], ["stages.1"], ["max_length", "512", "256"]]
     with pytest.raises(RecipeError, match="needs a whole number, found 'long'"):
         call("diff", "bert", "bert", "--set", "stages.1.max_length=long")
 
@@ -90,8 +90,8 @@ def test_the_difference_to_a_parent_is_short_and_complete(recipe, monkeypatch) -
 def test_what_changed_alike_in_every_stage_is_told_once_under_a_star() -> None:
     lines = call("diff", "wwm", "bert").splitlines()
     assert [line.split() for line in lines].count(["stages.*.tasks.0"]) == 1
-    assert sum("corrupt.select" in line for line in lines) == 1
-    call("diff", "bert", "bert", "--set", "stages.*.tasks.0.corrupt.select=Units()")
+    assert sum("corruption.select" in line for line in lines) == 1
+    call("diff", "bert", "bert", "--set", "stages.*.tasks.0.corruption.select=WholeUnits()")
 
 
 def test_a_part_can_be_typed() -> None:

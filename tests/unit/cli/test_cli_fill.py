@@ -34,8 +34,8 @@ def test_json_has_every_number(source):
     result = run("fill-mask", source, "the [MASK] fox", "[MASK]", "--top-k", "2", "--json")
     first, second = map(json.loads, result.stdout.splitlines())
     assert first["text"] == "the [MASK] fox"
-    assert {key for guesses in second["masks"] for guess in guesses for key in guess} == {"id", "probability", "token"}
-    assert 0 < first["masks"][0][1]["probability"] <= first["masks"][0][0]["probability"] < 1
+    assert {key for guesses in second["candidates"] for guess in guesses for key in guess} == {"id", "probability", "token"}
+    assert 0 < first["candidates"][0][1]["probability"] <= first["candidates"][0][0]["probability"] < 1
 
 
 @pytest.mark.parametrize("words", [(), ("-",)])
@@ -61,7 +61,7 @@ def test_a_mistake_is_told(source, words, said):
 
 def test_a_tuned_folder_is_told(tmp_path):
     (tmp_path / "task.json").write_text("{}")
-    assert "tuned for a task" in str(run("fill-mask", tmp_path, "[MASK]").exception)
+    assert "fine-tuned for a task" in str(run("fill-mask", tmp_path, "[MASK]").exception)
 
 
 def test_the_generator_of_a_run_fills_and_says_so(tmp_path):
@@ -69,7 +69,7 @@ def test_the_generator_of_a_run_fills_and_says_so(tmp_path):
     result = run("fill-mask", source, "the [MASK] fox", "--json")
     assert result.exit_code == 0
     assert "filled by the generator" in result.stderr
-    assert len(json.loads(result.stdout)["masks"][0]) == 5
+    assert len(json.loads(result.stdout)["candidates"][0]) == 5
     assert run("export", source, tmp_path / "judge").exit_code == 0
     alone = run("fill-mask", tmp_path / "judge", "the [MASK] fox")
     assert "no head that says tokens" in str(alone.exception)

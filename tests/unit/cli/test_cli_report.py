@@ -23,7 +23,7 @@ def runs(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for name in ("a", "b"):
         Path(name).mkdir()
-        Path(name, "run.json").write_text('{"kind": "pretrain"}')
+        Path(name, "run.json").write_text('{"format": 1, "kind": "pretrain"}')
         Path(name, "record.jsonl").write_text("".join(json.dumps(line) + "\n" for line in LINES))
 
 
