@@ -127,7 +127,7 @@ def _table(rows: Sequence[Difference], left: str, right: str) -> Table:
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("", left, right):
-        table.add_column(Text(name), overflow="fold", ratio=None if name else 0)
+        table.add_column(Text(name), overflow="fold", no_wrap=not name)
     before = ""
     for path, ours, theirs in rows:
         heading, place = _split_path(path)

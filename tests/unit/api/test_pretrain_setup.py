@@ -56,7 +56,7 @@ def test_one_budget_and_no_more():
 
 
 def test_batch_and_rate_reach_every_stage_and_a_change_goes_before_them():
-    recipe = parts(batch_size=8, lr=1e-3, changes=("stages.1.batch=4",)).recipe
+    recipe = parts(batch_size=8, lr=1e-3, changes=("stages.1.batch_size=4",)).recipe
     assert [stage.batch_size for stage in recipe.stages] == [8, 4]
     assert recipe.optim.optimizer.lr == 1e-3
     published = parts().recipe
