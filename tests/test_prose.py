@@ -31,27 +31,32 @@ BANNED = {
     r"What arrives|What leaves|What never happens(?: here)?": "one plain sentence, or nothing",
 }
 PATTERN = re.compile(rf"\b(?:{'|'.join(BANNED)})\b")
-ALLOWED = re.compile(r"what (?:a|the) paper says|the paper (?:does not )?says?|the rest", re.I)
+ALLOWED = re.compile(
+    r"the paper(?:'s text)? (?:does not )?says?|the rest|told apart|tell the order|order is told"
+    r"|nobody hears it|word how said|asks for \{",  # sample sentences; code
+    re.I,
+)
 
 # Folders and files that are held to it. A new folder belongs here.
 DONE: tuple[str, ...] = (
-    "core/codec",
-    "core/io",
+    "audits",
+    "config",
+    "core",
     "data/corpus",
     "data/similar_words",
     "data/tokenize",
     "evaluation",
-    "finetuning/data/tagging",
-    "finetuning/export",
-    "finetuning/multitask",
-    "finetuning/tasks",
+    "finetuning",
     "inference",
-    "interop/hf/models",
-    "interop/onnx",
+    "interop",
+    "lab/claims",
+    "lab/landscape",
     "loading",
     "nets/accounting",
+    "recipes",
     "reports/charts",
     "reports/pages",
+    "walks",
 )
 
 

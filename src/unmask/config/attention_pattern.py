@@ -325,14 +325,14 @@ PREFIX_LM = single_stream(PrefixLM())
 BIDIRECTIONAL_LM = AttentionPattern(
     (Stream("forward", Causal(), "forward"), Stream("backward", AntiCausal(), "backward"))
 )
-"""ELMo. The forward state at i says token i + 1, the backward state at i says token i - 1."""
+"""ELMo. The forward state at i predicts token i + 1, the backward state at i token i - 1."""
 XLNET_STREAMS = AttentionPattern(
     (
         Stream("content", FactorizationOrder(False), "content"),
         Stream("query", FactorizationOrder(True), "content", StreamInit.BLANK),
     ),
 )
-"""XLNet. The query state at i says token i: it knows where it stands and what was drawn before it, but not itself."""
+"""XLNet. The query state at i predicts token i: it knows its position and what was drawn before it, but not itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,17 +349,17 @@ class PredictionSite:
 
 
 def next_token_sites(layout: RowCoordinates, stream: str = "main") -> list[PredictionSite]:
-    """The answers of a forward language model: position i says token i + 1, wherever that is not source."""
+    """The answers of a forward language model: position i predicts token i + 1, wherever that is not source."""
     return [PredictionSite(stream, i, i + 1) for i in range(len(layout) - 1) if not layout.prefix[i + 1]]
 
 
 def previous_token_sites(layout: RowCoordinates, stream: str = "main") -> list[PredictionSite]:
-    """The answers of a backward language model: position i says token i - 1."""
+    """The answers of a backward language model: position i predicts token i - 1."""
     return [PredictionSite(stream, i, i - 1) for i in range(1, len(layout))]
 
 
 def own_token_sites(positions: Sequence[int], stream: str = "main") -> list[PredictionSite]:
-    """The answers of a cloze or of a drawn order: each position says its own token."""
+    """The answers of a cloze or of a drawn order: each position predicts its own token."""
     return [PredictionSite(stream, i, i) for i in positions]
 
 
@@ -439,7 +439,7 @@ def _arrivals(attention: AttentionPattern, may_read: Sequence[Bools], hidden: Se
 def _path(
     attention: AttentionPattern, may_read: Sequence[Bools], arrival: Ids, site: PredictionSite
 ) -> tuple[tuple[str, int], ...]:
-    """Walk back from the prediction: whoever first knew the token in layer n read one who did in n - 1."""
+    """Walk back from the prediction: the state that first knew the token in layer n read one who did in n - 1."""
     at, position = attention.index_of(site.stream), site.read_at
     path = [(attention.streams[at].name, position)]
     for layer in range(int(arrival[at, position, site.target]) - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""Network configurations: what a recipe says about its network, as frozen values without torch.
+"""Network configurations: the network of a recipe, as frozen values without torch.
 
 `NetworkConfig` is a union of few kinds. Each builds itself and counts its parameters, its FLOPs and its activation
 memory, so that no other code matches on the kind. The vocabulary size and the number of positions are no part of a

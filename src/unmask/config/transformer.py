@@ -265,6 +265,6 @@ class TransformerConfig:
             )
         if self.sharing is Sharing.NONE and self.share_groups * self.layers_per_group > 1:
             raise RecipeError(
-                f"Groups say which layers share weights, but here none do; found {self.share_groups} groups of "
+                f"Groups name the layers that share weights, but here none do; found {self.share_groups} groups of "
                 f"{self.layers_per_group}. Set sharing to attention, feed_forward or all, or leave both at 1."
             )

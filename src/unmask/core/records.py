@@ -33,7 +33,7 @@ class UnitKind(StrEnum):
     ENTITY = "entity"
     SENTENCE = "sentence"
     TURN = "turn"
-    """What one side says in a conversation before the other does, or before it pauses. Other texts have none."""
+    """The words of one side of a conversation before the other replies, or before it pauses. Other texts have none."""
 
 
 class Speaker(StrEnum):
@@ -119,7 +119,7 @@ class Document:
 
 
 class UnitFlag:
-    """The bits of the unit byte that lies beside every token."""
+    """The bits of the unit byte of every token."""
 
     WORD = 1
     """A word starts here. Words cover every token."""
@@ -136,7 +136,7 @@ class UnitFlag:
     TURN = 64
     """A turn of a conversation starts here. Turns cover a conversation, and no other document has one."""
     REPLY = 128
-    """The turn that starts here is spoken by the one who replies; without this bit, by the one who asks."""
+    """The turn that starts here is spoken by the replying side; without this bit, by the other."""
     BORDER = WORD | SENTENCE
     """What a special token carries: nothing reaches across it."""
 

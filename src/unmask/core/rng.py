@@ -1,10 +1,10 @@
-"""All randomness: an address goes in, random numbers come out.
+"""Counter-based random numbers: every draw is a function of its address, and there is no state.
 
-What arrives: an address, a seed and then the numbers that name one place in the work (task, renewal, row, lane).
-What leaves: 64-bit words, uniform numbers, bounded integers or a permutation, for whole arrays of addresses at once.
-What never happens here: state. The same address gives the same words today, in five years, on any number of processes.
+An address is a seed and the numbers that name one place in the work (task, epoch, row, purpose). The results are 64-bit
+words, uniform numbers, bounded integers and permutations, for whole arrays of addresses at once, the same in every
+version and for any number of processes.
 
-The generator is SplitMix64 read as a counter-based hash: a key is a 64-bit state that every further part of the address
+The generator is SplitMix64 as a counter-based hash: a key is a 64-bit state that every further part of the address
 is mixed into, and word number `i` under a key is `mix(state + i * GOLDEN)`. Two rows that differ in any part of their
 address have unrelated states, so nothing is ever advanced, saved or restored.
 
@@ -126,7 +126,7 @@ def permuted_index(index: Integers, size: int, key: Key) -> Integers:
 
 
 def _feistel(value: UInts, wide: int, high: int, rounds: UInts) -> UInts:
-    """Each digit in turn moves on by what the other one says; `wide` and `high` are how many values they have."""
+    """Each digit in turn is shifted by a hash of the other one; `wide` and `high` are how many values they have."""
     columns, rows = np.uint64(wide), np.uint64(high)
     left, right = value // columns, value % columns
     with np.errstate(over="ignore"):

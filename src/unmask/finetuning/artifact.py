@@ -194,7 +194,7 @@ def base_digest(learner: MultiHeadModel, method: Method) -> str:
 
 
 def attach_delta(learner: MultiHeadModel, method: Method, model: EncoderWithHeads, digest: str, what: str) -> None:
-    """Copy the base model into a learner and add the modules of the method; refuses another base model."""
+    """Copy the base model into a model and add the modules of the method; refuses another base model."""
     try:
         learner.network.load_state_dict(model.network.state_dict())
     except RuntimeError as error:

@@ -39,7 +39,7 @@ class MultiLabelExample:
     texts: Texts
     truth: tuple[str, ...] = ()
     is_known: bool = False
-    """Whether the labels are known; tells an empty set of labels from an unlabelled row."""
+    """Whether the labels are known; distinguishes an empty set of labels from an unlabelled row."""
 
     def to_json(self) -> dict[str, object]:
         """A single text as a string, two as a list; the labels if they are known."""

@@ -73,7 +73,7 @@ class TaskReader(Generic[E]):
     """Reads the files of one task type in three steps: load rows, choose columns, convert rows to examples."""
 
     choose: Callable[[TaskFile, ColumnChoice, bool], ColumnChoice]
-    """Completes the columns that the user named; the flag says whether labels are needed."""
+    """Completes the columns that the user named; the flag is whether labels are needed."""
     convert: Converter[E]
     load: Callable[[Path, ColumnChoice], TaskFile] = load_table
 

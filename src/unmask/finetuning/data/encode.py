@@ -39,7 +39,7 @@ class LengthLimits:
     num_segments: int = 2
 
     def text_budget(self, texts: int) -> int:
-        """The tokens left for text beside [CLS] and one [SEP] per text."""
+        """The tokens left for text next to [CLS] and one [SEP] per text."""
         left = self.max_length - 1 - texts
         if left < texts:
             raise InputError(

@@ -87,7 +87,7 @@ class ScalarMixing:
             learner.freeze_encoder()
 
     def param_lr(self, location: ParameterLocation, top_level: int) -> ParamLR:
-        """Scalar mix and heads are trained, the encoder only if asked for."""
+        """Scalar mix and heads are trained, the encoder only on request."""
         if location.role is ParameterRole.MIX:
             return ParamLR(_MIX_LR / self.default_lr)
         return ParamLR() if location.is_above_encoder or self.train_encoder else FROZEN

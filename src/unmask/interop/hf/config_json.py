@@ -188,7 +188,7 @@ def _check_config(config: Mapping[str, Any], names: ModelMap) -> None:
     if wrong:
         found = ", ".join(f"{name} = {config[name]!r}" for name in wrong)
         raise InputError(
-            f"config.json asks for {_with_article(names.name)} of another kind ({found}), which cannot be read. Take "
+            f"config.json needs {_with_article(names.name)} of another kind ({found}), which cannot be read. Take "
             "another network."
         )
     if config["hidden_act"] not in _ACTIVATIONS_BY_NAME:

@@ -61,7 +61,7 @@ class Renamed:
 
 @dataclass(frozen=True, slots=True)
 class Stacked:
-    """One tensor of ours that concatenates several of theirs of equal size (query, key, value).
+    """One tensor of unmask that concatenates several of transformers of equal size (query, key, value).
 
     Shared layers give it several names on our side.
     """
@@ -142,7 +142,7 @@ class WeightTable:
     mappings: tuple[WeightMapping, ...]
 
     def to_hf(self, state: Mapping[str, Tensor]) -> Weights:
-        """The weights to write. Unknown and missing keys of ours are refused."""
+        """The weights to write. Unknown and missing keys of unmask are refused."""
         self._check_complete(state, lambda mapping: mapping.own_names, "the network")
         return _merge(mapping.to_hf(state) for mapping in self.mappings)
 

@@ -1,4 +1,4 @@
-"""Widths of basins, sharpness and speed of two fine-tuning runs, and what they say in a table and in sentences."""
+"""Widths of basins, sharpness and speed of two fine-tuning runs, and a summary of them in a table and in sentences."""
 
 from __future__ import annotations
 

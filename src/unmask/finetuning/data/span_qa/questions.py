@@ -66,7 +66,7 @@ read_span_qa = TaskReader(choose_qa_columns, _examples, load_questions)
 
 
 def _example(row: RawRow, choice: ColumnChoice, truths: bool, name: str) -> tuple[QAExample, int]:
-    """A question, and how many of its answers are not where the file says."""
+    """A question, and how many of its answers are not at the place that the file names."""
     question, passage = (_valid_text(row, name) for name in choice.texts)
     if not passage.strip():
         raise InputError(
