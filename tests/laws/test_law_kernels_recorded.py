@@ -96,7 +96,7 @@ def test_a_generator_beside_the_trunk_has_the_same_gradients() -> None:
         worker, loaded = worker_of(aside)
         worker.backward(loaded, loaded.step_batch.num_predictions(), 0)
         found.append({name: p.grad for name, p in worker.model.named_parameters() if p.grad is not None})
-    assert any(name.startswith("heads.guess.network.layers") for name in found[0])
+    assert any(name.startswith("heads.guess.encoder.layers") for name in found[0])
     assert_same_gradients(*found, 1e-4)
 
 
@@ -113,7 +113,7 @@ def test_a_generator_beside_the_trunk_learns_the_same() -> None:
         found.append({name: weight - before[name] for name, weight in worker.model.named_weights().items()})
     for name, moved in found[1].items():
         assert (found[0][name] - moved).abs().mean() < 0.1 * RATE, name
-    layers = [moved for name, moved in found[0].items() if name.startswith("heads.guess.network.layers")]
+    layers = [moved for name, moved in found[0].items() if name.startswith("heads.guess.encoder.layers")]
     assert all(moved.abs().mean() > 0.5 * RATE for moved in layers)
 
 

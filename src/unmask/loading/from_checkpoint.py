@@ -78,7 +78,7 @@ def _generators(recipe: Mapping[str, Any]) -> Iterator[Generator]:
 
 def _generator_weight(name: str, state: Mapping[str, Tensor]) -> Tensor:
     """One weight of the generator: its own, or the one shared with the encoder."""
-    own = _GENERATOR_PREFIX + name
+    own = _GENERATOR_PREFIX + (f"encoder.{name.removeprefix('network.')}" if name.startswith("network.") else name)
     if own not in state and name not in state:
         raise InputError(f"The checkpoint does not fit the generator of run.json: it has no {own}. Take another one.")
     return state[own] if own in state else state[name]

@@ -73,9 +73,9 @@ def _load_generator(head: GeneratorModule, generator: EncoderWithHeads | None) -
     """Load a generator of the same shape. Returns whether it fits. Shared weights are loaded with the encoder."""
     if generator is None or generator.lm_head is None:
         return False
-    if _comparable_config(head.network.config) != _comparable_config(generator.config):
+    if _comparable_config(head.encoder.config) != _comparable_config(generator.config):
         return False
-    head.network.load_state_dict(generator.network.state_dict())
+    head.encoder.load_state_dict(generator.network.state_dict())
     head.lm_head.load_state_dict(generator.lm_head.state_dict())
     return True
 

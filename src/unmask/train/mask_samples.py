@@ -55,7 +55,7 @@ class MaskFiller:
         Where a network ahead of the trunk fills them, the trunk has never seen one.
         """
         heads = [model.heads[name] for name in names]
-        ahead = [MaskFiller(head.network, head.lm_head) for head in heads if isinstance(head, GeneratorModule)]
+        ahead = [MaskFiller(head.encoder, head.lm_head) for head in heads if isinstance(head, GeneratorModule)]
         usual = [MaskFiller(model.network, head.lm_head) for head in heads if isinstance(head, MLMHead)]
         return tuple((ahead or usual)[:1])
 

@@ -100,7 +100,7 @@ def test_a_run_with_a_generator_has_two_networks(tmp_path):
     assert torch.equal(guess.network.embed.token.weight, learner.network.embed.token.weight)
     tokens = pack([[2, 9, 8, 3]])
     with torch.no_grad():
-        ours, theirs = guess.network(tokens).last_TD, learner.eval().heads["guess"].network(tokens).last_TD
+        ours, theirs = guess.network(tokens).last_TD, learner.eval().heads["guess"].encoder(tokens).last_TD
     assert torch.equal(ours, theirs)
     assert len(list(fill_masks(guess, source.tokenizer, ["天[MASK]"]))) == 1
 
@@ -113,7 +113,7 @@ def test_going_on_from_a_discriminator_draws_the_generator_anew(tmp_path):
     other = drawn(4, "electra")
     assert load_matching_weights(other, model) == ("guess",)
     assert torch.equal(other.heads["replaced"].discriminator_head.dense.weight, model.discriminator_head.dense.weight)
-    assert other.heads["guess"].network.embed.token is other.network.embed.token  # and so it has what was learned
+    assert other.heads["guess"].encoder.embed.token is other.network.embed.token  # and so it has what was learned
     assert load_matching_weights(other, model, source.generator) == ()
     for name, tensor in learner.state_dict().items():
         assert torch.equal(other.state_dict()[name], tensor), name

@@ -63,9 +63,9 @@ def test_embeddings_are_the_same_objects_and_are_saved_once() -> None:
     assert theirs.project is None
     names = set(made.named_weights())
     assert "network.embed.token.weight" in names
-    assert {name for name in names if name.startswith("heads.guess.network.embed")} == {
-        "heads.guess.network.embed.project.weight",
-        "heads.guess.network.embed.project.bias",
+    assert {name for name in names if name.startswith("heads.guess.encoder.embed")} == {
+        "heads.guess.encoder.embed.project.weight",
+        "heads.guess.encoder.embed.project.bias",
     }
 
 

@@ -98,7 +98,7 @@ def test_another_visit_of_a_row_draws_otherwise() -> None:
 def test_masks_are_filled_by_the_network_that_is_shown_masks() -> None:
     both = training(small(WIRINGS["Replace MLM"])).model
     (filler,) = MaskFiller.find(both, both.heads)
-    assert filler.network is both.heads["guess"].network
+    assert filler.network is both.heads["guess"].encoder
     (usual,) = MaskFiller.find(both, ["mlm"])
     assert usual.network is both.network
     assert MaskFiller.find(training(small(WIRINGS["ELECTRA"])).model, ["replaced"]) == ()

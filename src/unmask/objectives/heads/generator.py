@@ -31,13 +31,13 @@ class GeneratorModule(nn.Module):
 
     def __init__(self, network: TransformerEncoder) -> None:
         super().__init__()
-        self.network = network
+        self.encoder = network
         self.lm_head = LMHead(network.config, network.embed.token)
 
     def forward(self, batch: Batch) -> tuple[LossSum, Batch]:
         """The loss at masked positions, and the batch with samples there."""
         cloze = batch.target(Cloze)
-        x_PD = self.network(batch.tokens, (cloze.positions,)).select(cloze.positions)
+        x_PD = self.encoder(batch.tokens, (cloze.positions,)).select(cloze.positions)
         term, logits_PV = lm_loss_from_head(self.lm_head, x_PD, cloze.answers, cloze.num_padding)
         return term, fill_samples(batch, sample_from_logits(logits_PV, cloze.uniform, self.lm_head.fused))
 
