@@ -55,7 +55,7 @@ def test_its_shape_is_a_part_of_the_trunks(width: float, trunk: TransformerConfi
 
 def test_embeddings_are_the_same_objects_and_are_saved_once() -> None:
     made = learner()
-    mine, theirs = guessing(made).network.embed, made.network.embed
+    mine, theirs = guessing(made).encoder.embed, made.network.embed
     for name in ("token", "position", "segment", "norm"):
         assert getattr(mine, name) is getattr(theirs, name)
     assert guessing(made).lm_head.token is theirs.token
@@ -73,10 +73,10 @@ def test_nothing_or_everything_can_be_tied() -> None:
     apart = learner(Generator(tie=Tie.NONE), RTD())
     ours = {id(parameter) for parameter in guessing(apart).parameters()}
     assert not ours & {id(parameter) for parameter in apart.network.parameters()}
-    assert guessing(apart).network.embed.token.weight.shape == (SIZE, TRUNK.width // 4)
-    assert guessing(apart).network.embed.project is None
+    assert guessing(apart).encoder.embed.token.weight.shape == (SIZE, TRUNK.width // 4)
+    assert guessing(apart).encoder.embed.project is None
     one = learner(Generator(width=1.0, tie=Tie.ALL), RTD())
-    assert guessing(one).network is one.network
+    assert guessing(one).encoder is one.network
     assert len(one.blocks()) == TRUNK.depth
     assert len(apart.blocks()) == 2 * TRUNK.depth
     with pytest.raises(RecipeError, match=r"needs width 1 and depth 1; found a generator of depth 2 and width 8 .* 32"):
@@ -208,5 +208,5 @@ def test_it_is_built_for_any_trunk() -> None:
     ]
     for trunk in shapes:
         made = learner(trunk=trunk)
-        assert guessing(made).network.embed.max_positions == POSITIONS
+        assert guessing(made).encoder.embed.max_positions == POSITIONS
         assert all(bool(term.total.isfinite()) for term in made(batch(), (Generator(), RTD())))
