@@ -11,7 +11,12 @@ _TASK, _METHOD, _RUN = "Task", "Method", "Device"
 
 
 def finetune(
-    source: Annotated[Path, typer.Argument(help="A run of pretrain, or a Hugging Face folder.")],
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="A run of pretrain, or a Hugging Face folder of a BERT, RoBERTa, ALBERT, ERNIE 1.0 or ELECTRA."
+        ),
+    ],
     train_file: Annotated[Path, typer.Option(help="Training rows: .jsonl .csv .tsv .json .conll, also with .gz.")],
     out: Annotated[Path, typer.Option(help="The folder to make; the same command resumes in it.")],
     dev_file: Annotated[

@@ -219,7 +219,7 @@ def test_a_mistake_in_a_task_shows_before_anything_is_made(command, prepared):
 @pytest.mark.parametrize(
     ("wished", "said"),
     [
-        ('kind = "sorting"', "There is no kind 'sorting'. Choose one of: auto, classify"),
+        ('kind = "sorting"', "There is no task type 'sorting'. Choose one of: auto, classify"),
         ('read = "last"', "Wish.read needs one of first, mean, attention, found 'last'"),
     ],
 )

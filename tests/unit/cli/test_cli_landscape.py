@@ -148,7 +148,7 @@ def test_a_second_file_that_asks_something_else_moves_the_trunk_alone():
         (["--grid", "2"], "--grid of at least 3"),
         (["--second", "0"], "another seed than --seed 0"),
         (["--second", "nowhere.jsonl"], "there is no file nowhere.jsonl"),
-        (["--task-type", "guess"], "There is no kind 'guess'"),
+        (["--task-type", "guess"], "There is no task type 'guess'"),
         (["--lr", "-1"], "positive number for --lr"),
     ],
 )
