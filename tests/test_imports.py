@@ -58,7 +58,7 @@ DATA_HALF = frozenset(name for name, rank in RANK.items() if rank <= RANK["data.
 NO_NETWORK = DATA_HALF | {"tasks", "recipes", "members", "audits", "data.similar_words", "walks", "reports", "parts"}
 """What prepares, shows and audits text. A task names objectives, but their heads are loaded with the network only."""
 BARRED = {("train", "recipes"), ("train", "reports"), ("train", "members"), ("recipes", "train")}
-BUILDS = {("unmask.config.network", "nets"), ("unmask.config.transformer", "nets")}
+BUILDS = {(f"unmask.config.{name}", "nets") for name in ("network", "non_attention", "transformer")}
 """A configuration builds its network: these imports stand in functions, so that no configuration loads torch."""
 HEAVY = frozenset({"torch", "transformers", "gensim", "pyarrow"})
 COMMANDS = tuple(_COMMANDS)

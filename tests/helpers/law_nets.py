@@ -162,7 +162,11 @@ def learning_by_heart(recipe: Recipe) -> Recipe:
     optimiser = replace(recipe.optim.optimizer, lr=2e-2 if isinstance(recipe.optim.optimizer, LAMB) else 3e-3)
     descent = OptimConfig(optimiser, Linear(WarmupFraction(0.2)), max_grad_norm=1.0)
     rows = 4 if main.tasks[0].examples.num_streams else 16  # as many streams as four documents fill
-    return dry(replace(recipe, network=wide, stages=(replace(main.resized(main.max_length, rows), fraction=1.0),), optim=descent))
+    return dry(
+        replace(
+            recipe, network=wide, stages=(replace(main.resized(main.max_length, rows), fraction=1.0),), optim=descent
+        )
+    )
 
 
 def as_wide(objective: Objective) -> Objective:

@@ -55,7 +55,8 @@ def head(recipe=None, **changes):
 
 
 def start(step=0, device="cpu"):
-    return {"kind": "start", "step": step, "device": device, "precision": "float32", "processes": 1, "microbatch_tokens": 32,
+    return {"kind": "start", "step": step, "device": device, "precision": "float32", "processes": 1,
+    "microbatch_tokens": 32,
             "compile": False, "torch": "2.13.0", "time": "2026-11-15T10:00:00"}  # fmt: skip
 
 

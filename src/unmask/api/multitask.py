@@ -131,7 +131,8 @@ def _encode(together: MultiTaskFineTune, reporter: Reporter) -> MultiTaskBatches
     for part in course.parts:
         if num_truncated(part):
             reporter.note(
-                f"{part.task_name}: {num_truncated(part):,} rows have more than {part.max_length} tokens; their ends were cut off"
+                f"{part.task_name}: {num_truncated(part):,} rows have more than {part.max_length} tokens; their ends "
+                "were cut off"
             )
     return course
 

@@ -85,7 +85,8 @@ class PrepareOptions:
         """The tokenizer that was given, extended if words were given too; nothing if one is to be trained."""
         if self.tokenizer is not None and (self.vocabulary in _KINDS or self.vocab_size or self.num_sentinels):
             raise RecipeError(
-                "--vocabulary, --vocab-size and --num-sentinels are for training a vocabulary, but --tokenizer gives one."
+                "--vocabulary, --vocab-size and --num-sentinels are for training a vocabulary, but --tokenizer gives "
+                "one."
             )
         if self.tokenizer is None:
             if self.extend is not None:

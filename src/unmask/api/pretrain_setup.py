@@ -1,4 +1,4 @@
-"""A pre-training request, and the parts that it resolves to: budget, recipe, batches, model, and the text of run.json."""
+"""A pre-training request, and what it resolves to: budget, recipe, batches, model, and the text of run.json."""
 
 from __future__ import annotations
 
@@ -137,8 +137,9 @@ class PretrainSetup:
                 raise RecipeError(f"--init-from {wish.init_from} brings a network of its own size. Leave --size out.")
             if recipe.network.num_segments > model.config.num_segments:
                 raise RecipeError(
-                    f"{recipe.name} has rows of {recipe.network.num_segments} segments, but the network in {wish.init_from} "
-                    f"knows {model.config.num_segments}. Take a member whose rows have no more, or another network."
+                    f"{recipe.name} has rows of {recipe.network.num_segments} segments, but the network in "
+                    f"{wish.init_from} knows {model.config.num_segments}. Take a member whose rows have no more, or "
+                    "another network."
                 )
             recipe = replace(recipe, network=model.config.with_settings_of(recipe.network))
         return recipe
@@ -223,8 +224,9 @@ class PretrainSetup:
         known = [model.max_positions for model in self.initial_model]
         if known and known[0] and known[0] < self.recipe.max_length:
             raise RecipeError(
-                f"{self.recipe.name} has rows of {self.recipe.max_length} tokens, but the network in {self.request.init_from} has "
-                f"{known[0]} positions. Shorten the rows, e.g. with --set stages.0.max_length={known[0]} for every stage."
+                f"{self.recipe.name} has rows of {self.recipe.max_length} tokens, but the network in "
+                f"{self.request.init_from} has {known[0]} positions. Shorten the rows, e.g. with --set "
+                f"stages.0.max_length={known[0]} for every stage."
             )
         return max([self.recipe.max_length, *known])
 

@@ -93,11 +93,11 @@ def compare(
 
     Examples:
 
-        unmask compare bert roberta --size tiny --preset short --data data/ --suite tasks/ --steps 200 --seeds 2 --out lab/
+        unmask compare bert roberta --size tiny --preset short --data data/ --suite tasks/ --steps 200 --out lab/
 
         unmask compare bert wwm --data data/ --suite tasks/ --hours 0.2 --seeds 3 --out lab-hours/ --dry-run
 
-        unmask compare bert wwm --data data/ --suite tasks/ --flops 1e16 --set 'bert:masking=DynamicMasking()' --out lab2/
+        unmask compare bert wwm --data data/ --flops 1e16 --set 'bert:masking=DynamicMasking()' --out lab2
     """
     from unmask.evaluation.suite_file import read_suite
     from unmask.finetuning.methods.by_name import method_by_name

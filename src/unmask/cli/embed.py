@@ -104,8 +104,8 @@ def _print_result(out: Path, rows: int, model: EncoderWithHeads, cut: int) -> No
     print_line(f"{out}: {rows:,} vectors of {model.config.width} numbers, float32")
     if cut:
         print_line(
-            f"note: {cut:,} of {rows:,} texts are longer than the {model.max_positions} tokens that this network reads; "
-            "their ends were cut off.",
+            f"note: {cut:,} of {rows:,} texts are longer than the {model.max_positions} tokens that this network "
+            "reads; their ends were cut off.",
             stderr=True,
         )
 

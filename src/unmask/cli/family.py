@@ -43,8 +43,8 @@ def family() -> None:
             waiting.append(recipe)
             continue
         label = (
-            f"[bold]{recipe.name}[/bold] {recipe.year}  [dim]{recipe.paper}[/dim]  {count_parameters(recipe):,} parameters\n"
-            f"{recipe.summary}"
+            f"[bold]{recipe.name}[/bold] {recipe.year}  [dim]{recipe.paper}[/dim]  {count_parameters(recipe):,} "
+            f"parameters\n{recipe.summary}"
         )
         nodes[recipe.name] = (nodes[recipe.parent] if recipe.parent else root).add(label)
     console().print(root)

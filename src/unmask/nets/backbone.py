@@ -68,7 +68,7 @@ class Backbone(nn.Module):
         raise AssertionError(f"{type(self).__name__} has no memory")
 
     def require_encoder(self, purpose: str) -> TransformerEncoder:
-        """This network as a Transformer encoder, for what is defined on one alone; any other kind is refused."""
+        """Return this network as a Transformer encoder; any other kind is refused."""
         raise UserError(
             f"{purpose} needs a Transformer encoder, found a network of kind {type(self.config).__name__}. Use a "
             "recipe whose network is a TransformerConfig."

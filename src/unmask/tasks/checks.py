@@ -30,8 +30,8 @@ def check_targets_exist(task: str, objective: Objective, examples: InputFormat, 
     if objective.target_type is not RowClass and objective.target_type not in corruption.target_types:
         made = " and ".join(kind.__name__ for kind in corruption.target_types)
         raise RecipeError(
-            f"Task '{task}': {_name(objective)} needs a {objective.target_type.__name__}, but {_name(corruption)} makes "
-            f"a {made}. Exchange one of the two."
+            f"Task '{task}': {_name(objective)} needs a {objective.target_type.__name__}, but {_name(corruption)} "
+            f"makes a {made}. Exchange one of the two."
         )
     missing = objective.facts - examples.row_facts
     if missing:
@@ -69,8 +69,8 @@ def check_coordinates(task: str, examples: InputFormat, corruption: Corruption, 
         read = stream.rule.coordinates_read()
         if "rank" in read and PermutedTarget not in corruption.target_types:
             raise RecipeError(
-                f"Task '{task}': stream '{stream.name}' attends in a factorization order, but {_name(corruption)} draws "
-                "none. Take PermutationOrder, or a pattern that reads no order."
+                f"Task '{task}': stream '{stream.name}' attends in a factorization order, but {_name(corruption)} "
+                "draws none. Take PermutationOrder, or a pattern that reads no order."
             )
         if "prefix" in read:
             raise RecipeError(
@@ -140,8 +140,8 @@ def check_targets_used(task: str, objectives: Sequence[Objective], corruption: C
     for made in corruption.target_types:
         if not any(objective.target_type is made for objective in objectives):
             raise RecipeError(
-                f"Task '{task}': {_name(corruption)} asks for a {made.__name__}, but no objective reads it. Add one that "
-                "does, or take another corruption."
+                f"Task '{task}': {_name(corruption)} asks for a {made.__name__}, but no objective reads it. Add one "
+                "that does, or take another corruption."
             )
 
 

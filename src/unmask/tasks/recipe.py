@@ -91,16 +91,15 @@ class Stage:
         for task in self.tasks:
             if task.examples.num_streams and (len(self.tasks) > 1 or task.examples.num_streams != self.batch_size):
                 raise RecipeError(
-                    f"A stage that reads streams in order needs this task alone and a row of each stream in a step; task "
-                    f"'{task.name}' has {task.examples.num_streams} streams, the stage {len(self.tasks)} tasks and "
-                    f"{self.batch_size} rows in a step. Set num_streams and batch_size alike."
+                    "A stage that reads streams in order needs this task alone and a row of each stream in a step; "
+                    f"task '{task.name}' has {task.examples.num_streams} streams, the stage {len(self.tasks)} tasks "
+                    f"and {self.batch_size} rows in a step. Set num_streams and batch_size alike."
                 )
         if self.max_length < 8 or self.batch_size < 1 or not 0 < self.fraction <= 1:
             raise RecipeError(
                 f"A stage needs rows of at least 8 tokens, a batch of at least 1 and a share of the steps between 0 "
                 f"and 1; found {self.max_length}, {self.batch_size} and {self.fraction}."
             )
-
 
     def resized(self, max_length: int, batch_size: int) -> Stage:
         """The stage with rows of another length, and another number of them in a step; of streams too."""
@@ -143,8 +142,9 @@ class Recipe:
             # A trunk with one kind of segment does not tell them apart; any other must know them all.
             if 1 < self.network.num_segments < task.examples.num_segments:
                 raise RecipeError(
-                    f"{self.name}: the rows of task '{task.name}' have {task.examples.num_segments} kinds of segment, but "
-                    f"the network knows {self.network.num_segments}. Set network.num_segments={task.examples.num_segments}."
+                    f"{self.name}: the rows of task '{task.name}' have {task.examples.num_segments} kinds of segment, "
+                    f"but the network knows {self.network.num_segments}. Set "
+                    f"network.num_segments={task.examples.num_segments}."
                 )
 
         check_shared_heads(self.name, [one for task in self.tasks for one in task.objectives])
@@ -180,6 +180,6 @@ class Recipe:
             asked = ",".join(sorted(missing & {UnitKind.PHRASE, UnitKind.ENTITY}))
             wish = f"--for {self.name} --units {asked}" if asked else f"--for {self.name}"
             raise RecipeError(
-                f"{self.name} reads {', '.join(sorted(self.required_units))} units, but the corpus in {folder} was prepared "
-                f"with {have} only. Prepare it with: unmask prepare CORPUS {wish} --out NEW_FOLDER"
+                f"{self.name} reads {', '.join(sorted(self.required_units))} units, but the corpus in {folder} was "
+                f"prepared with {have} only. Prepare it with: unmask prepare CORPUS {wish} --out NEW_FOLDER"
             )

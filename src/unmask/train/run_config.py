@@ -72,8 +72,8 @@ class RunConfig:
         ):
             raise UserError(
                 f"A run needs at least 1 token in a micro-batch, 1 checkpoint to keep, 1 trial, 0 queued steps and 0 "
-                f"minutes between checkpoints; found {self.microbatch_tokens}, {self.keep_checkpoints}, {self.num_evals}, "
-                f"{self.max_in_flight} and {self.save_every_minutes:g}."
+                f"minutes between checkpoints; found {self.microbatch_tokens}, {self.keep_checkpoints}, "
+                f"{self.num_evals}, {self.max_in_flight} and {self.save_every_minutes:g}."
             )
         if self.cuda_graphs and not self.max_in_flight:
             raise UserError(

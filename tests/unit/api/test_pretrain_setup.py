@@ -75,7 +75,9 @@ def test_a_short_run_has_its_own_numbers_and_a_wish_goes_before_them():
     assert (muon.lr, muon.adamw) == (2e-3, AdamW(5e-4, betas=(0.9, 0.98), bias_correction=True))
     assert recipe.optim.schedule.warmup.fraction == 0.05
     assert recipe.network == replace(published.network, dropout=0.0, attention_dropout=0.0)
-    wished = parts(preset="short", batch_size=8, lr=1e-3, changes=("network.dropout=0.2", "stages.0.max_length=64")).recipe
+    wished = parts(
+        preset="short", batch_size=8, lr=1e-3, changes=("network.dropout=0.2", "stages.0.max_length=64")
+    ).recipe
     assert [(stage.max_length, stage.batch_size) for stage in wished.stages] == [(64, 8), (128, 8)]
     assert (wished.optim.optimizer.lr, wished.network.dropout) == (1e-3, 0.2)
 

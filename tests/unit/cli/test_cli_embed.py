@@ -29,7 +29,14 @@ def test_the_options_reach_the_vectors(source, tmp_path):
     (tmp_path / "a.jsonl").write_text('{"body": "天气"}\n{"body": "散步"}\n')
     words = ("embed", source, tmp_path / "a.jsonl", "--field", "body", "--out", tmp_path / "v.npy")
     made = {}
-    for extra in ((), ("--pooling", "first"), ("--pooling", "max"), ("--layer", "0"), ("--layer", "2"), ("--normalize",)):
+    for extra in (
+        (),
+        ("--pooling", "first"),
+        ("--pooling", "max"),
+        ("--layer", "0"),
+        ("--layer", "2"),
+        ("--normalize",),
+    ):
         assert run(*words, *extra).exit_code == 0
         made[extra] = np.load(tmp_path / "v.npy")
     np.testing.assert_array_equal(made[()], made["--layer", "2"])

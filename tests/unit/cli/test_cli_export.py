@@ -48,7 +48,9 @@ def test_an_export_can_be_exported_again(source, tmp_path):
     assert one.read_bytes() == two.read_bytes()
 
 
-@pytest.mark.parametrize(("form", "said"), [("pretraining", "needs a head for rows"), ("classifier", "unmask finetune")])
+@pytest.mark.parametrize(
+    ("form", "said"), [("pretraining", "needs a head for rows"), ("classifier", "unmask finetune")]
+)
 def test_a_form_that_the_network_cannot_have_is_told(tmp_path, form, said):
     source = write_run(tmp_path / "r1", "roberta")
     result = run("export", source, tmp_path / "out", "--as", form)

@@ -49,7 +49,11 @@ def test_what_does_not_differ_is_said_to_be_the_same() -> None:
 
 def test_a_change_applies_to_the_first_member() -> None:
     lines = call("diff", "bert", "bert", "--set", "stages.1.max_length=256").splitlines()
-    assert [line.split() for line in lines] == [["bert", "bert", "(changed)"], ["stages.1"], ["max_length", "512", "256"]]
+    assert [line.split() for line in lines] == [
+        ["bert", "bert", "(changed)"],
+        ["stages.1"],
+        ["max_length", "512", "256"],
+    ]
     with pytest.raises(RecipeError, match="needs a whole number, found 'long'"):
         call("diff", "bert", "bert", "--set", "stages.1.max_length=long")
 

@@ -25,7 +25,9 @@ def test_each_mask_has_a_table_that_fits_80_columns(source):
 
 
 def test_percent_signs_stand_under_each_other_whatever_the_script(source):
-    rows = [line for line in run("fill-mask", source, "今天[MASK]", "--top-k", "40").output.splitlines() if " %" in line]
+    rows = [
+        line for line in run("fill-mask", source, "今天[MASK]", "--top-k", "40").output.splitlines() if " %" in line
+    ]
     assert len({cell_len(line[: line.index(" %")]) for line in rows}) == 1
     assert len({cell_len(line) - len(line) for line in rows}) > 1  # wide and narrow tokens are both there
 
@@ -34,7 +36,11 @@ def test_json_has_every_number(source):
     result = run("fill-mask", source, "the [MASK] fox", "[MASK]", "--top-k", "2", "--json")
     first, second = map(json.loads, result.stdout.splitlines())
     assert first["text"] == "the [MASK] fox"
-    assert {key for guesses in second["candidates"] for guess in guesses for key in guess} == {"id", "probability", "token"}
+    assert {key for guesses in second["candidates"] for guess in guesses for key in guess} == {
+        "id",
+        "probability",
+        "token",
+    }
     assert 0 < first["candidates"][0][1]["probability"] <= first["candidates"][0][0]["probability"] < 1
 
 

@@ -43,7 +43,19 @@ QUICK = ["--lr", "3e-3", "--batch-size", "8", "--points", "3", "--rows", "99", "
 
 
 def run(*words: str, out: str = "out"):
-    given = ["net", "--train-file", "train.jsonl", "--dev-file", "dev.jsonl", "--out", out, *QUICK, "--grid", "4", *words]
+    given = [
+        "net",
+        "--train-file",
+        "train.jsonl",
+        "--dev-file",
+        "dev.jsonl",
+        "--out",
+        out,
+        *QUICK,
+        "--grid",
+        "4",
+        *words,
+    ]
     return CliRunner(env={"COLUMNS": "80"}).invoke(app, given)
 
 

@@ -118,7 +118,9 @@ def test_a_tuned_network_answers_a_new_file_as_it_did_before():
     lines("new.jsonl", [{"text": one["text"]} for one in before])
     predict(Path("out"), Path("new.jsonl"), Path("said.jsonl"), device="cpu")
     again = [json.loads(line) for line in Path("said.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [(one["prediction"], one["probability"]) for one in again] == [(one["prediction"], one["probability"]) for one in before]
+    assert [(one["prediction"], one["probability"]) for one in again] == [
+        (one["prediction"], one["probability"]) for one in before
+    ]
     predict(Path("out"), Path("new.jsonl"), Path("said.tsv"), device="cpu")
     assert Path("said.tsv").read_text(encoding="utf-8").splitlines()[:2] == [
         "index\tprediction",
@@ -148,7 +150,18 @@ def test_the_same_command_again_only_tells_and_another_is_refused():
 def test_numbers_for_pairs_from_a_table_without_names():
     rows = [f"{GOOD}\t{(GOOD, BAD)[i % 2]}\t{5 - 4 * (i % 2) + i / 100}" for i in range(30)]
     Path("pairs.tsv").write_text("\n".join(rows), encoding="utf-8")
-    result = run("--train-file", "pairs.tsv", "--text-columns", "1,2", "--label-column", "3", "--epochs", "1", "--max-length", "16")
+    result = run(
+        "--train-file",
+        "pairs.tsv",
+        "--text-columns",
+        "1,2",
+        "--label-column",
+        "3",
+        "--epochs",
+        "1",
+        "--max-length",
+        "16",
+    )
     assert result.exit_code == 0, result.output
     assert "Pearson correlation" in result.output
     assert "30 of 30 rows have more than 16 tokens" in " ".join(result.output.split())
@@ -175,7 +188,10 @@ REFUSED = {
     ),
     "too long": (["--train-file", "train.jsonl", "--max-length", "64"], "the model has 32 positions only"),
     "no epochs": (["--train-file", "train.jsonl", "--epochs", "0"], "a positive number for --epochs, found 0.0"),
-    "words as numbers": (["--train-file", "train.jsonl", "--task-type", "regression"], "train.jsonl:1: the score '好' is no number"),
+    "words as numbers": (
+        ["--train-file", "train.jsonl", "--task-type", "regression"],
+        "train.jsonl:1: the score '好' is no number",
+    ),
     "half a character": (["--train-file", "torn.jsonl"], "half of a surrogate pair"),
     "no rate": (["--train-file", "train.jsonl", "--lr", "0"], "a positive number for --lr, found 0.0"),
 }

@@ -89,7 +89,12 @@ def test_the_card_tells_the_task_and_how_to_read_its_answers(tmp_path):
     tuned_folder(tmp_path / "tuned", small_tuned(RankingTask()))
     export_finetuned(tmp_path / "tuned", tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text()
-    for said in ("text-classification", "tuned from r1 for ranking; accuracy 0.875", "rows learned: 90", "This is ranking"):
+    for said in (
+        "text-classification",
+        "tuned from r1 for ranking; accuracy 0.875",
+        "rows learned: 90",
+        "This is ranking",
+    ):
         assert said in card
     assert f"at most {POSITIONS} tokens" in card
 

@@ -144,7 +144,9 @@ def test_scores_depend_on_distances_alone_under_rotation(backend: AttentionBacke
 def test_an_lstm_refuses_what_it_does_not_compute() -> None:
     LSTM.check_attention("task", BIDIRECTIONAL_LM)
     LSTM.check_attention("task", FULL)
-    with pytest.raises(RecipeError, match="task has an attention pattern, but a network of kind LSTMConfig has no attention"):
+    with pytest.raises(
+        RecipeError, match="task has an attention pattern, but a network of kind LSTMConfig has no attention"
+    ):
         LSTM.check_attention("task", CAUSAL)
     with pytest.raises(RecipeError, match="found LSTMConfig"):
         LSTM.decoder_config(0)

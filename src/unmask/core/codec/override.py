@@ -1,8 +1,8 @@
 """A copy of a value with some settings replaced: what `--set PATH=VALUE` does.
 
 A path names fields, keys and places (`stages.0.max_length`); `*` is every place of a tuple or key of a mapping. A value
-is read by the type of its field; a whole part is typed as a call (`parse.py`). The copy is checked like any other value,
-after all changes are made, so that changes which are valid only together may come in any order.
+is read by the type of its field; a whole part is typed as a call (`parse.py`). The copy is checked like any other
+value, after all changes are made, so that changes which are valid only together may come in any order.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Recipes to JSON and back.
 
 Values are trees of frozen dataclasses (parts) over enums, tuples, mappings, text and numbers. In JSON a part is an
-object whose `type` is its tag (`part_names.py`). Functions, arrays and other live objects are refused, and decoding runs
-no code that a file names. Encoding and decoding follow the same annotations, so that a value either comes back equal or
-is refused when it is encoded. A field that JSON lacks takes its default; a field that the class lacks is refused.
+object whose `type` is its tag (`part_names.py`). Functions, arrays and other live objects are refused, and decoding
+runs no code that a file names. Encoding and decoding follow the same annotations, so that a value either comes back
+equal or is refused when it is encoded. A field that JSON lacks takes its default; a field that the class lacks is
+refused.
 """
 
 from __future__ import annotations

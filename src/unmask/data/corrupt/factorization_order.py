@@ -1,7 +1,8 @@
 """Factorisation order (XLNet, Yang et al., 2019): the text stays as it is, only the order of saying it is drawn.
 
 What arrives: an `Example`. What leaves: the same rows, and an `Ordering` that says who is asked for and after whom.
-What never happens here: a token that moves or is masked. Hiding the answers is the work of the view (`attention_pattern.py`).
+What never happens here: a token that moves or is masked. Hiding the answers is the work of the view
+(`attention_pattern.py`).
 
 Targets come in short spans, each inside a block of context: the blocks lie side by side from the start of the row, and
 a block of n / share tokens holds a span of n of them. So targets are spread evenly, and every one has context nearby.

@@ -86,10 +86,10 @@ class Dialogues:
         if found < 2:
             have = "has one" if found else "has none"
             raise RecipeError(
-                f"Dialogues takes its rows from conversations of {self.min_turns} or more turns and its fake turns from "
-                f"others of them, but the corpus in {corpus.folder} {have}. Prepare it with: unmask prepare CORPUS "
-                "--dialogues TALKS.jsonl --for ernie --out NEW_FOLDER; or take a recipe without this task, such as "
-                "ernie:text."
+                f"Dialogues takes its rows from conversations of {self.min_turns} or more turns and its fake turns "
+                f"from others of them, but the corpus in {corpus.folder} {have}. Prepare it with: unmask prepare "
+                "CORPUS --dialogues TALKS.jsonl --for ernie --out NEW_FOLDER; or take a recipe without this task, "
+                "such as ernie:text."
             )
 
 

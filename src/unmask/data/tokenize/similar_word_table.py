@@ -1,7 +1,7 @@
 """The table of similar words for similar-word replacement (MacBERT).
 
-Words are token ids; their neighbors have the same number of tokens and are sorted, best first. `unmask similar-words` creates
-the table, and this module looks words up in it, many at a time.
+Words are token ids; their neighbors have the same number of tokens and are sorted, best first. `unmask similar-words`
+creates the table, and this module looks words up in it, many at a time.
 """
 
 from __future__ import annotations

@@ -107,7 +107,8 @@ class Mine(MLM):
 
 def mine():
     made = bert()
-    stages = (replace(s, batch_size=4, tasks=tuple(replace(t, objectives=(Mine(),)) for t in s.tasks)) for s in made.stages)
+    stages = (replace(s, batch_size=4, tasks=tuple(replace(t, objectives=(Mine(),)) for t in s.tasks))
+              for s in made.stages)
     return replace(made, name="mine", stages=tuple(stages))
 """
 

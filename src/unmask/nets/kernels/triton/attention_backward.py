@@ -79,8 +79,8 @@ def _accumulate_dq(dq_MK, q_MK, dy_MK, sum_M, dot_M, kv, at, query_M, length, re
     key_N = at + tl.arange(0, N)
     k_NK = load_rows(kv, key_N, length, KEY, WIDTH)
     v_NK = load_rows(kv + HEADS * WIDTH, key_N, length, KEY, WIDTH)
-    weight_MN, _, dweight_MN = recompute_weights(q_MK, k_NK, v_NK, dy_MK, sum_M, query_M, key_N, length, reach, scale, one_M,
-                                       other_N, rate, SIGHT, DROPS, HIDES)  # fmt: skip
+    weight_MN, _, dweight_MN = recompute_weights(q_MK, k_NK, v_NK, dy_MK, sum_M, query_M, key_N, length, reach,
+        scale, one_M, other_N, rate, SIGHT, DROPS, HIDES)  # fmt: skip
     dscore_MN = weight_MN * (dweight_MN - dot_M[:, None])
     return tl.dot(dscore_MN.to(k_NK.dtype), k_NK, dq_MK, input_precision="ieee")
 
@@ -153,8 +153,8 @@ def _accumulate_dkv(dk_NK, dv_NK, k_NK, v_NK, q, dy, sums, dots, at, key_N, coun
     sum_M = tl.load(sums + origin + query_M, mask=query_M < count, other=0.0)
     dot_M = tl.load(dots + origin + query_M, mask=query_M < count, other=0.0)
     one_M = query_seeds(draws, origin, query_M, DROPS)
-    weight_MN, heard_MN, dweight_MN = recompute_weights(q_MK, k_NK, v_NK, dy_MK, sum_M, query_M, key_N, length, reach, scale,
-                                              one_M, other_N, rate, SIGHT, DROPS, HIDES)  # fmt: skip
+    weight_MN, heard_MN, dweight_MN = recompute_weights(q_MK, k_NK, v_NK, dy_MK, sum_M, query_M, key_N, length,
+        reach, scale, one_M, other_N, rate, SIGHT, DROPS, HIDES)  # fmt: skip
     dv_NK = tl.dot(tl.trans(heard_MN), dy_MK, dv_NK, input_precision="ieee")
     dscore_MN = (weight_MN * (dweight_MN - dot_M[:, None])).to(q_MK.dtype)
     return tl.dot(tl.trans(dscore_MN), q_MK, dk_NK, input_precision="ieee"), dv_NK
@@ -182,13 +182,13 @@ def backward_dkv(q, kv, asks, offsets, draws, sums, dots, dy, dq, dkv, owed, tot
     begin, open, end = _query_range(first, count, reach, SIGHT, M, N)
     if SIGHT != "full":
         for at in range(begin, open, M):
-            dk_NK, dv_NK = _accumulate_dkv(dk_NK, dv_NK, k_NK, v_NK, q, dy, sums, dots, at, key_N, count, length, reach, scale,
-                                    draws, origin, other_N, rate, HEADS, WIDTH, QUERY, SIGHT, DROPS, True,
+            dk_NK, dv_NK = _accumulate_dkv(dk_NK, dv_NK, k_NK, v_NK, q, dy, sums, dots, at, key_N, count, length,
+                reach, scale, draws, origin, other_N, rate, HEADS, WIDTH, QUERY, SIGHT, DROPS, True,
                                     M)  # fmt: skip
     if SIGHT != "near":
         for at in range(open, end, M):
-            dk_NK, dv_NK = _accumulate_dkv(dk_NK, dv_NK, k_NK, v_NK, q, dy, sums, dots, at, key_N, count, length, reach, scale,
-                                    draws, origin, other_N, rate, HEADS, WIDTH, QUERY, SIGHT, DROPS, False,
+            dk_NK, dv_NK = _accumulate_dkv(dk_NK, dv_NK, k_NK, v_NK, q, dy, sums, dots, at, key_N, count, length,
+                reach, scale, draws, origin, other_N, rate, HEADS, WIDTH, QUERY, SIGHT, DROPS, False,
                                     M)  # fmt: skip
     dk_NK, dv_NK = dk_NK * (scale / (1.0 - rate)), dv_NK / (1.0 - rate)
     store_rows(dkv + outer, dk_NK, key_N, length, KEY, WIDTH)

@@ -146,12 +146,12 @@ def _forward_tile(first, q, kv, y, sums, draws, origin, ground, count, length, r
     one_M = query_seeds(draws, origin, query_M, DROPS)
     other_N = key_seeds(draws, ground, begin, DROPS, N)
     for at in range(begin, hidden, N):
-        y_MK, sum_M, peak_M = _accumulate_output(y_MK, sum_M, peak_M, q_MK, kv, at, query_M, length, reach, scale, one_M, other_N,
-                                     rate, HEADS, WIDTH, KEY, SIGHT, DROPS, False, N)  # fmt: skip
+        y_MK, sum_M, peak_M = _accumulate_output(y_MK, sum_M, peak_M, q_MK, kv, at, query_M, length, reach, scale,
+            one_M, other_N, rate, HEADS, WIDTH, KEY, SIGHT, DROPS, False, N)  # fmt: skip
         other_N = key_seeds(draws, ground, at + N, DROPS, N)
     for at in range(hidden, end, N):
-        y_MK, sum_M, peak_M = _accumulate_output(y_MK, sum_M, peak_M, q_MK, kv, at, query_M, length, reach, scale, one_M, other_N,
-                                     rate, HEADS, WIDTH, KEY, SIGHT, DROPS, True, N)  # fmt: skip
+        y_MK, sum_M, peak_M = _accumulate_output(y_MK, sum_M, peak_M, q_MK, kv, at, query_M, length, reach, scale,
+            one_M, other_N, rate, HEADS, WIDTH, KEY, SIGHT, DROPS, True, N)  # fmt: skip
         other_N = key_seeds(draws, ground, at + N, DROPS, N)
     sum_M = tl.where(query_M < count, sum_M, 1.0)  # nothing is near what stands behind the end
     store_rows(y, y_MK / (sum_M * (1.0 - rate))[:, None], query_M, count, HEADS * WIDTH, WIDTH)

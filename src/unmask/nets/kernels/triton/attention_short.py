@@ -86,8 +86,8 @@ def backward(qkv, offsets, draws, sums, dy, dqkv, owed, total, longest, reach, s
         dy_MK = load_rows(dy + inner, query_M, length, HEADS * WIDTH, WIDTH)
         sum_M = tl.load(sums + origin + query_M, mask=query_M < length, other=0.0)
         one_M, other_N = query_seeds(draws, origin, query_M, DROPS), key_seeds(draws, ground, 0, DROPS, N)
-        weight_MN, heard_MN, dweight_MN = recompute_weights(q_MK, k_NK, v_NK, dy_MK, sum_M, query_M, key_N, length, reach, scale,
-                                                  one_M, other_N, rate, SIGHT, DROPS, True)  # fmt: skip
+        weight_MN, heard_MN, dweight_MN = recompute_weights(q_MK, k_NK, v_NK, dy_MK, sum_M, query_M, key_N, length,
+            reach, scale, one_M, other_N, rate, SIGHT, DROPS, True)  # fmt: skip
         dv_NK = tl.dot(tl.trans(heard_MN), dy_MK, input_precision="ieee") / (1.0 - rate)
         store_rows(to + 2 * HEADS * WIDTH, dv_NK, key_N, length, 3 * HEADS * WIDTH, WIDTH)
         if OWES:
