@@ -81,7 +81,7 @@ class Both:
         """Whether a row was neither cut nor read in windows."""
         split = not isinstance(texts[0], str)
         whole = self.tokenizer(*texts, is_split_into_words=split, truncation=False, verbose=False)
-        return len(whole["input_ids"]) <= self.task["length"]
+        return len(whole["input_ids"]) <= self.task["max_length"]
 
     def judged(self) -> tuple[Any, Any, Any]:
         """The tuned network, its questions and their rows of tokens."""
@@ -109,7 +109,7 @@ def compare(tuned: Path, exported: Path, dev: Path) -> Line:
     task = {**json.loads((tuned / "task.json").read_text("utf-8")), "dev": str(dev)}
     both = Both(tuned, exported, task, AutoTokenizer.from_pretrained(exported))
     with torch.no_grad():
-        pairs = list(_KINDS[task["kind"]](both))
+        pairs = list(_KINDS[task["task_type"]](both))
     kept = [pair for pair in pairs if pair is not None]
     other = next((pair for pair in kept if not pair.equal), "")
     return {
@@ -131,7 +131,7 @@ def _classes(both: Both) -> Iterator[Pair | None]:
             continue
         said = _asked(answer, texts)
         likely = {one["label"]: one["score"] for one in said}
-        yield Pair(line["said"], said[0]["label"], abs(likely[line["said"]] - line["probability"]))
+        yield Pair(line["prediction"], said[0]["label"], abs(likely[line["prediction"]] - line["probability"]))
 
 
 def _labels(both: Both) -> Iterator[Pair | None]:
@@ -150,7 +150,7 @@ def _labels(both: Both) -> Iterator[Pair | None]:
         likely = {one["label"]: one["score"] for one in _asked(answer, _texts(line))}
         said = {label for label, share in likely.items() if share >= 0.5}
         pairs = zip(network.output.labels, 1 / (1 + np.exp(-scores)), strict=True)
-        yield Pair({*line["said"]}, said, max(abs(likely[label] - float(share)) for label, share in pairs))
+        yield Pair({*line["prediction"]}, said, max(abs(likely[label] - float(share)) for label, share in pairs))
 
 
 def _numbers(both: Both) -> Iterator[Pair | None]:
@@ -161,19 +161,19 @@ def _numbers(both: Both) -> Iterator[Pair | None]:
             yield None
             continue
         number = _asked(answer, _texts(line))[0]["score"]
-        yield Pair(line["said"], number, abs(number - line["said"]), exact=False)
+        yield Pair(line["prediction"], number, abs(number - line["prediction"]), exact=False)
 
 
 def _orders(both: Both) -> Iterator[Pair | None]:
     """The scores of the candidates of each query."""
     answer = Card(both.exported).known["answer"]
     for line in both.lines():
-        rows = [(line["query"], one["candidate"]) for one in line["said"]]
+        rows = [(line["query"], one["candidate"]) for one in line["prediction"]]
         if not all(both.fits(*row) for row in rows):
             yield None
             continue
         theirs = [_asked(answer, row)[0]["score"] for row in rows]
-        ours = [one["score"] for one in line["said"]]
+        ours = [one["score"] for one in line["prediction"]]
         apart = max(abs(one - other) for one, other in zip(ours, theirs, strict=True))
         yield Pair(ours, theirs, apart, exact=False)
 
@@ -193,7 +193,7 @@ def _tags(both: Both) -> Iterator[Pair | None]:
         own, word = likely_WC[word : word + len(words)].max(axis=1).tolist(), word + len(words)
         firsts = {piece["start"]: piece for piece in answer(" ".join(words))} if both.fits(words) else {}
         begins = [sum(map(len, words[:number])) + number for number in range(len(words))]
-        for tag, share, begin in zip(line["said"], own, begins, strict=True):
+        for tag, share, begin in zip(line["prediction"], own, begins, strict=True):
             piece = firsts.get(begin)  # none: of this word, tokenising leaves nothing
             yield Pair(tag, piece["entity"], abs(piece["score"] - share)) if piece else None
 
@@ -209,7 +209,7 @@ def _choices(both: Both) -> Iterator[Pair | None]:
             continue
         likely = card(question=context, choices=rows)["likely"].tolist()
         theirs = line["choices"][max(range(len(likely)), key=likely.__getitem__)]
-        yield Pair(line["said"], theirs, abs(max(likely) - line["probability"]))
+        yield Pair(line["prediction"], theirs, abs(max(likely) - line["probability"]))
 
 
 def _spans(both: Both) -> Iterator[Pair | None]:
@@ -224,7 +224,7 @@ def _spans(both: Both) -> Iterator[Pair | None]:
         scores = left["scores"]
         doubt = float(scores[0, 0] - scores[left["first"], left["last"]])
         start, end = left["places"][left["first"]][0], left["places"][left["last"]][1]
-        ours, theirs = (line["said"], line["best"][0]["text"]), (left["found"], line["passage"][start:end])
+        ours, theirs = (line["prediction"], line["best"][0]["text"]), (left["found"], line["passage"][start:end])
         yield Pair(ours, theirs, abs(doubt - line["no_answer"]))
 
 
@@ -242,13 +242,13 @@ def _asked(answer: Callable[[object], Any], texts: Sequence[str]) -> list[Line]:
 
 
 _KINDS = {
-    "classify": _classes,
-    "labels": _labels,
-    "regress": _numbers,
-    "rank": _orders,
-    "tag": _tags,
-    "choose": _choices,
-    "span": _spans,
+    "classification": _classes,
+    "multilabel": _labels,
+    "regression": _numbers,
+    "ranking": _orders,
+    "tagging": _tags,
+    "multiple-choice": _choices,
+    "span-qa": _spans,
 }
 
 

@@ -164,7 +164,8 @@ def _read(attempts: Sequence[Attempt]) -> list[Line]:
             facts[task] = said
             found.setdefault(task, {}).setdefault(column, []).append(math.nan if score is None else 100 * score)
     return [
-        Line(task, said["kind"], said["metric"], said["rows"]["learned"], found[task]) for task, said in facts.items()
+        Line(task, said["task_type"], said["metric"], said["rows"]["train"], found[task])
+        for task, said in facts.items()
     ]
 
 

@@ -22,10 +22,10 @@ from unmask.config.network import TransformerConfig
 from unmask.config.optim import AdamW, OptimConfig
 from unmask.config.sizes import SIZES
 from unmask.core.ragged import offsets
-from unmask.core.records import Ints
+from unmask.core.records import Ints, RowClass
 from unmask.core.rng import DrawPurpose, Key, randint
 from unmask.finetuning.data.encode import EncodedRows
-from unmask.finetuning.data.encoded_dataset import EncodedDataset, RowClasses
+from unmask.finetuning.data.encoded_dataset import EncodedDataset, RowTargets
 from unmask.finetuning.epoch_batches import EpochBatches
 from unmask.finetuning.feature_cache import with_feature_cache
 from unmask.finetuning.init_weights import StartFrom, build_model
@@ -128,7 +128,7 @@ def _exercise(rows: int, name: str) -> EncodedDataset:
     begin = offsets(lengths)
     ids = randint(key.bits(DrawPurpose.TOKEN, int(begin[-1])), VOCABULARY).astype(np.int32)
     encoded = EncodedRows(ids, np.zeros(len(ids), dtype=np.uint8), begin, 0)
-    return EncodedDataset(encoded, RowClasses("judge", randint(key.bits(DrawPurpose.PLAN, rows), 2)))
+    return EncodedDataset(encoded, RowTargets(RowClass("judge", randint(key.bits(DrawPurpose.PLAN, rows), 2))))
 
 
 def _wishes() -> argparse.Namespace:
