@@ -34,7 +34,7 @@ def refused(ended: Ended, out: Path, *sentences: str) -> None:
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        (["--set", "stages.0.lenght=64"], "Recipe.stages.0 has no 'lenght'; it has tasks, length, batch"),
+        (["--set", "stages.0.lenght=64"], "Recipe.stages.0 has no 'lenght'; it has tasks, max_length, batch_size"),
         (["--set", "stages.0.max_length=long"], "Recipe.stages.0.max_length needs a whole number, found 'long'"),
         (["--set", "stages.0.max_length"], "--set needs PATH=VALUE, such as stages.0.max_length=256"),
         (["--set", "network.heads=3"], "a width that its heads divide; found depth 1, width 32, 3 heads"),
@@ -116,7 +116,7 @@ def test_a_corpus_that_changed_under_the_manifest(server: Server, data: Path, tm
 
 
 def test_layers_that_were_not_prepared(server: Server, data: Path, tmp_path: Path) -> None:
-    change = ("--set", "stages.0.tasks.0.corrupt.select.layer=phrase")
+    change = ("--set", "stages.0.tasks.0.corruption.select.layer=phrase")
     ended = server.run(*words(data, tmp_path / "run", *change, member="wwm"))
     refused(ended, tmp_path / "run", "reads phrase, sentence, word units, but the corpus in", "--units phrase")
 
@@ -198,7 +198,7 @@ def test_what_is_not_finite_stops_the_run_and_is_kept(server: Server, data: Path
 def test_weights_that_are_not_finite_do_not_end_as_a_finished_run(server: Server, data: Path, tmp_path: Path) -> None:
     """The last step breaks the weights, so no later step can notice; the trial does."""
     out = tmp_path / "run"
-    ended = server.run(*words(data, out, "--lr", "1e38", "--steps", 2, "--set", "optim.schedule.warmup.share=0"))
+    ended = server.run(*words(data, out, "--lr", "1e38", "--steps", 2, "--set", "optim.schedule.warmup.fraction=0"))
     assert ended.code == 2
     assert "not finite" in ended.said.splitlines()[-1]
     assert not (out / "finished.json").exists()
@@ -219,7 +219,7 @@ def test_a_start_with_broken_weights(server: Server, data: Path, finished: Path,
     source = shutil.copytree(finished, tmp_path / "source")
     last = list_checkpoints(source / "checkpoints")[-1]
     model, memory, state = read_tensors(last, MODEL), read_tensors(last, OPTIMIZER), read_state(last)
-    model["trunk.embed.norm.weight"][3] = float("nan")
+    model["network.embed.norm.weight"][3] = float("nan")
     remove_atomically(last)
     save_checkpoint(source / "checkpoints", model, memory, state)
     ended = server.run(*words(data, tmp_path / "run", "--init-from", source))

@@ -133,9 +133,9 @@ def test_who_stops_a_comparison_sees_what_there_is():
 
 def test_a_round_has_every_member_and_as_many_seeds_as_are_trained_at_once():
     contest = ComparisonSpec(
-        **dict.fromkeys(("changes", "tasks", "tuning"), ()),
+        **dict.fromkeys(("changes", "tasks", "finetune_args"), ()),
         **dict.fromkeys(("device", "precision"), "auto"),
-        **dict.fromkeys(("batch", "rate"), None),
+        **dict.fromkeys(("batch_size", "lr"), None),
         members=("bert", "wwm"),
         data=Path("data"),
         budget={},
@@ -143,7 +143,7 @@ def test_a_round_has_every_member_and_as_many_seeds_as_are_trained_at_once():
         points=1,
         scratch="none",
         size="tiny",
-        short=True,
+        preset="short",
         heldout_fraction=0.1,
         compile=False,
         cuda_graphs="off",
@@ -162,7 +162,7 @@ def _check_results() -> None:
         (run,) = one["runs"]
         record = read_record(Path(f"lab/members/{one['name']}-0/network/record.jsonl"))
         *_, last = (line for line in record if line["kind"] == "step")
-        spent = run["course"]["trials"][-1]["spent"]
+        spent = run["curve"]["points"][-1]["spent"]
         assert spent["step"] == 4
         assert spent["tokens"] == last["tokens"] > 0
         assert 0 < run["points"][0]["spent"]["flops"] < spent["flops"]
@@ -219,8 +219,8 @@ def test_a_mistake_in_a_task_shows_before_anything_is_made(command, prepared):
 @pytest.mark.parametrize(
     ("wished", "said"),
     [
-        ('kind = "sorting"', "There is no task type 'sorting'. Choose one of: auto, classify"),
-        ('read = "last"', "Wish.read needs one of first, mean, attention, found 'last'"),
+        ('task_type = "sorting"', "There is no task type 'sorting'. Choose one of: auto, classification"),
+        ('pooling = "last"', "TaskOptions.pooling needs one of first, mean, max, attention, found 'last'"),
     ],
 )
 def test_a_suite_that_wishes_for_what_nobody_knows_is_refused(wished, said):

@@ -35,7 +35,7 @@ def given(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("more", [{"vocabulary": "unigram"}, {"vocab_size": 9}, {"sentinels": 2}])
+@pytest.mark.parametrize("more", [{"vocabulary": "unigram"}, {"vocab_size": 9}, {"num_sentinels": 2}])
 def test_a_given_tokenizer_is_not_trained(given, more):
     with pytest.raises(RecipeError, match="--tokenizer gives one"):
         PrepareOptions(tokenizer=given, **more).describe()
