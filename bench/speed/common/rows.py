@@ -17,7 +17,7 @@ from torch.utils.data import Dataset
 from transformers import DataCollatorForLanguageModeling
 
 from bench.speed.common.peer import their_tokenizer
-from unmask.config.attention_pattern import WITHIN_DOCUMENT
+from unmask.config.attention_pattern import FULL, WITHIN_DOCUMENT
 from unmask.core.records import Ids, InputsAndTargets
 from unmask.data.corpus.corpus import Corpus, Shard
 from unmask.data.corrupt.masking import MaskTokens, RandomTokens
@@ -37,7 +37,7 @@ def cloze_feed(corpus: Corpus, length: int, join: DocumentBoundary) -> TaskBatch
         examples=Packed(join),
         corruption=MaskTokens(RandomTokens()),
         objectives=(MLM(),),
-        attention=WITHIN_DOCUMENT,
+        attention=FULL if join is DocumentBoundary.NEVER else WITHIN_DOCUMENT,
     )
     return TaskBatches.for_task(task, corpus, length, DynamicMasking(), seed=1)
 

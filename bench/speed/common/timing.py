@@ -31,24 +31,24 @@ step is recorded while it runs; or when so many were taken."""
 
 @dataclass(frozen=True)
 class Turns:
-    """A course of given rows: what `make` gives for the number of a step."""
+    """A batch source of given rows: what `make` returns for the number of a step."""
 
     make: Callable[[int], InputsAndTargets]
     like: StepBatch
-    """A lesson with the same questions; its rows do not count."""
-    mixed: bool = False
+    """A batch with the same objectives; its rows do not count."""
+    heads_vary: bool = False
 
-    def lesson(self, moment: RunPosition, crew: RankSplit) -> StepBatch:
+    def batch(self, position: RunPosition, split: RankSplit) -> StepBatch:
         """The rows of a step, all at once."""
         like = self.like
-        return StepBatch((self.make(moment.step),), like.objectives, like.attention, like.task_name, like.max_length)
+        return StepBatch((self.make(position.step),), like.objectives, like.attention, like.task_name, like.max_length)
 
-    def stage_at(self, share: float) -> int:
+    def stage_at(self, progress: float) -> int:
         """There is one stage."""
         return 0
 
-    def trial(self) -> tuple[StepBatch, ...]:
-        """Nothing is judged."""
+    def eval_batches(self) -> tuple[StepBatch, ...]:
+        """No held-out rows."""
         return ()
 
 
