@@ -17,7 +17,7 @@ not repeated, and the same call goes on after a stop.
 | then each | from there each task alone, for `--each` epochs |
 | in turns | all tasks on one trunk, one whole task after another in every epoch |
 
-All columns have the same optimiser, rate, schedule and batch, and the same number of batches of every task.
+All columns have the same optimizer, rate, schedule and batch, and the same number of batches of every task.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def main() -> None:
     _work_off([attempt for attempt in attempts if not attempt.done], wish)
     lines = _read(attempts)
     _print(lines, wish.small)
-    told = {"epochs": wish.epochs, "each": wish.each, "rate": wish.rate, "optimiser": wish.optimiser}
+    told = {"epochs": wish.epochs, "each": wish.each, "rate": wish.rate, "optimizer": wish.optimizer}
     found = {line.task: {**vars(line), "scores": dict(line.scores)} for line in lines}
     (wish.out / "mtdnn.json").write_text(json.dumps({"settings": told, "tasks": found}, indent=2), encoding="utf-8")
 
@@ -137,7 +137,7 @@ def _call(attempt: Attempt, wish: argparse.Namespace, environment: Mapping[str, 
         "--lr": wish.rate,
         "--batch-size": wish.batch,
         "--max-length": wish.length,
-        "--optimizer": wish.optimiser,
+        "--optimizer": wish.optimizer,
     }
     shared |= {"--seed": attempt.seed, "--device": wish.device, "--out": attempt.out}
     words = [str(word) for pair in shared.items() for word in pair]
@@ -219,7 +219,7 @@ def _wishes() -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=5e-5)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--length", type=int, default=128)
-    parser.add_argument("--optimiser", choices=("adamw", "adamax"), default="adamw")
+    parser.add_argument("--optimizer", choices=("adamw", "adamax"), default="adamw")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--small", type=int, default=5000, help="a task with fewer rows to learn from is small")
     parser.add_argument("--at-once", type=int, default=1, help="runs at the same time")

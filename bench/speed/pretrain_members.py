@@ -5,7 +5,7 @@ a second, the share of a step that waited for data, what the host did meanwhile,
 rate of a large product.
 Operations are counted as papers count them, with the last block at all places; so are ceilings.
 What never happens here: a member by name. The family is walked, and each is trained as its recipe says: its own task,
-optimiser and dropout, in the size that was asked for. A member that the corpus was not prepared for is named and left.
+optimizer and dropout, in the size that was asked for. A member that the corpus was not prepared for is named and left.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def _warm(theirs: Theirs, batches: Iterator[Mapping[str, Tensor]], device: torch
 
 
 def _anew(theirs: Theirs, how: How, rate: float) -> Theirs:
-    """The same compiled network with its first weights and an optimiser that has seen nothing."""
+    """The same compiled network with its first weights and an optimizer that has seen nothing."""
     theirs.model.load_state_dict(Theirs.of(replace(how, compiled=False)).model.state_dict())
     optimizer = their_adam(theirs.model)
     for group in optimizer.param_groups:

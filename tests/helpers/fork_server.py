@@ -69,6 +69,6 @@ def answer(told: dict[str, Any]) -> int | None:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     assert unmask.api.pretrain
-    assert torch._dynamo  # an optimiser imports it, which takes a second
+    assert torch._dynamo  # an optimizer imports it, which takes a second
     for line in sys.stdin:
         print(json.dumps(answer(json.loads(line))), flush=True)

@@ -159,8 +159,8 @@ def learning_by_heart(recipe: Recipe) -> Recipe:
     tasks = tuple(replace(task, objectives=tuple(map(as_wide, task.objectives))) for task in main.tasks)
     main = replace(main, tasks=tasks, task_weights=(1 / len(main.tasks),) * len(main.tasks))
     wide = wide_network(recipe.network)
-    optimiser = replace(recipe.optim.optimizer, lr=2e-2 if isinstance(recipe.optim.optimizer, LAMB) else 3e-3)
-    descent = OptimConfig(optimiser, Linear(WarmupFraction(0.2)), max_grad_norm=1.0)
+    optimizer = replace(recipe.optim.optimizer, lr=2e-2 if isinstance(recipe.optim.optimizer, LAMB) else 3e-3)
+    descent = OptimConfig(optimizer, Linear(WarmupFraction(0.2)), max_grad_norm=1.0)
     rows = 4 if main.tasks[0].examples.num_streams else 16  # as many streams as four documents fill
     return dry(
         replace(

@@ -146,7 +146,7 @@ def wait_for_step(out: Path, step: int, seconds: float = 60.0) -> None:
 
 
 def end_of(out: Path) -> dict[str, bytes]:
-    """The last weights and the last memory of the optimiser, byte by byte."""
+    """The last weights and the last memory of the optimizer, byte by byte."""
     last = list_checkpoints(out / "checkpoints")[-1]
     return {"step": last.name.encode(), **{name: (last / name).read_bytes() for name in (MODEL, OPTIMIZER)}}
 

@@ -65,7 +65,7 @@ def stop(recipe: Recipe, folder: Path, at: int, queue: int = 0, graphs: bool = F
 
 
 def end(folder: Path) -> dict[str, bytes]:
-    """The weights and the memory of the optimiser, byte by byte."""
+    """The weights and the memory of the optimizer, byte by byte."""
     last = list_checkpoints(folder / "checkpoints")[-1]
     assert last.name == f"step-{STEPS:09d}"
     return {name: (last / name).read_bytes() for name in (MODEL, OPTIMIZER)}
@@ -93,12 +93,12 @@ def test_stopped_and_resumed_is_bit_for_bit_undisturbed(recipe: Recipe, tmp_path
 
 
 @pytest.mark.parametrize(
-    "optimiser", [AdamW(1e-3), LAMB(1e-3), StableAdamW(1e-3), Muon(1e-3, AdamW(1e-3))], ids=lambda o: type(o).__name__
+    "optimizer", [AdamW(1e-3), LAMB(1e-3), StableAdamW(1e-3), Muon(1e-3, AdamW(1e-3))], ids=lambda o: type(o).__name__
 )
-def test_every_optimiser_goes_on_across_a_change_of_stage(
-    optimiser: AdamW | LAMB | StableAdamW | Muon, tmp_path: Path
+def test_every_optimizer_goes_on_across_a_change_of_stage(
+    optimizer: AdamW | LAMB | StableAdamW | Muon, tmp_path: Path
 ) -> None:
-    recipe = replace(TWO_STAGES, optim=replace(TWO_STAGES.optim, optimizer=optimiser))
+    recipe = replace(TWO_STAGES, optim=replace(TWO_STAGES.optim, optimizer=optimizer))
     go(recipe, tmp_path / "straight")
     stop(recipe, tmp_path / "stopped", 10)
     go(recipe, tmp_path / "stopped")
@@ -118,11 +118,11 @@ def test_steps_that_wait_in_a_queue_are_done_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "optimiser", [AdamW(1e-3), LAMB(1e-3), Muon(1e-3, AdamW(1e-3))], ids=lambda o: type(o).__name__
+    "optimizer", [AdamW(1e-3), LAMB(1e-3), Muon(1e-3, AdamW(1e-3))], ids=lambda o: type(o).__name__
 )
-def test_steps_that_are_recorded_go_on_as_if_never_stopped(optimiser: AdamW | LAMB | Muon, tmp_path: Path) -> None:
+def test_steps_that_are_recorded_go_on_as_if_never_stopped(optimizer: AdamW | LAMB | Muon, tmp_path: Path) -> None:
     """A resumed run has recorded nothing yet, and rates that lie on the device are those of the schedule again."""
-    recipe = replace(TWO_STAGES, optim=replace(TWO_STAGES.optim, optimizer=optimiser))
+    recipe = replace(TWO_STAGES, optim=replace(TWO_STAGES.optim, optimizer=optimizer))
     go(recipe, tmp_path / "straight", cuda_graphs=True, max_in_flight=2)
     for step in (1, 9, 10, 11, 15):
         stop(recipe, tmp_path / "stopped", step, cuda_graphs=True, max_in_flight=2)

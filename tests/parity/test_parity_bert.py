@@ -75,7 +75,7 @@ def test_loss_and_every_gradient_agree(pair):
         assert (renamed[name] - gradient).abs().max() <= allowed, name
 
 
-def test_one_step_of_the_same_optimiser_keeps_them_together():
+def test_one_step_of_the_same_optimizer_keeps_them_together():
     """What gradients that agree are good for: after a step both still say the same."""
     ours = drawn(SIZES["tiny"])
     other, question = theirs(ours, FULL), asked()

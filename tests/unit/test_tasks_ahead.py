@@ -30,12 +30,12 @@ def test_what_was_never_written_cannot_be_judged(behind: Objective) -> None:
 
 
 def test_what_nobody_reads_is_not_written() -> None:
-    with pytest.raises(RecipeError, match=r"Task 'detect': Generator writes what the trunk is shown.*but it is alone"):
+    with pytest.raises(RecipeError, match=r"Task 'detect': Generator rewrites.*but it is alone"):
         task(Generator())
 
 
 def test_one_alone_writes() -> None:
-    with pytest.raises(RecipeError, match=r"the only one to write.*but there are 2"):
+    with pytest.raises(RecipeError, match=r"the only rewriter.*but there are 2"):
         task(Generator(), Generator(width=0.5), RTD())
 
 

@@ -125,7 +125,9 @@ def _architecture(form: ExportForm, model: EncoderWithHeads, opened: LoadedNetwo
     parts = parts_of(named)
     missing = ["a head for tokens"] * (parts.has_lm_head and model.lm_head is None)
     missing += ["a head for rows"] * ("row_head.classify" in parts.layers and model.row_head is None)
-    missing += ["a head for replaced tokens"] * ("discriminator_head.dense" in parts.layers and model.discriminator_head is None)
+    missing += ["a head for replaced tokens"] * (
+        "discriminator_head.dense" in parts.layers and model.discriminator_head is None
+    )
     if missing:
         other = " Its generator has one: --as generator." if opened.generator is not None else ""
         raise InputError(

@@ -237,5 +237,5 @@ def _estimate(setup: PretrainSetup, run: RunConfig, dist: DistContext, listener:
     if found.steps < _FEW and setup.request.preset != "short":
         listener.note(
             f"note: these are only about {found.steps:,.0f} steps, and published recipes are made for many thousands. "
-            "A run of minutes learns more with --preset short: see docs/training.md."
+            "A run of minutes learns more with --preset short: see docs/guides/pretrain.md."
         )

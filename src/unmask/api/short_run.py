@@ -17,7 +17,7 @@ OPTIM = OptimConfig(
     Linear(WarmupFraction(0.05)),
     max_grad_norm=1.0,
 )
-"""Found by trying: docs/long-runs.md."""
+"""Found by trying: docs/results/long-runs.md."""
 
 _EARLY, _LAST = 32, 128
 """Tokens in a row: in all stages but the last, and in the last."""

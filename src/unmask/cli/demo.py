@@ -150,5 +150,6 @@ def _compare(out: Path) -> None:
     tuned, scratch = (read_task(out / name)["metrics"]["accuracy"] for name in ("tuned", "scratch"))
     print_line(f"\nReviews told apart: {100 * tuned:.1f} % after pre-training, {100 * scratch:.1f} % without it.")
     print_line(
-        "One run of each, after minutes of pre-training: a point or two is chance. docs/long-runs.md has longer runs."
+        "One run of each, after minutes of pre-training: a point or two is chance. docs/results/long-runs.md has "
+        "longer runs."
     )

@@ -37,7 +37,7 @@ def roberta(size: Size = BASE) -> Recipe:
     published = bert(size)
     # Table 9 of the paper: base and large differ in rate and warm-up (24,000 and 30,000 of 500,000 steps).
     # Its Adam is fairseq's, which corrects the bias.
-    optimiser = AdamW(lr=4e-4 if size == LARGE else 6e-4, betas=(0.9, 0.98), bias_correction=True)
+    optimizer = AdamW(lr=4e-4 if size == LARGE else 6e-4, betas=(0.9, 0.98), bias_correction=True)
     warmup = WarmupFraction(0.06 if size == LARGE else 0.048)
     return replace(
         published,
@@ -51,7 +51,7 @@ def roberta(size: Size = BASE) -> Recipe:
         stages=(Stage(tasks=(cloze,), max_length=512, batch_size=8192),),
         # Positions begin behind the number of the padding token, 1; the norms are fairseq's.
         network=replace(transformer_config(size), num_segments=1, position_offset=2, norm_eps=1e-5),
-        optim=OptimConfig(optimiser, Linear(warmup), max_grad_norm=0.0),
+        optim=OptimConfig(optimizer, Linear(warmup), max_grad_norm=0.0),
         masking=DynamicMasking(),
         model_type=ModelType.ROBERTA,
     )

@@ -48,8 +48,8 @@ def check_no_leak(task: str, objective: Objective, attention: AttentionPattern) 
     found = find_leaks(attention, _SAMPLE, question.sites, question.hidden)
     if found:
         raise RecipeError(
-            f"Task '{task}': under this view {_name(objective)} can see its own answer: {found[0].explain()}. Choose a "
-            "view that hides it."
+            f"Task '{task}': under this attention pattern {_name(objective)} can see its own answer: "
+            f"{found[0].explain()}. Choose a view that hides it."
         )
 
 
@@ -58,8 +58,8 @@ def check_document_isolation(task: str, examples: InputFormat, attention: Attent
     across = any(stream.rule.matrix(_TWO_DOCUMENTS)[:4, 4:].any() for stream in attention.streams)
     if examples.isolate_documents and across:
         raise RecipeError(
-            f"Task '{task}': {_name(examples)} keeps the documents of a row apart, but under this view they see each "
-            "other. Take the view DOCUMENTS, or rows that may run across documents."
+            f"Task '{task}': {_name(examples)} keeps the documents of a row apart, but under this attention pattern "
+            "they attend to each other. Take WITHIN_DOCUMENT, or rows that may run across documents."
         )
 
 
@@ -117,8 +117,8 @@ def check_generator(task: str, objectives: Sequence[Objective]) -> None:
     if len(ahead) > 1 or len(ahead) == len(objectives) > 0:
         found = "it is alone" if len(objectives) == 1 else f"there are {len(ahead)}"
         raise RecipeError(
-            f"Task '{task}': {_name(ahead[0])} writes what the trunk is shown, for others to read; it must be the only "
-            f"one to write and not the only one to learn, but {found}. Learn it with, for example, Replaced or MLM."
+            f"Task '{task}': {_name(ahead[0])} rewrites the inputs of the network; it must be the only "
+            f"rewriter and not the only objective, but {found}. Add, for example, RTD or MLM."
         )
 
 

@@ -1,1 +1,1 @@
-"""One loop that knows no objective: steps, optimisers, schedules, checkpoints, records."""
+"""One loop that knows no objective: steps, optimizers, schedules, checkpoints, records."""

@@ -24,7 +24,7 @@ from unmask.train.batches.protocol import RankSplit
 
 
 class Precision(StrEnum):
-    """In what numbers the network computes. Weights, sums and the optimiser are always in float32."""
+    """In what numbers the network computes. Weights, sums and the optimizer are always in float32."""
 
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"

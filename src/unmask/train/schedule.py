@@ -26,7 +26,7 @@ from unmask.core.errors import RecipeError
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """How far a run has come. With the weights and the optimiser's memory, this is all that a resume needs."""
+    """How far a run has come. With the weights and the optimizer's memory, this is all that a resume needs."""
 
     step: int = 0
     """Steps that are finished."""

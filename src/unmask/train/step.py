@@ -109,7 +109,7 @@ class StepRunner:
     max_grad_norm: float
     seed: int
     max_in_flight: int = 0
-    """How many steps may be queued before the numbers of one are looked at; 0 for an optimiser that cannot skip."""
+    """How many steps may be queued before the numbers of one are looked at; 0 for an optimizer that cannot skip."""
     non_finite_flag: Tensor = field(default_factory=lambda: torch.zeros(()))
     """On the device: 1 as soon as a queued step was not finite. From then on none moves anything."""
     frozen_until: Mapping[float, Sequence[nn.Parameter]] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class StepRunner:
     def apply_gradients(self, sums: Tensor) -> AsyncScalars:
         """Clip and step, unless something is not finite. Says the norm of the gradient and the sums.
 
-        Where steps are queued, nobody looks at the numbers here: a flag on the device keeps the optimiser from moving
+        Where steps are queued, nobody looks at the numbers here: a flag on the device keeps the optimizer from moving
         anything in this step and in all that follow, so that the state is still the one before this step when somebody
         does. Otherwise they are looked at before anything moves.
         """

@@ -123,7 +123,9 @@ def test_an_option_of_no_use_is_told(source, tmp_path, words):
     assert "go with --as sentence" in str(result.exception)
 
 
-@pytest.mark.parametrize(("form", "said"), [("masked-lm", "with the head of that task"), ("classifier", "leave --as out")])
+@pytest.mark.parametrize(
+    ("form", "said"), [("masked-lm", "with the head of that task"), ("classifier", "leave --as out")]
+)
 def test_a_tuned_network_is_what_answers_its_task(tmp_path, form, said):
     tagger = small_tagger(tmp_path / "tuned")
     result = run("export", tagger, tmp_path / "out", "--as", form)

@@ -71,11 +71,11 @@ REFUSED: dict[str, tuple[Callable[[], object], list[str]]] = {
         lambda: Task(name="ahead", examples=Packed(), corruption=NoCorruption(), objectives=(CLM(),)),
         ["Task 'ahead'", "CLM can see its own answer", "must not know token", "Choose a view that hides it"],
     ),
-    "documents kept apart under a view that joins them": (
+    "documents kept apart under a pattern that joins them": (
         lambda: Task(
             name="packed", examples=Packed(DocumentBoundary.BORDERS), corruption=MaskTokens(), objectives=(MLM(),)
         ),
-        ["Task 'packed'", "Packed keeps the documents of a row apart", "see each other", "DOCUMENTS"],
+        ["Task 'packed'", "Packed keeps the documents of a row apart", "attend to each other", "WITHIN_DOCUMENT"],
     ),
     "the same objective twice": (lambda: replace(CLOZE, objectives=(MLM(), NSP, NSP)), ["Task 'cloze'", "twice"]),
     "the same head twice": (
@@ -110,7 +110,7 @@ REFUSED: dict[str, tuple[Callable[[], object], list[str]]] = {
     ),
     "similar words token by token": (
         lambda: Replace(similar=1.0, per=ReplaceBy.TOKEN),
-        ["exchanges whole words", "per=Per.WORD"],
+        ["exchanges whole words", "per=ReplaceBy.WORD"],
     ),
     "run lengths that do not sum to one": (
         lambda: WholeUnits(run_lengths=(0.5, 0.3)),
@@ -118,7 +118,7 @@ REFUSED: dict[str, tuple[Callable[[], object], list[str]]] = {
     ),
     "a mixture with a share too few": (
         lambda: OneOfSelectors((RandomTokens(), WholeUnits()), (1.0,)),
-        ["OneOf needs a share for each selection", "(1.0,)"],
+        ["OneOfSelectors", "(1.0,)"],
     ),
     "a rate above one": (lambda: RandomTokens(rate=1.5), ["rate of a selection", "between 0 and 1", "found 1.5"]),
     "task shares that do not sum to one": (

@@ -214,12 +214,12 @@ def record(folder: Path) -> list[dict[str, Any]]:
     return [{name: value for name, value in line.items() if name not in clocks} for line in said]
 
 
-@pytest.mark.parametrize("optimiser", [AdamW(1e-2), Muon(1e-2, AdamW(1e-2))], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("optimizer", [AdamW(1e-2), Muon(1e-2, AdamW(1e-2))], ids=lambda one: type(one).__name__)
 @pytest.mark.parametrize("budget", [StepBudget(9), TokenBudget(400)], ids=lambda one: type(one).__name__)
 def test_queued_steps_end_with_the_same_bits_and_the_same_record(
-    tmp_path: Path, budget: Budget, optimiser: AdamW | Muon
+    tmp_path: Path, budget: Budget, optimizer: AdamW | Muon
 ) -> None:
-    made = replace(recipe((0.5, 0.5)), optim=OptimConfig(optimiser, FALL))
+    made = replace(recipe((0.5, 0.5)), optim=OptimConfig(optimizer, FALL))
     for queue in (0, 1, 2, 50):
         train(training(budget, made), run_of(4, max_in_flight=queue), ALONE, tmp_path / str(queue))
     ends = [list_checkpoints(tmp_path / str(queue) / "checkpoints")[-1] for queue in (0, 1, 2, 50)]

@@ -45,9 +45,9 @@ def test_a_score_divides_sums_by_counts_and_leaves_out_what_was_not_asked():
     assert found.count == {"mlm": 6, "next": 4}
 
 
-def prepared(optimiser=None, queue=0):
+def prepared(optimizer=None, queue=0):
     made = training(StepBudget(4), recipe(batch=6))
-    descent = replace(made.optim, optimizer=optimiser or made.optim.optimizer)
+    descent = replace(made.optim, optimizer=optimizer or made.optim.optimizer)
     worker = build_step_runner(made.model, descent, False, 0, run_of(max_in_flight=queue), ALONE)
     return worker, DeviceBatch.of(made.source.batch(RunPosition(0, 0.0), RankSplit(microbatch_tokens=32)), CPU)
 
@@ -82,9 +82,9 @@ def test_a_move_that_is_not_finite_moves_nothing(broken):
 SKIP = [AdamW(1e-2), AdamW(1e-2, bias_correction=True), Muon(1e-2, AdamW(1e-2)), LAMB(1e-2), StableAdamW(1e-2)]
 
 
-@pytest.mark.parametrize("optimiser", SKIP, ids=repr)
-def test_after_a_queued_step_that_is_not_finite_nothing_moves_any_more(optimiser):
-    worker, loaded = prepared(optimiser, queue=1)
+@pytest.mark.parametrize("optimizer", SKIP, ids=repr)
+def test_after_a_queued_step_that_is_not_finite_nothing_moves_any_more(optimizer):
+    worker, loaded = prepared(optimizer, queue=1)
     worker.apply_gradients(worker.backward(loaded, loaded.step_batch.num_predictions(), 0))
     names = dict(worker.model.named_parameters())
     before = {name: tensor.clone() for name, tensor in worker.model.named_weights().items()}
@@ -100,7 +100,7 @@ def test_after_a_queued_step_that_is_not_finite_nothing_moves_any_more(optimiser
     assert all(torch.equal(tensor, memory[name]) for name, tensor in found.items())
 
 
-def test_an_optimiser_that_cannot_skip_is_looked_at_at_once():
+def test_an_optimizer_that_cannot_skip_is_looked_at_at_once():
     worker, loaded = prepared(Adamax(1e-2), queue=2)
     assert worker.max_in_flight == 0
     sums = worker.backward(loaded, loaded.step_batch.num_predictions(), 0)

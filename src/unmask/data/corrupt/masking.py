@@ -58,7 +58,9 @@ class RandomTokens:
     def __post_init__(self) -> None:
         _check_rate(self.rate)
         if self.max_predictions < 1:
-            raise RecipeError(f"Tokens chooses at least 1 token of a row, found most={self.max_predictions}.")
+            raise RecipeError(
+                f"RandomTokens chooses at least 1 token of a row, found max_predictions={self.max_predictions}."
+            )
 
     @property
     def required_units(self) -> frozenset[UnitKind]:
@@ -92,9 +94,9 @@ class WholeUnits:
     def __post_init__(self) -> None:
         _check_rate(self.rate)
         if self.layer not in (UnitKind.WORD, UnitKind.PHRASE, UnitKind.ENTITY):
-            raise RecipeError(f"Units chooses words, phrases or entities, not the layer '{self.layer}'; use Tokens.")
+            raise RecipeError(f"WholeUnits chooses words, phrases or entities, not '{self.layer}'; use RandomTokens.")
         if self.layer is not UnitKind.WORD and len(self.run_lengths) > 1:
-            raise RecipeError(f"Units chooses a {self.layer} whole, one at a time: a run of several is for words only.")
+            raise RecipeError(f"WholeUnits chooses each {self.layer} alone: a run of several is for words only.")
         if self.inside not in (UnitKind.TOKEN, UnitKind.SENTENCE):
             raise RecipeError(f"A run can be kept inside sentences only, not inside '{self.inside}'.")
         if min(self.run_lengths, default=-1.0) < 0 or abs(sum(self.run_lengths) - 1) > 1e-9:
@@ -126,7 +128,9 @@ class OneOfSelectors:
             or min(self.probabilities, default=-1) < 0
             or abs(sum(self.probabilities) - 1) > 1e-9
         ):
-            raise RecipeError(f"OneOf needs a share for each selection, summing to 1; found {self.probabilities}.")
+            raise RecipeError(
+                f"OneOfSelectors needs a probability for each selector, summing to 1; found {self.probabilities}."
+            )
 
     @property
     def required_units(self) -> frozenset[UnitKind]:
@@ -226,7 +230,9 @@ class Replace:
                 f"similar {self.similar}, which sum to {sum(shares):g}."
             )
         if self.similar and self.per is ReplaceBy.TOKEN:
-            raise RecipeError("Replace(similar=...) exchanges whole words: set per=Per.WORD or per=Per.SPAN.")
+            raise RecipeError(
+                "Replace(similar=...) exchanges whole words: set per=ReplaceBy.WORD or per=ReplaceBy.SPAN."
+            )
 
     @property
     def _probabilities(self) -> tuple[float, ...]:
@@ -265,7 +271,7 @@ def _starts(head: Ints) -> Ints:
 class MaskTokens:
     """Hide the selected tokens and ask for them.
 
-    `MaskOut()` is BERT's rule: 15 % of the tokens; of these 80 % become [MASK], 10 % a random token, 10 % stay.
+    `MaskTokens()` is BERT's rule: 15 % of the tokens; of these 80 % become [MASK], 10 % a random token, 10 % stay.
     """
 
     select: Selector = RandomTokens()

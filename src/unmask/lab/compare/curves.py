@@ -93,7 +93,7 @@ def keep_points(arm_folder: Path, folders: Sequence[Path], steps: Sequence[int])
                 for name in (RUN, "tokenizer.json"):
                     shutil.copy(network / name, part / name)
                 saved = Path(CHECKPOINTS) / checkpoint_name(step)
-                shutil.copytree(network / saved, part / saved, ignore=shutil.ignore_patterns("optimiser*"))
+                shutil.copytree(network / saved, part / saved, ignore=shutil.ignore_patterns("optimizer*"))
     for path in list_checkpoints(network / CHECKPOINTS)[:-1]:
         remove_atomically(path)
 

@@ -1,11 +1,11 @@
-"""From an optimiser as a value to one that moves weights, and what is done around a step.
+"""From an optimizer as a value to one that moves weights, and what is done around a step.
 
 What arrives: a frozen spec and groups of parameters.
 What leaves: a `torch.optim.Optimizer` whose whole state exists from the start as plain tensors; rates set by a
 multiplier; gradients of limited length.
 What never happens here: waiting for the device. Norms and steps stay where the parameters are.
 
-Every group of a built optimiser carries `peak`, its full learning rate; `set_rate` multiplies it.
+Every group of a built optimizer carries `peak`, its full learning rate; `set_rate` multiplies it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from torch.optim import Optimizer
 from unmask.config import optim as optim_module
 from unmask.config.optim import LAMB, OptimizerConfig, StableAdamW
 from unmask.core.errors import RecipeError
-from unmask.train.optim.layerwise_adam import TensorwiseAdam, trust_ratio, update_clip
 from unmask.train.optim.muon import BatchedMuon, CombinedOptimizer
 from unmask.train.optim.param_groups import ParamGroup, ParamKind
+from unmask.train.optim.tensorwise_adam import TensorwiseAdam, trust_ratio, update_clip
 
 _FUSED_DEVICES = frozenset({"cpu", "cuda", "mps", "xpu"})
 """Devices for which torch has AdamW as one kernel."""
@@ -31,9 +31,9 @@ _LARGE_STEP = torch.finfo(torch.float32).max
 
 
 def build_optimizer(spec: OptimizerConfig, groups: Sequence[ParamGroup]) -> Optimizer:
-    """The optimiser for these groups, at full rate and with all its state in place."""
+    """The optimizer for these groups, at full rate and with all its state in place."""
     if not groups:
-        raise RecipeError("An optimiser needs parameters to train, found none: every part of the network is frozen.")
+        raise RecipeError("An optimizer needs parameters to train, found none: every part of the network is frozen.")
     match spec:
         case optim_module.AdamW():
             return _adamw(spec, groups)
@@ -48,7 +48,7 @@ def build_optimizer(spec: OptimizerConfig, groups: Sequence[ParamGroup]) -> Opti
 def lr_on_device(optimizer: Optimizer) -> None:
     """Keep rates as numbers on the device, so that steps which were recorded with one rate can be taken with another.
 
-    Only for optimisers that `can_skip`: the others count their steps on the host.
+    Only for optimizers that `can_skip`: the others count their steps on the host.
     """
     for group in optimizer.param_groups:
         group["lr"] = torch.tensor(group["lr"], dtype=torch.float32, device=group["params"][0].device)
@@ -56,7 +56,7 @@ def lr_on_device(optimizer: Optimizer) -> None:
 
 
 def supports_found_inf(optimizer: Optimizer) -> bool:
-    """Whether a flag on the device can keep this optimiser from moving anything."""
+    """Whether a flag on the device can keep this optimizer from moving anything."""
     return all(
         isinstance(part, BatchedMuon | TensorwiseAdam) or part.defaults.get("fused")
         for part in inner_optimizers(optimizer)
@@ -70,7 +70,7 @@ def set_found_inf(optimizer: Optimizer, flag: Tensor) -> None:
 
 
 def inner_optimizers(optimizer: Optimizer) -> tuple[Optimizer, ...]:
-    """The optimisers that do the work."""
+    """The optimizers that do the work."""
     return optimizer.optimizers if isinstance(optimizer, CombinedOptimizer) else (optimizer,)
 
 

@@ -54,7 +54,7 @@ class UncertaintyWeights(nn.Module):
             if one.weight <= 0:
                 raise RecipeError(
                     f"A learned balance begins with the weights of the objectives, so they must be above 0; found "
-                    f"{one.weight:g} for '{one.name}'. Give it a weight, or take balance=fixed."
+                    f"{one.weight:g} for '{one.name}'. Give it a weight, or take loss_weighting=fixed."
                 )
         self.moved = nn.ParameterDict({one.name: nn.Parameter(torch.zeros(())) for one in objectives})
 

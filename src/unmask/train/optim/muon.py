@@ -1,4 +1,4 @@
-"""Muon for the matrices inside the blocks, many of equal shape at once; with AdamW for the rest as one optimiser.
+"""Muon for the matrices inside the blocks, many of equal shape at once; with AdamW for the rest as one optimizer.
 
 What arrives: gradients of matrices. What leaves: moved weights. What is done is what `torch.optim.Muon` does to one
 matrix after the other, to the last bit on a CPU; here all matrices of a shape are stacked and go through each product
@@ -102,7 +102,7 @@ def _stacks(weights: list[Tensor]) -> Iterator[list[Tensor]]:
 
 
 class CombinedOptimizer(Optimizer):
-    """One optimiser that steps two. Groups and state are the same objects inside and outside."""
+    """One optimizer that steps two. Groups and state are the same objects inside and outside."""
 
     def __init__(self, one: Optimizer, other: Optimizer) -> None:
         super().__init__([*one.param_groups, *other.param_groups], {})

@@ -1,6 +1,6 @@
-"""What an optimiser remembers, as named tensors for a file, and back.
+"""What an optimizer remembers, as named tensors for a file, and back.
 
-What arrives: a built optimiser and the names of its parameters.
+What arrives: a built optimizer and the names of its parameters.
 What leaves: tensors named "exp_avg/embed.token.weight".
 What never happens here: anything but tensors, so the file is safetensors and no code runs when it is read.
 Rates are not kept: they follow from the spec and from how far the run has come.
@@ -18,7 +18,7 @@ from unmask.core.errors import InputError
 
 
 def state_tensors(optimizer: Optimizer, names: Mapping[str, nn.Parameter]) -> dict[str, Tensor]:
-    """Everything the optimiser remembers of the named parameters. These are the live tensors, not copies."""
+    """Everything the optimizer remembers of the named parameters. These are the live tensors, not copies."""
     held = {id(parameter) for parameter in optimizer.state}
     kept = {name: optimizer.state[parameter] for name, parameter in names.items() if id(parameter) in held}
     assert len(kept) == len(held), "every trained parameter has a name"
@@ -27,12 +27,12 @@ def state_tensors(optimizer: Optimizer, names: Mapping[str, nn.Parameter]) -> di
 
 @torch.no_grad()
 def load_state_tensors(optimizer: Optimizer, names: Mapping[str, nn.Parameter], saved: Mapping[str, Tensor]) -> None:
-    """Put saved tensors into a freshly built optimiser, which then goes on bit for bit as the saved one would have."""
+    """Put saved tensors into a freshly built optimizer, which then goes on bit for bit as the saved one would have."""
     live = state_tensors(optimizer, names)
     wrong = [key for key in sorted(live.keys() | saved.keys()) if not _fits(key, live, saved)]
     if wrong:
         raise InputError(
-            f"The saved state of the optimiser needs {len(live)} tensors that match this network and optimiser, but "
+            f"The saved state of the optimizer needs {len(live)} tensors that match this network and optimizer, but "
             f"{len(wrong)} are missing, left over or of another shape or type, the first being '{wrong[0]}'. Resume "
             "with the recipe that the state was saved with."
         )

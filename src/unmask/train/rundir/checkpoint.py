@@ -33,7 +33,7 @@ from unmask.train.schedule import RunProgress
 
 CHECKPOINTS = "checkpoints"
 """What the folder that they lie in is called, inside the folder of a run."""
-MODEL, OPTIMIZER, STATE = "model.safetensors", "optimiser.safetensors", "state.json"
+MODEL, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,7 +205,7 @@ class AsyncCheckpointWriter:
     def write(self, model: Tensors, optimizer: Tensors, state: RunState) -> None:
         """Copy the tensors, and begin to write them; waits for the checkpoint before, and says why it failed."""
         self.wait()
-        weights, memory = self._copy_all("model", model), self._copy_all("optimiser", optimizer)
+        weights, memory = self._copy_all("model", model), self._copy_all("optimizer", optimizer)
         for device in {tensor.device for tensor in (*model.values(), *optimizer.values()) if tensor.is_cuda}:
             torch.cuda.synchronize(device)
         self.pending.append(self.executor.submit(self._write, weights, memory, state))
@@ -225,6 +225,6 @@ class AsyncCheckpointWriter:
             self.pinned_buffers[name] = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
         return self.pinned_buffers[name].copy_(tensor, non_blocking=True)
 
-    def _write(self, model: Tensors, optimiser: Tensors, state: RunState) -> None:
-        save_checkpoint(self.folder, model, optimiser, state)
+    def _write(self, model: Tensors, optimizer: Tensors, state: RunState) -> None:
+        save_checkpoint(self.folder, model, optimizer, state)
         prune_checkpoints(self.folder, self.keep_checkpoints, state.best.step)

@@ -176,7 +176,7 @@ def test_from_scratch_only_the_first_part_is_drawn(tmp_path):
     assert then.settings.start is StartFrom.PRETRAINED
 
 
-def test_the_description_tells_runs_apart_and_the_optimiser_follows_it(tmp_path):
+def test_the_description_tells_runs_apart_and_the_optimizer_follows_it(tmp_path):
     made = together(tmp_path)
     assert made.optim_config.optimizer == AdamW(HOW.lr, bias_correction=True)
     assert replace(made, optimizer=OptimizerName.ADAMAX).optim_config.optimizer == Adamax(HOW.lr)

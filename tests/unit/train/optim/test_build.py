@@ -1,4 +1,4 @@
-"""Optimisers against readable loops over single numbers, their groups, their state and the clipping of gradients."""
+"""Optimizers against readable loops over single numbers, their groups, their state and the clipping of gradients."""
 
 import math
 
@@ -249,7 +249,7 @@ def test_a_limit_of_zero_only_measures():
 
 
 @pytest.mark.parametrize("spec", EVERY, ids=repr)
-def test_every_optimiser_learns(spec):
+def test_every_optimizer_learns(spec):
     net, ids = little(torch.float32), torch.arange(7)
     optimizer = build_optimizer(spec, groups_of(net))
     losses = []
@@ -298,7 +298,7 @@ def test_a_descent_is_a_value_that_can_be_saved_and_changed():
         lambda: Muon(0.02, AdamW(1e-4), ns_steps=0),
     ],
 )
-def test_an_optimiser_that_cannot_work_is_refused_with_a_sentence(wrong):
+def test_an_optimizer_that_cannot_work_is_refused_with_a_sentence(wrong):
     with pytest.raises(RecipeError, match=r"needs .*; found .*\."):
         wrong()
 

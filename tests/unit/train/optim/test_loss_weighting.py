@@ -35,12 +35,12 @@ BOTH = (MLM(), HEAVY)
 NAMES = ("balance.moved.mlm", "balance.moved.next")
 
 
-def learned(optimiser: OptimizerConfig = AdamW(1e-2), balance: LossWeighting = LossWeighting.LEARNED) -> Recipe:  # noqa: B008
+def learned(optimizer: OptimizerConfig = AdamW(1e-2), balance: LossWeighting = LossWeighting.LEARNED) -> Recipe:  # noqa: B008
     made = recipe(batch=8)
     (task,) = made.tasks
     stage = replace(made.stages[0], tasks=(replace(task, objectives=BOTH),))
     dry = replace(made.network, dropout=0.0, attention_dropout=0.0)
-    return replace(made, stages=(stage,), network=dry, loss_weighting=balance, optim=OptimConfig(optimiser, Linear()))
+    return replace(made, stages=(stage,), network=dry, loss_weighting=balance, optim=OptimConfig(optimizer, Linear()))
 
 
 def training(made: Recipe, steps: int = 6) -> TrainingSpec:
@@ -123,10 +123,10 @@ def go(made: Recipe, folder: Path, stop: int = 99) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "optimiser", [AdamW(1e-2), LAMB(1e-2), StableAdamW(1e-2), Muon(1e-2, AdamW(1e-2))], ids=lambda o: type(o).__name__
+    "optimizer", [AdamW(1e-2), LAMB(1e-2), StableAdamW(1e-2), Muon(1e-2, AdamW(1e-2))], ids=lambda o: type(o).__name__
 )
-def test_weights_move_are_recorded_and_survive_a_resume(optimiser: OptimizerConfig, tmp_path: Path) -> None:
-    made = learned(optimiser)
+def test_weights_move_are_recorded_and_survive_a_resume(optimizer: OptimizerConfig, tmp_path: Path) -> None:
+    made = learned(optimizer)
     straight = go(made, tmp_path / "straight")
     go(made, tmp_path / "stopped", stop=3)
     stopped = go(made, tmp_path / "stopped")

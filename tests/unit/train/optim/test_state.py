@@ -1,4 +1,4 @@
-"""The state of an optimiser as named tensors: a resumed run goes on bit for bit, another network is refused."""
+"""The state of an optimizer as named tensors: a resumed run goes on bit for bit, another network is refused."""
 
 import copy
 
@@ -34,7 +34,7 @@ def test_saved_state_goes_on_bit_for_bit(spec, after):
     assert all(torch.equal(last[key], last_again[key]) for key in last)
 
 
-def test_torch_s_own_state_dict_works_for_two_optimisers_in_one():
+def test_torch_s_own_state_dict_works_for_two_optimizers_in_one():
     straight = little(torch.float32)
     steps = gradients(straight)
     optimizer = build_optimizer(MUON, groups_of(straight))

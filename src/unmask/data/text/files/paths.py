@@ -180,14 +180,14 @@ def _file(path: Path, name: str) -> InputFile:
 def strip_compression_suffix(name: str) -> tuple[str, Compression]:
     """The lower-case name of a file without its compression suffix, and that compression."""
     lower = name.lower()
-    packing = next((p for p in (Compression.GZIP, Compression.ZSTANDARD) if lower.endswith(p)), Compression.PLAIN)
-    return lower.removesuffix(packing), packing
+    compression = next((p for p in (Compression.GZIP, Compression.ZSTANDARD) if lower.endswith(p)), Compression.PLAIN)
+    return lower.removesuffix(compression), compression
 
 
 def _format_and_compression(path: Path) -> tuple[FileFormat, Compression] | tuple[()]:
-    name, packing = strip_compression_suffix(path.name)
+    name, compression = strip_compression_suffix(path.name)
     suffix = Path(name).suffix
-    return (_FORMAT_OF_SUFFIX[suffix], packing) if suffix in _FORMAT_OF_SUFFIX else ()
+    return (_FORMAT_OF_SUFFIX[suffix], compression) if suffix in _FORMAT_OF_SUFFIX else ()
 
 
 def _make_names_unique(sources: Iterable[InputFile]) -> tuple[InputFile, ...]:
