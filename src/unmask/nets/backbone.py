@@ -6,6 +6,7 @@ layer-wise learning rates and adapters.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from unmask.nets.encoder import EncoderMemory, HiddenStates, TokenInputs, TransformerEncoder
 
 
-class Backbone(nn.Module):
+class Backbone(nn.Module, ABC):
     """A network without heads."""
 
     config: NetworkConfig
@@ -33,21 +34,21 @@ class Backbone(nn.Module):
     sparse_last_block = False
     """Whether the last block computes only the positions that heads read; a kind that cannot ignores it."""
 
+    @abstractmethod
     def forward(self, tokens: TokenInputs, requested: Sequence[Tensor] = ()) -> HiddenStates:
         """The hidden states of all tokens; or, after the last block, of the requested positions alone.
 
         A network with a `memory_length` also takes a `memory`.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def blocks(self) -> Sequence[nn.Module]:
         """Every block whose states `forward` returns, from the bottom up."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def token_embedding(self) -> nn.Embedding:
         """The token table."""
-        raise NotImplementedError
 
     @property
     def max_positions(self) -> int:
