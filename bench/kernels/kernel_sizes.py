@@ -28,7 +28,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from unmask.nets.attention.select_backend import KERNEL_HEAD_DIMS
+from unmask.nets.attention.backends import KERNEL_HEAD_DIMS
 from unmask.nets.batch.packed_sequences import MaskKind
 from unmask.nets.kernels.launch import LaunchGrid, grid_by_columns, grid_by_rows, grid_by_warps
 from unmask.nets.kernels.triton import attention_backward as back

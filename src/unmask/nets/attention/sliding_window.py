@@ -15,7 +15,7 @@ from torch import Tensor
 
 from unmask.config.attention_pattern import MaskKind
 from unmask.nets.batch.packed_sequences import PackedSequences
-from unmask.nets.layers.dropout import apply_dropout
+from unmask.nets.kernels.dispatch import apply_dropout
 
 QUERY_BLOCK = 128
 """Queries of a block. More of them meet more keys in vain; fewer make products that are too small to be fast."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import Field, dataclass, field, fields, replace
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,7 +20,6 @@ from torch import Tensor
 from unmask.config.attention_pattern import (
     FULL,
     AttentionPattern,
-    AttentionRule,
     LoweredRule,
     MaskKind,
     RowCoordinates,
@@ -92,13 +92,14 @@ def collate(
     inputs = instance.inputs
     if len(inputs.prefix) and not any("prefix" in one.rule.coordinates_read() for one in attention.streams):
         raise ValueError("rows that state a prefix need an attention pattern that reads it, such as PREFIX_LM")
-    streams = _streams(instance, attention, device)
+    pattern = _lower_pattern(attention)
+    streams = _streams(instance, pattern, device)
     tokens = TokenInputs(
         ids_T=ints_to_device(inputs.ids, device),
-        position_T=ints_to_device(_positions(inputs, attention.isolate_documents), device),
+        position_T=ints_to_device(_positions(inputs, pattern.isolate_documents), device),
         segment_T=ints_to_device(inputs.segment, device),
         sequences=streams[0].sequences,
-        streams=() if attention.is_single else streams,
+        streams=() if pattern.is_single else streams,
     )
     return Batch(
         tokens=tokens,
@@ -173,30 +174,59 @@ def _uniforms(inputs: Inputs, positions: Ints, answers: Ints) -> np.ndarray:
     return uniform(of_rows.bits_at(DrawPurpose.TOKEN, row, places[positions]))
 
 
-def _streams(
-    instance: InputsAndTargets, attention: AttentionPattern, device: torch.device | str
-) -> tuple[StreamInputs, ...]:
-    """Every stream of the pattern, its rule lowered to a mask."""
+@dataclass(frozen=True, slots=True)
+class _LoweredStream:
+    """A stream of an attention pattern whose rule is lowered to a mask."""
+
+    name: str
+    reads_from: int
+    is_blank: bool
+    rule: LoweredRule
+
+
+@dataclass(frozen=True, slots=True)
+class _LoweredPattern:
+    """What all batches under one attention pattern have in common."""
+
+    isolate_documents: bool
+    is_single: bool
+    streams: tuple[_LoweredStream, ...]
+
+
+@cache
+def _lower_pattern(attention: AttentionPattern) -> _LoweredPattern:
+    """Lower the rules of a pattern, once; a split that not all streams share is part of a stream's mask."""
     isolate = attention.isolate_documents
-    offsets = torch.from_numpy(_offsets(instance.inputs, isolate))
+    streams = []
+    for stream in attention.streams:
+        lowered = lower(stream.rule)
+        if lowered.isolate_documents and not isolate:
+            lowered = LoweredRule(False, MaskKind.DENSE, stream.rule)
+        is_blank = stream.starts_from is StreamInit.BLANK
+        streams.append(_LoweredStream(stream.name, attention.index_of(stream.reads_from), is_blank, lowered))
+    return _LoweredPattern(isolate, attention.is_single, tuple(streams))
+
+
+def _streams(
+    instance: InputsAndTargets, pattern: _LoweredPattern, device: torch.device | str
+) -> tuple[StreamInputs, ...]:
+    """The sequences of every stream of the pattern."""
+    offsets = torch.from_numpy(_offsets(instance.inputs, pattern.isolate_documents))
     return tuple(
         StreamInputs(
             name=stream.name,
-            reads_from=attention.index_of(stream.reads_from),
-            is_blank=stream.starts_from is StreamInit.BLANK,
-            sequences=_sequences(instance, offsets, stream.rule, isolate, device),
+            reads_from=stream.reads_from,
+            is_blank=stream.is_blank,
+            sequences=_sequences(instance, offsets, stream.rule, device),
         )
-        for stream in attention.streams
+        for stream in pattern.streams
     )
 
 
 def _sequences(
-    instance: InputsAndTargets, offsets: Tensor, rule: AttentionRule, isolate: bool, device: torch.device | str
+    instance: InputsAndTargets, offsets: Tensor, lowered: LoweredRule, device: torch.device | str
 ) -> PackedSequences:
-    """Sequences under a rule; where other streams read across documents, this one's split is part of its mask."""
-    lowered = lower(rule)
-    if lowered.isolate_documents and not isolate:
-        lowered = LoweredRule(False, MaskKind.DENSE, rule)
+    """Sequences under a lowered rule."""
     match lowered.mask_kind:
         case MaskKind.PREFIX_LM if not len(instance.inputs.prefix):
             return PackedSequences.of(offsets, device)  # a row is all prefix

@@ -27,9 +27,18 @@ from torch import Tensor, nn
 
 from unmask.config.attention_pattern import MaskKind
 from unmask.config.network import TransformerConfig
-from unmask.nets.attention.backends import MemoryKeys, add_bias_grad, attention, attention_over_keys, cross_attention
+from unmask.nets.attention.backends import (
+    HALF_DTYPES,
+    KERNEL_HEAD_DIMS,
+    AttentionBackend,
+    MemoryKeys,
+    add_bias_grad,
+    attention,
+    attention_over_keys,
+    cross_attention,
+    select_backend,
+)
 from unmask.nets.attention.kv_cache import KVCache
-from unmask.nets.attention.select_backend import HALF_DTYPES, KERNEL_HEAD_DIMS, AttentionBackend, select_backend
 from unmask.nets.batch.packed_sequences import PackedSequences
 from unmask.nets.kernels.dispatch import FusableModule, compute_dtype, kernel_supports
 from unmask.nets.kernels.dropout_seeds import PER_CALL_SEEDS, DropoutSeeds, attention_seed_count

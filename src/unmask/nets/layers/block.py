@@ -16,6 +16,7 @@ from unmask.nets.batch.packed_sequences import PackedSequences
 from unmask.nets.kernels.dispatch import (
     FusableModule,
     LinearDeferredBias,
+    apply_dropout,
     bias_dropout_residual_norm,
     bias_gelu,
     change_linear_class,
@@ -25,7 +26,6 @@ from unmask.nets.kernels.dispatch import (
 from unmask.nets.kernels.dropout_seeds import PER_CALL_SEEDS, DropoutSeeds
 from unmask.nets.layers.attention import KeyContext, QuerySubset, SelfAttention
 from unmask.nets.layers.cross_attention import CrossAttention, EncoderOutput
-from unmask.nets.layers.dropout import apply_dropout
 from unmask.nets.layers.norm import build_norm
 from unmask.nets.layers.relative_position import add_relative_scores, build_rotary, build_score_bias
 

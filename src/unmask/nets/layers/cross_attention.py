@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from unmask.config.network import TransformerConfig
-from unmask.nets.attention.backends import cross_attention
+from unmask.nets.attention.backends import AttentionBackend, cross_attention, select_backend
 from unmask.nets.attention.kv_cache import KVCache
-from unmask.nets.attention.select_backend import AttentionBackend, select_backend
 from unmask.nets.batch.packed_sequences import PackedSequences
 
 

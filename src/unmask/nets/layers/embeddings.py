@@ -12,9 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from unmask.config.network import Norm, Positions, TransformerConfig
-from unmask.nets.kernels.dispatch import FusableModule, embed_norm, kernel_supports
+from unmask.nets.kernels.dispatch import FusableModule, apply_dropout, embed_norm, kernel_supports
 from unmask.nets.kernels.dropout_seeds import PER_CALL_SEEDS, DropoutSeeds
-from unmask.nets.layers.dropout import apply_dropout
 from unmask.nets.layers.norm import build_norm
 
 

@@ -1,6 +1,9 @@
-"""Heads without losses: LM head, ELECTRA's discriminator head, and BERT's pooler with classes.
+"""Heads without losses: LM head, discriminator head, pooler, and pooling of the states of a row into one vector.
 
-Shapes: T tokens, B rows, P predicted positions, D width, E embedding width, V vocabulary, C classes.
+Sums over rows are taken in float32, whatever the type of the states.
+
+Shapes: T tokens, B rows, P predicted positions, N values in G groups, D width, E embedding width, V vocabulary,
+C classes.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unmask.config.network import Activation, NetworkValues
+from unmask.config.pooling import Pooling
+from unmask.nets.encoder import HiddenStates
 from unmask.nets.kernels.dispatch import FusableModule
 from unmask.nets.layers.block import activate, linear_activation
 
@@ -68,3 +73,115 @@ class PoolerClassifier(nn.Module):
         pooled_BD = F.dropout(activate(self.pool(first_BD), self.activation), self.dropout, self.training)
         logits_BC: Tensor = self.classify(pooled_BD)
         return logits_BC
+
+
+class ClsPooling(nn.Module):
+    """The state of the first token. Nothing is learned here: BERT's pooler belongs to the head."""
+
+    def forward(self, states: HiddenStates, row_starts_B: Tensor) -> Tensor:
+        """The first state of each row."""
+        return states.select(row_starts_B)
+
+
+class MeanPooling(nn.Module):
+    """The mean over all tokens of a row, special ones counted."""
+
+    def forward(self, states: HiddenStates, row_starts_B: Tensor) -> Tensor:
+        """The mean state of each row."""
+        x_TD = states.last_TD
+        row_T = row_ids(row_starts_B, len(x_TD))
+        lengths_B = segment_sum(torch.ones_like(row_T, dtype=torch.float32), row_T, len(row_starts_B))
+        return (segment_sum(x_TD, row_T, len(row_starts_B)) / lengths_B[:, None]).to(x_TD.dtype)
+
+
+class MaxPooling(nn.Module):
+    """The maximum over all tokens of a row, dimension by dimension."""
+
+    def forward(self, states: HiddenStates, row_starts_B: Tensor) -> Tensor:
+        """The maximum of the states of each row."""
+        x_TD = states.last_TD
+        row_TD = row_ids(row_starts_B, len(x_TD))[:, None].expand_as(x_TD)
+        lowest_BD = torch.full((len(row_starts_B), x_TD.shape[1]), -torch.inf, dtype=x_TD.dtype, device=x_TD.device)
+        return lowest_BD.scatter_reduce(0, row_TD, x_TD, "amax")
+
+
+class AttentionPooling(nn.Module):
+    """A sum over all tokens of a row, weighted by a softmax of how well each fits one learned query."""
+
+    def __init__(self, config: NetworkValues) -> None:
+        super().__init__()
+        self.query = nn.Linear(config.width, 1, bias=False)
+
+    def forward(self, states: HiddenStates, row_starts_B: Tensor) -> Tensor:
+        """The weighted sum of the states of each row."""
+        x_TD = states.last_TD
+        row_T = row_ids(row_starts_B, len(x_TD))
+        weights_T = segment_log_softmax(self.query(x_TD).squeeze(-1), row_T, len(row_starts_B)).exp()
+        return segment_sum(x_TD * weights_T[:, None], row_T, len(row_starts_B)).to(x_TD.dtype)
+
+
+class RowClassifier(nn.Module):
+    """Classes for a row from the vector that was read out; some of it may be dropped out before them."""
+
+    def __init__(self, config: NetworkValues, classes: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.classify = nn.Linear(config.width, classes)
+
+    def forward(self, x_BD: Tensor) -> Tensor:
+        """Logits for each row."""
+        logits_BC: Tensor = self.classify(F.dropout(x_BD, self.dropout, self.training))
+        return logits_BC
+
+
+def build_pooling(pooling: Pooling, config: NetworkValues) -> nn.Module:
+    """What makes one vector of the states of each row."""
+    match pooling:
+        case Pooling.FIRST:
+            return ClsPooling()
+        case Pooling.MEAN:
+            return MeanPooling()
+        case Pooling.MAX:
+            return MaxPooling()
+        case Pooling.ATTENTION:
+            return AttentionPooling(config)
+
+
+def build_row_head(pooling: Pooling, config: NetworkValues, classes: int, dropout: float = 0.0) -> nn.Module:
+    """What scores that vector. BERT's pooler was made for the first token, so only the first token goes through it."""
+    return (
+        PoolerClassifier(config, classes, dropout)
+        if pooling is Pooling.FIRST
+        else RowClassifier(config, classes, dropout)
+    )
+
+
+def row_ids(row_starts_B: Tensor, tokens: int) -> Tensor:
+    """The row of each token of a flat batch."""
+    place_T = torch.arange(tokens, device=row_starts_B.device)
+    return torch.searchsorted(row_starts_B, place_T, right=True) - 1
+
+
+def segment_sum(x_N: Tensor, group_N: Tensor, num_groups: int) -> Tensor:
+    """The sum of each group, over the first dimension; 0 for a group that has nothing."""
+    zeros_G = torch.zeros(num_groups, *x_N.shape[1:], dtype=torch.float32, device=x_N.device)
+    return zeros_G.index_add(0, group_N, x_N.float())
+
+
+def segment_max(x_N: Tensor, group_N: Tensor, num_groups: int) -> Tensor:
+    """The largest number of each group; minus infinity for a group that has none."""
+    lowest_G = torch.full((num_groups,), -torch.inf, dtype=torch.float32, device=x_N.device)
+    return lowest_G.scatter_reduce(0, group_N, x_N.float(), "amax")
+
+
+def segment_log_softmax(x_N: Tensor, group_N: Tensor, num_groups: int) -> Tensor:
+    """The logarithm of a softmax inside each group."""
+    return x_N.float() - segment_logsumexp(x_N, group_N, num_groups)[group_N]
+
+
+def segment_logsumexp(x_N: Tensor, group_N: Tensor, num_groups: int) -> Tensor:
+    """The logarithm of the sum of exponentials of each group; the lowest of all numbers for one that has nothing."""
+    held = torch.finfo(torch.float32)
+    # The largest is taken away before and added after, so no exponential is too large; its gradient cancels out.
+    top_G = segment_max(x_N.detach(), group_N, num_groups).clamp_min(held.min)
+    return segment_sum((x_N.float() - top_G[group_N]).exp(), group_N, num_groups).clamp_min(held.tiny).log() + top_G

@@ -21,8 +21,7 @@ from unmask.core.records import IGNORE_INDEX, Cloze, NextToken, RowClass, RowVal
 from unmask.nets.batch.batch import Batch
 from unmask.nets.encoder import HiddenStates
 from unmask.nets.kernels.dispatch import FusableModule, kernel_supports
-from unmask.nets.layers.heads import LMHead, PoolerClassifier
-from unmask.nets.layers.pooling import ClsPooling, build_pooling, build_row_head
+from unmask.nets.layers.heads import ClsPooling, LMHead, PoolerClassifier, build_pooling, build_row_head
 
 
 @dataclass(frozen=True, slots=True)

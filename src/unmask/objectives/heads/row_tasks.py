@@ -16,7 +16,7 @@ from unmask.core.records import IGNORE_INDEX, AnswerSpan, CandidateGroups, RowMu
 from unmask.nets.batch.batch import Batch
 from unmask.nets.batch.packed_sequences import pad, to_device
 from unmask.nets.encoder import HiddenStates
-from unmask.nets.layers.pooling import segment_logsumexp, segment_max
+from unmask.nets.layers.heads import segment_logsumexp, segment_max
 from unmask.objectives.heads.common import LossSum, PooledHead
 
 

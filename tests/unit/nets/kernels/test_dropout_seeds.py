@@ -8,7 +8,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from unmask.config.network import Sharing, TransformerConfig
-from unmask.nets.attention.select_backend import AttentionBackend
+from unmask.nets.attention.backends import AttentionBackend
 from unmask.nets.batch.packed_sequences import PackedSequences
 from unmask.nets.encoder import TokenInputs, TransformerEncoder
 from unmask.nets.kernels.dispatch import use_kernels
@@ -48,7 +48,7 @@ def tokens(lengths=(9, 0, 7)):
 @pytest.fixture(autouse=True)
 def _our_attention(monkeypatch):
     """On a CPU, too, where another lowering would be taken with dropout."""
-    monkeypatch.setattr("unmask.nets.attention.select_backend._fastest", lambda *_: AttentionBackend.TRITON)
+    monkeypatch.setattr("unmask.nets.attention.backends._fastest", lambda *_: AttentionBackend.TRITON)
 
 
 def test_numbers_are_handed_out_once_and_at_round_addresses():

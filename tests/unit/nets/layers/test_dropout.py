@@ -5,8 +5,8 @@ import torch
 
 from unmask.config.network import TransformerConfig
 from unmask.nets.batch.packed_sequences import PackedSequences
+from unmask.nets.kernels.dispatch import apply_dropout
 from unmask.nets.layers.attention import AttentionBackend, SelfAttention
-from unmask.nets.layers.dropout import apply_dropout
 
 MANY = 1_000_003  # no multiple of four
 

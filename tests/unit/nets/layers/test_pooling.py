@@ -8,8 +8,14 @@ import torch
 from unmask.config.network import TransformerConfig
 from unmask.config.pooling import Pooling
 from unmask.nets.encoder import HiddenStates
-from unmask.nets.layers.heads import PoolerClassifier
-from unmask.nets.layers.pooling import build_pooling, build_row_head, row_ids, segment_logsumexp, segment_max
+from unmask.nets.layers.heads import (
+    PoolerClassifier,
+    build_pooling,
+    build_row_head,
+    row_ids,
+    segment_logsumexp,
+    segment_max,
+)
 
 TRUNK = TransformerConfig(depth=1, width=8, heads=2, ffn_width=16)
 LENGTHS = (3, 1, 5, 2)
