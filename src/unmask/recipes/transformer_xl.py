@@ -50,7 +50,7 @@ def transformer_xl(size: Size = BASE) -> Recipe:
         year=2019,
         paper="arXiv:1901.02860",
         title="Transformer-XL: Attentive Language Models Beyond a Fixed-Length Context",
-        summary="states of the segment before are kept as memory; positions are distances",
+        summary="the segment before is kept as memory; positions are distances",
         parent="",
         tokenizer=ByteBPE(size=NUM_BYTES),
         stages=(Stage(tasks=(task,), max_length=segment, batch_size=NUM_STREAMS),),
