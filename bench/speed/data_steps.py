@@ -26,8 +26,7 @@ from unmask.core.rng import DrawPurpose, Key, randint, uniform
 from unmask.data.corpus.corpus import Corpus
 from unmask.data.corrupt.masking import MaskTokens, RandomTokens
 from unmask.tasks.recipe import Recipe, Stage, Task
-from unmask.train.batches.protocol import SINGLE_PROCESS, RunPosition
-from unmask.train.batches.recipe_batches import RecipeBatches
+from unmask.train.batches.recipe_batches import SINGLE_PROCESS, RecipeBatches, RunPosition
 from unmask.train.step import DeviceBatch
 
 ROWS = 64

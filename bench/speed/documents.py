@@ -35,7 +35,7 @@ from unmask.config.attention_pattern import WITHIN_DOCUMENT
 from unmask.core.records import Ids
 from unmask.data.corpus.corpus import Corpus
 from unmask.data.input_formats.packed import DocumentBoundary
-from unmask.train.batches.protocol import StepBatch
+from unmask.train.batches.recipe_batches import StepBatch
 
 OURS = "ours"
 

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from unmask.train.rundir.metrics_log import read_record
+from unmask.train.rundir.run_writer import read_record
 
 CACHES = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
 PATIENCE = 900

@@ -50,7 +50,7 @@ from unmask.core.records import Cloze, Inputs, InputsAndTargets, Spans
 from unmask.data.corpus.corpus import Corpus
 from unmask.data.input_formats.packed import DocumentBoundary
 from unmask.nets.accounting.flops import STEP, encoder_cost, lm_head_cost, sparse_last_block_saving
-from unmask.train.batches.protocol import StepBatch
+from unmask.train.batches.recipe_batches import StepBatch
 from unmask.train.flops_meter import workload_of
 
 PREDICTED = 0.15

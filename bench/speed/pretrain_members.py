@@ -26,8 +26,7 @@ from unmask.data.corpus.corpus import Corpus
 from unmask.members import member, members, sizes
 from unmask.nets.batch.transfer import batch_to_device
 from unmask.tasks.recipe import Recipe
-from unmask.train.batches.protocol import RankSplit, RunPosition
-from unmask.train.batches.recipe_batches import RecipeBatches, require_trainable
+from unmask.train.batches.recipe_batches import RankSplit, RecipeBatches, RunPosition, require_trainable
 from unmask.train.build_step import build_step_runner
 from unmask.train.flops_meter import FlopsMeter, workload_of
 from unmask.train.multi_head_model import MultiHeadModel

@@ -17,7 +17,7 @@ from shared_steps import CPU, GRADIENTS, STEPS, do_all, subjects
 
 from unmask.train.run_config import DistContext
 from unmask.train.rundir.checkpoint import MODEL, list_checkpoints, read_tensors
-from unmask.train.rundir.metrics_log import RECORD, read_record
+from unmask.train.rundir.run_writer import RECORD, read_record
 
 SAME = 1e-5
 """Of a loss, summed in another order: float32 keeps seven digits."""

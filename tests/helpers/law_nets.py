@@ -28,13 +28,12 @@ from unmask.objectives.generator import Generator
 from unmask.objectives.mlm import MLM
 from unmask.objectives.protocol import Objective
 from unmask.tasks.recipe import Recipe, Task
-from unmask.train.batches.protocol import BatchSource, RankSplit, RunPosition
-from unmask.train.batches.recipe_batches import RecipeBatches, require_trainable
+from unmask.train.batches.recipe_batches import BatchSource, RankSplit, RecipeBatches, RunPosition, require_trainable
 from unmask.train.build_step import build_step_runner
 from unmask.train.loop import train
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.run_config import DistContext, RunConfig
-from unmask.train.rundir.metrics_log import RECORD, read_record
+from unmask.train.rundir.run_writer import RECORD, read_record
 from unmask.train.schedule import StepBudget
 from unmask.train.step import StepRunner
 from unmask.train.training_spec import TrainingSpec

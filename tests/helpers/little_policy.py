@@ -22,7 +22,7 @@ from unmask.objectives.protocol import Objective
 from unmask.objectives.row_tasks import Classification
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.run_config import DistContext, RunConfig
-from unmask.train.rundir.metrics_log import Listener, LogLine
+from unmask.train.rundir.run_writer import Listener, LogLine
 
 torch.set_num_threads(1)  # these networks are tiny: threads would only wait for each other
 

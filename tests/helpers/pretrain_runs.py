@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.train.rundir.checkpoint import MODEL, OPTIMIZER, checkpoint_name, list_checkpoints
-from unmask.train.rundir.metrics_log import RECORD, read_record
+from unmask.train.rundir.run_writer import RECORD, read_record
 
 SMALL = (
     *(

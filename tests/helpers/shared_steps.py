@@ -15,7 +15,7 @@ from law_nets import CPU, LENGTH, dry, fast, run_of, trained_members, training, 
 from safetensors.torch import save_file
 
 from unmask.tasks.recipe import Recipe
-from unmask.train.batches.protocol import RunPosition
+from unmask.train.batches.recipe_batches import RunPosition
 from unmask.train.loop import train
 from unmask.train.run_config import DistContext, init_distributed
 from unmask.train.step import DeviceBatch

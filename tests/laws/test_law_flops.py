@@ -16,7 +16,7 @@ from unmask.objectives.mlm import MLM
 from unmask.objectives.protocol import Objective
 from unmask.objectives.rtd import RTD, JudgedTokens
 from unmask.tasks.recipe import Recipe
-from unmask.train.batches.protocol import SINGLE_PROCESS, RunPosition, StepBatch
+from unmask.train.batches.recipe_batches import SINGLE_PROCESS, RunPosition, StepBatch
 from unmask.train.flops_meter import FlopsMeter, Workload, workload_of
 from unmask.train.step import DeviceBatch
 

@@ -34,7 +34,7 @@ from unmask.nets.kernels.dispatch import LinearDeferredBias, use_kernels
 from unmask.nets.layers.adapter import add_adapters
 from unmask.nets.layers.block import FeedForward, ResidualBranch
 from unmask.tasks.recipe import Recipe
-from unmask.train.batches.protocol import RankSplit
+from unmask.train.batches.recipe_batches import RankSplit
 from unmask.train.run_config import Precision
 from unmask.train.step import DeviceBatch
 

@@ -24,7 +24,7 @@ from law_nets import (
 from torch import Tensor
 
 from unmask.tasks.recipe import Recipe
-from unmask.train.batches.protocol import RankSplit
+from unmask.train.batches.recipe_batches import RankSplit
 from unmask.train.run_config import Precision
 from unmask.train.step import DeviceBatch, StepRunner, set_lr
 

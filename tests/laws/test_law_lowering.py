@@ -11,7 +11,7 @@ from unmask.nets.batch.batch import Batch
 from unmask.nets.encoder import TransformerEncoder, init_weights
 from unmask.nets.layers.attention import AttentionBackend
 from unmask.tasks.recipe import Recipe
-from unmask.train.batches.protocol import RankSplit
+from unmask.train.batches.recipe_batches import RankSplit
 from unmask.train.step import DeviceBatch
 
 NEAR = 1e-5

@@ -14,7 +14,7 @@ from unmask.config.optim import LAMB, AdamW, Muon, StableAdamW
 from unmask.tasks.recipe import Recipe
 from unmask.train.loop import train
 from unmask.train.rundir.checkpoint import MODEL, OPTIMIZER, list_checkpoints, read_state
-from unmask.train.rundir.metrics_log import RECORD, LogLine, read_record
+from unmask.train.rundir.run_writer import RECORD, LogLine, read_record
 
 STEPS = 20
 CHECKPOINTS = {"num_evals": 10, "keep_checkpoints": 3}

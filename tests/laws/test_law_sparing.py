@@ -14,7 +14,7 @@ from unmask.config.network import Activation, Norm
 from unmask.core.records import DecoderTarget, NextToken
 from unmask.nets.layers.block import FeedForward
 from unmask.tasks.recipe import Recipe
-from unmask.train.batches.protocol import RankSplit
+from unmask.train.batches.recipe_batches import RankSplit
 from unmask.train.step import DeviceBatch
 
 MEMBERS = [

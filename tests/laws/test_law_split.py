@@ -30,7 +30,7 @@ from torch import Tensor
 
 from unmask.tasks.recipe import Recipe
 from unmask.train.batches.prefetch import Prefetcher
-from unmask.train.batches.protocol import RankSplit, RunPosition
+from unmask.train.batches.recipe_batches import RankSplit, RunPosition
 from unmask.train.run_config import DistContext, Precision, RunConfig
 from unmask.train.step import DeviceBatch
 

@@ -16,7 +16,7 @@ from pretrain_runs import Server, end_of, free_port, litter, prepared, steps_of,
 
 from unmask.train.rundir.checkpoint import MODEL, OPTIMIZER, STATE, list_checkpoints, read_state
 from unmask.train.rundir.folder import lock_run
-from unmask.train.rundir.metrics_log import RECORD, read_record
+from unmask.train.rundir.run_writer import RECORD, read_record
 
 
 def content(folder: Path) -> dict[str, bytes]:

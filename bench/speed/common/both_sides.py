@@ -29,7 +29,7 @@ from unmask.interop.hf.model_map import Architecture, HFTask
 from unmask.interop.hf.save import to_hf_state_dict
 from unmask.loading.from_checkpoint import model_from_state
 from unmask.objectives.mlm import MLM
-from unmask.train.batches.protocol import StepBatch
+from unmask.train.batches.recipe_batches import StepBatch
 from unmask.train.build_step import build_step_runner
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.run_config import DistContext, Precision, RunConfig, kernels_usable, pick_queue

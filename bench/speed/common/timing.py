@@ -18,9 +18,9 @@ import torch
 
 from unmask.core.records import InputsAndTargets
 from unmask.train.batches.prefetch import PendingBatch, Prefetcher
-from unmask.train.batches.protocol import SINGLE_PROCESS, BatchSource, RankSplit, RunPosition, StepBatch
-from unmask.train.gpu_async import AsyncScalars, CudaGraphCache
-from unmask.train.step import DeviceBatch, StepRunner, set_lr
+from unmask.train.batches.recipe_batches import SINGLE_PROCESS, BatchSource, RankSplit, RunPosition, StepBatch
+from unmask.train.gpu_async import CudaGraphCache
+from unmask.train.step import AsyncScalars, DeviceBatch, StepRunner, set_lr
 
 WARM = 4
 """Steps before the clock starts: they compile, choose kernels and fill caches."""

@@ -35,7 +35,7 @@ from unmask.nets.layers.scalar_mix import ScalarMix
 from unmask.train.run_config import DistContext, RunConfig, Switch, default_run_config, init_distributed
 from unmask.train.rundir.checkpoint import CHECKPOINTS, remove_atomically
 from unmask.train.rundir.folder import check_same_run, is_finished, lock_run, mark_finished, start_or_resume
-from unmask.train.rundir.metrics_log import Listener, LogLine, step_counter
+from unmask.train.rundir.run_writer import Listener, LogLine, step_counter
 
 _FEW = 50
 """Fewer steps than this get a hint."""

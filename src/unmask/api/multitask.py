@@ -28,7 +28,7 @@ from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.run_config import DistContext, RunConfig, init_distributed
 from unmask.train.rundir.checkpoint import CHECKPOINTS, remove_atomically
 from unmask.train.rundir.folder import check_same_run, is_finished, lock_run, mark_finished, start_or_resume
-from unmask.train.rundir.metrics_log import LogLine, step_counter
+from unmask.train.rundir.run_writer import LogLine, step_counter
 
 EACH = "each"
 """The folder of what was tuned alone afterwards."""

@@ -38,7 +38,7 @@ from unmask.train.rundir.folder import (
     mark_finished,
     start_or_resume,
 )
-from unmask.train.rundir.metrics_log import Listener
+from unmask.train.rundir.run_writer import Listener
 
 _FEW = 1000
 """Fewer steps than this get a hint. Published runs have a hundred thousand and more."""

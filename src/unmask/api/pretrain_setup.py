@@ -21,12 +21,17 @@ from unmask.members import apply_changes, member, sizes
 from unmask.nets.encoder import num_parameters
 from unmask.nets.model import EncoderWithHeads
 from unmask.tasks.recipe import Recipe
-from unmask.train.batches.protocol import RunPosition, StepBatch
-from unmask.train.batches.recipe_batches import RecipeBatches, require_trainable, uses_similar_words
+from unmask.train.batches.recipe_batches import (
+    RecipeBatches,
+    RunPosition,
+    StepBatch,
+    require_trainable,
+    uses_similar_words,
+)
 from unmask.train.cost_estimate import CostProbe
 from unmask.train.mask_samples import MaskFiller, sample_fills
 from unmask.train.multi_head_model import MultiHeadModel
-from unmask.train.rundir.metrics_log import LogLine
+from unmask.train.rundir.run_writer import LogLine
 from unmask.train.schedule import Budget, StepBudget, TimeBudget, TokenBudget
 from unmask.train.training_spec import TrainingSpec
 

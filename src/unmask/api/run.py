@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from unmask.core.errors import InputError
 from unmask.train.rundir.folder import is_finished, is_run_folder, read_finished, read_run
-from unmask.train.rundir.metrics_log import RECORD, read_record
+from unmask.train.rundir.run_writer import RECORD, read_record
 
 if TYPE_CHECKING:
     from unmask.api.models import Model

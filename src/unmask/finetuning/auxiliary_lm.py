@@ -22,7 +22,7 @@ from unmask.finetuning.methods.protocol import Method
 from unmask.finetuning.parameter_roles import ParameterLocation, ParameterRole
 from unmask.nets.model import EncoderWithHeads
 from unmask.objectives.mlm import MLM
-from unmask.train.batches.protocol import RankSplit, RunPosition, StepBatch
+from unmask.train.batches.recipe_batches import RankSplit, RunPosition, StepBatch
 from unmask.train.multi_head_model import MultiHeadModel
 
 DEFAULT_LM_WEIGHT = 0.5

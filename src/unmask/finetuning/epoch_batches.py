@@ -15,7 +15,7 @@ from unmask.core.rng import Key
 from unmask.data.input_formats.row_plan import DynamicMasking, EpochSampler
 from unmask.finetuning.data.encoded_dataset import EncodedDataset
 from unmask.objectives.protocol import Objective
-from unmask.train.batches.protocol import RankSplit, RunPosition, StepBatch
+from unmask.train.batches.recipe_batches import RankSplit, RunPosition, StepBatch
 
 TASK_NAME = "tune"
 EVAL_BATCH_SIZE = 64

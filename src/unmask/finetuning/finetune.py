@@ -26,7 +26,7 @@ from unmask.objectives.mlm import MLM
 from unmask.train.loop import train
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.run_config import DistContext, RunConfig
-from unmask.train.rundir.metrics_log import Listener
+from unmask.train.rundir.run_writer import Listener
 from unmask.train.rundir.weights_digest import digest_of_weights
 from unmask.train.schedule import StepBudget
 from unmask.train.training_spec import TrainingSpec

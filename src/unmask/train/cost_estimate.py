@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from unmask.nets.encoder import num_parameters
-from unmask.train.batches.protocol import RunPosition, StepBatch
+from unmask.train.batches.recipe_batches import RunPosition, StepBatch
 from unmask.train.build_step import build_step_runner
 from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.schedule import Budget, StepBudget, TimeBudget

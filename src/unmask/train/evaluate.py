@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from unmask.train.batches.protocol import StepBatch
+from unmask.train.batches.recipe_batches import StepBatch
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.segment_memory import SegmentMemory

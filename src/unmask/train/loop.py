@@ -16,18 +16,26 @@ from typing import TypeAlias
 
 from unmask.core.errors import UserError
 from unmask.train.batches.prefetch import PendingBatch, Prefetcher
-from unmask.train.batches.protocol import RunPosition, StepBatch
+from unmask.train.batches.recipe_batches import RunPosition, StepBatch
 from unmask.train.build_step import build_step_runner
 from unmask.train.evaluate import evaluate
-from unmask.train.gpu_async import AsyncScalars, copy_async, timestamp
 from unmask.train.graceful_stop import GracefulStop
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.rundir.checkpoint import BestEval, RunState
-from unmask.train.rundir.metrics_log import Listener, LogLine
-from unmask.train.rundir.run_writer import RunWriter
+from unmask.train.rundir.run_writer import Listener, LogLine, RunWriter
 from unmask.train.schedule import RunProgress, lr_multiplier
-from unmask.train.step import DeviceBatch, NotFinite, StepRunner, compute_metrics, isolated_rng, set_lr
+from unmask.train.step import (
+    AsyncScalars,
+    DeviceBatch,
+    NotFinite,
+    StepRunner,
+    compute_metrics,
+    copy_async,
+    isolated_rng,
+    set_lr,
+    timestamp,
+)
 from unmask.train.training_spec import TrainingSpec
 
 Observer: TypeAlias = Callable[[MultiHeadModel, Sequence[StepBatch]], LogLine]

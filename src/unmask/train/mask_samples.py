@@ -27,7 +27,7 @@ from unmask.nets.layers.heads import LMHead
 from unmask.nets.top_k import most_probable
 from unmask.objectives.heads.common import MLMHead
 from unmask.objectives.heads.generator import GeneratorModule
-from unmask.train.batches.protocol import StepBatch
+from unmask.train.batches.recipe_batches import StepBatch
 from unmask.train.evaluate import eval_mode
 from unmask.train.multi_head_model import MultiHeadModel
 

@@ -1,19 +1,22 @@
 """The model that is trained: a backbone with the heads of its objectives, as one module that is wrapped once.
 
 The forward pass of a batch gives a sum of losses for each objective of its task. A network that rewrites the inputs
-(ELECTRA's generator) runs first, and everything else reads the batch that it returns.
+(ELECTRA's generator) runs first, and everything else reads the batch that it returns. The losses are weighted by fixed
+weights, or by weights that are learned with the network.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
 from unmask.config.network import NetworkConfig
 from unmask.config.optim import LossWeighting
-from unmask.core.errors import InputError
+from unmask.core.errors import InputError, RecipeError
 from unmask.nets.backbone import Backbone
 from unmask.nets.batch.batch import Batch
 from unmask.nets.encoder import HiddenStates, init_weights
@@ -21,7 +24,6 @@ from unmask.nets.layers.block import Block
 from unmask.objectives.heads.common import LossSum, ReadsPositions
 from unmask.objectives.protocol import Objective
 from unmask.train.gpu_async import SideStream
-from unmask.train.optim.loss_weighting import build_loss_weighting
 from unmask.train.segment_memory import MemorySlot
 
 
@@ -164,3 +166,68 @@ def load_weights(network: nn.Module, saved: Mapping[str, Tensor]) -> None:
 
 def _fits(name: str, ours: Mapping[str, Tensor], saved: Mapping[str, Tensor]) -> bool:
     return name in ours and name in saved and ours[name].shape == saved[name].shape
+
+
+class FixedWeights(nn.Module):
+    """The weights that the objectives bring along."""
+
+    def forward(self, terms: tuple[LossSum, ...], objectives: Sequence[Objective]) -> tuple[LossSum, ...]:
+        """The terms as they are."""
+        return terms
+
+    def weights(self, objectives: Sequence[Objective]) -> Sequence[float]:
+        """One for each objective."""
+        return [one.weight for one in objectives]
+
+    def regularizer(self, objectives: Sequence[Objective]) -> float:
+        """What is fixed costs nothing."""
+        return 0.0
+
+    def current_weights(self, objectives: Sequence[Objective]) -> Tensor:
+        """None of them."""
+        return torch.zeros(0)
+
+
+class UncertaintyWeights(nn.Module):
+    """Learned loss weights (Kendall, Gal and Cipolla, 2018), which start from the weights of the objectives.
+
+    Each objective has an uncertainty s; the sum of exp(-s) * loss + s / 2 is minimized. Without s / 2 the best weight
+    would be 0. The parameters are the changes of s since the start, so their initial values are zeros.
+    """
+
+    def __init__(self, objectives: Sequence[Objective]) -> None:
+        super().__init__()
+        for one in objectives:
+            if one.weight <= 0:
+                raise RecipeError(
+                    f"A learned balance begins with the weights of the objectives, so they must be above 0; found "
+                    f"{one.weight:g} for '{one.name}'. Give it a weight, or take loss_weighting=fixed."
+                )
+        self.moved = nn.ParameterDict({one.name: nn.Parameter(torch.zeros(())) for one in objectives})
+
+    def forward(self, terms: tuple[LossSum, ...], objectives: Sequence[Objective]) -> tuple[LossSum, ...]:
+        """The terms as they are, with their weights in their graph.
+
+        Processes that share a network look there for the parameters that a step uses.
+        """
+        pairs = zip(terms, objectives, strict=True)
+        return tuple(replace(term, total=term.total + 0.0 * self.moved[one.name]) for term, one in pairs)
+
+    def weights(self, objectives: Sequence[Objective]) -> Sequence[Tensor]:
+        """One for each objective: exp(-s)."""
+        return [one.weight * torch.exp(-self.moved[one.name]) for one in objectives]
+
+    def regularizer(self, objectives: Sequence[Objective]) -> Tensor:
+        """The sum of s / 2 over the objectives that were asked anything. It belongs to a step, not to an answer."""
+        return torch.stack([self.moved[one.name] - math.log(one.weight) for one in objectives]).sum() / 2
+
+    def current_weights(self, objectives: Sequence[Objective]) -> Tensor:
+        """The weights now, on the device."""
+        return torch.stack(list(self.weights(objectives))).detach()
+
+
+def build_loss_weighting(
+    weighting: LossWeighting, objectives: Sequence[Objective]
+) -> FixedWeights | UncertaintyWeights:
+    """The module for a choice of a recipe."""
+    return UncertaintyWeights(objectives) if weighting is LossWeighting.LEARNED else FixedWeights()

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from unmask.core.errors import UserError
 from unmask.nets.kernels.dispatch import kernel_failure, triton_available
-from unmask.train.batches.protocol import RankSplit
+from unmask.train.batches.recipe_batches import RankSplit
 
 
 class Precision(StrEnum):

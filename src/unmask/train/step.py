@@ -1,15 +1,18 @@
 """One training step: forward and backward passes of the micro-batches, gradient clipping, one optimizer step.
 
 Every loss is a sum with a count. The counts of all micro-batches and processes are known before the first forward pass,
-so each sum is divided once by the right number (gradient accumulation without a bias).
+so each sum is divided once by the right number (gradient accumulation without a bias). Metrics are copied to the host
+without a wait (`AsyncScalars`) and read when a later step has been queued.
 """
 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -25,11 +28,54 @@ from unmask.nets.batch.transfer import batch_to_device
 from unmask.nets.kernels.weight_cast import call_with_cast_weights
 from unmask.objectives.heads.common import LossSum
 from unmask.objectives.protocol import Objective
-from unmask.train.batches.protocol import StepBatch
-from unmask.train.gpu_async import AsyncScalars, copy_async
+from unmask.train.batches.recipe_batches import StepBatch
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.segment_memory import MemorySlot, SegmentMemory
+
+_EventOrTime: TypeAlias = torch.cuda.Event | float
+"""The moment at which a GPU gets somewhere, or one that has been, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncScalars:
+    """Numbers that will have arrived when they are read."""
+
+    host_N: Tensor
+    ready: _EventOrTime
+
+    def read(self) -> list[float]:
+        """The numbers, after waiting for them if that is necessary."""
+        if isinstance(self.ready, torch.cuda.Event):
+            self.ready.synchronize()
+        found: list[float] = self.host_N.tolist()
+        return found
+
+    def seconds_since(self, earlier: AsyncScalars) -> float:
+        """How long the device took from those to these, which have been read; whenever that was."""
+        if isinstance(self.ready, torch.cuda.Event):
+            assert isinstance(earlier.ready, torch.cuda.Event)
+            milliseconds: float = earlier.ready.elapsed_time(self.ready)
+            return milliseconds / 1000
+        assert isinstance(earlier.ready, float)
+        return self.ready - earlier.ready
+
+
+def copy_async(numbers_N: Tensor) -> AsyncScalars:
+    """Begin to copy numbers to the host. The device goes on with whatever is queued behind them."""
+    if not numbers_N.is_cuda:
+        return AsyncScalars(numbers_N.cpu(), time.monotonic())
+    host_N = torch.empty(numbers_N.shape, dtype=numbers_N.dtype, pin_memory=True)
+    host_N.copy_(numbers_N, non_blocking=True)
+    # Blocking: a thread that waits for this event sleeps, and leaves its core to the one that makes the next lesson.
+    event = torch.cuda.Event(enable_timing=True, blocking=True)  # type: ignore[no-untyped-call]
+    event.record(torch.cuda.current_stream(numbers_N.device))
+    return AsyncScalars(host_N, event)
+
+
+def timestamp(device: torch.device) -> AsyncScalars:
+    """No numbers, but the moment at which the device gets here."""
+    return copy_async(torch.zeros(1, device=device))
 
 
 class NotFinite(Exception):
@@ -182,7 +228,8 @@ class StepRunner:
             if last:
                 loss = loss + self._regularizer(work)
             loss.backward()  # type: ignore[no-untyped-call]
-            self.model.generator_stream.wait()
+            if self.model.generator_stream.streams:
+                self.model.generator_stream.wait()
         return torch.stack([torch.stack([term.total.detach(), term.correct.float()]) for term in terms], dim=1)
 
     def _loss_sums(self, batch: Batch, objectives: Sequence[Objective], slot: MemorySlot | None) -> tuple[LossSum, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unmask.config.optim import OptimConfig
-from unmask.train.batches.protocol import BatchSource
+from unmask.train.batches.recipe_batches import BatchSource
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.optim.param_lr import ParamLRFn, full_lr
 from unmask.train.schedule import Budget

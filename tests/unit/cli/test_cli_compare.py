@@ -18,7 +18,7 @@ from unmask.cli.main import app
 from unmask.core.errors import UserError
 from unmask.data.text.sample_corpora import peoples_daily
 from unmask.lab.compare.spec import ComparisonSpec
-from unmask.train.rundir.metrics_log import read_record
+from unmask.train.rundir.run_writer import read_record
 
 LINE = (
     *(

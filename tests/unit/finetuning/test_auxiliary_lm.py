@@ -21,8 +21,8 @@ from unmask.finetuning.methods.frozen import FrozenEncoder, ScalarMixing
 from unmask.finetuning.methods.protocol import FullFineTuning
 from unmask.nets.batch.batch import collate
 from unmask.objectives.mlm import MLM
-from unmask.train.batches.protocol import SINGLE_PROCESS, RankSplit, RunPosition
-from unmask.train.rundir.metrics_log import RECORD, read_record
+from unmask.train.batches.recipe_batches import SINGLE_PROCESS, RankSplit, RunPosition
+from unmask.train.rundir.run_writer import RECORD, read_record
 
 HALF = replace(SETTINGS, lm_weight=0.5)
 

@@ -11,7 +11,7 @@ from unmask.finetuning.data.encode import LengthLimits, encode_texts
 from unmask.finetuning.data.encoded_dataset import EncodedDataset, RowTargets
 from unmask.finetuning.epoch_batches import EpochBatches
 from unmask.objectives.row_tasks import Classification
-from unmask.train.batches.protocol import RankSplit, RunPosition
+from unmask.train.batches.recipe_batches import RankSplit, RunPosition
 
 TEXTS = [(f"很好 {'好' * (i % 5)} {i}",) for i in range(50)]
 ROWS = encode_texts(TEXTS, little_tokenizer(), LengthLimits(16))

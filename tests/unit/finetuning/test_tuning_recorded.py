@@ -20,9 +20,9 @@ from unmask.finetuning.task_data import TaskData, load_task_data
 from unmask.finetuning.task_options import DEFAULT_TASK_OPTIONS, TaskOptions
 from unmask.finetuning.tasks.protocol import TaskType
 from unmask.finetuning.tasks.san_pair import SANPairTask
-from unmask.train.batches.protocol import RankSplit, RunPosition
+from unmask.train.batches.recipe_batches import RankSplit, RunPosition
 from unmask.train.run_config import DistContext, RunConfig
-from unmask.train.rundir.metrics_log import RECORD, read_record
+from unmask.train.rundir.run_writer import RECORD, read_record
 from unmask.train.step import DeviceBatch
 
 CPU = torch.device("cpu")

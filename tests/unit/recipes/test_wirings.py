@@ -16,8 +16,7 @@ from unmask.data.input_formats.packed import DocumentBoundary, Packed
 from unmask.data.input_formats.row_plan import StaticMasking
 from unmask.members import member
 from unmask.tasks.batches import TaskBatches
-from unmask.train.batches.protocol import StepBatch
-from unmask.train.batches.recipe_batches import require_trainable
+from unmask.train.batches.recipe_batches import StepBatch, require_trainable
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.step import DeviceBatch
 

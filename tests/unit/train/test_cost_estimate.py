@@ -6,11 +6,11 @@ from little_course import ALONE, recipe, run_of, training
 
 import unmask.train.cost_estimate as estimating
 from unmask.nets.encoder import num_parameters
-from unmask.train.batches.protocol import RunPosition
+from unmask.train.batches.recipe_batches import RunPosition
 from unmask.train.build_step import build_step_runner
 from unmask.train.cost_estimate import CostProbe, _measure_captured, _MeasuredStep, estimate_cost
 from unmask.train.loop import train
-from unmask.train.rundir.metrics_log import RECORD, read_record
+from unmask.train.rundir.run_writer import RECORD, read_record
 from unmask.train.schedule import StepBudget, TimeBudget, TokenBudget
 from unmask.train.step import DeviceBatch
 

@@ -12,7 +12,7 @@ from unmask.train import graceful_stop
 from unmask.train.graceful_stop import GracefulStop
 from unmask.train.loop import train
 from unmask.train.rundir.checkpoint import list_checkpoints
-from unmask.train.rundir.metrics_log import RECORD, read_record
+from unmask.train.rundir.run_writer import RECORD, read_record
 from unmask.train.schedule import StepBudget
 
 

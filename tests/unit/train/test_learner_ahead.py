@@ -18,8 +18,7 @@ from unmask.objectives.protocol import Objective
 from unmask.objectives.rtd import RTD, JudgedTokens
 from unmask.recipes.electra import SIZES, electra
 from unmask.tasks.recipe import Recipe
-from unmask.train.batches.protocol import RankSplit, RunPosition
-from unmask.train.batches.recipe_batches import RecipeBatches, require_trainable
+from unmask.train.batches.recipe_batches import RankSplit, RecipeBatches, RunPosition, require_trainable
 from unmask.train.build_step import build_step_runner
 from unmask.train.evaluate import evaluate
 from unmask.train.mask_samples import MaskFiller

@@ -17,14 +17,13 @@ import unmask.train.loop
 import unmask.train.rundir.run_writer
 from unmask.config.optim import AdamW, Linear, Muon, OptimConfig, WarmupFraction, WarmupSteps
 from unmask.core.errors import UserError
-from unmask.train.batches.protocol import StepBatch
-from unmask.train.gpu_async import AsyncScalars
+from unmask.train.batches.recipe_batches import StepBatch
 from unmask.train.loop import train
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.rundir.checkpoint import MODEL, OPTIMIZER, list_checkpoints, read_state, read_tensors
-from unmask.train.rundir.metrics_log import RECORD, LogLine, read_record
+from unmask.train.rundir.run_writer import RECORD, LogLine, read_record
 from unmask.train.schedule import Budget, StepBudget, TimeBudget, TokenBudget
-from unmask.train.step import DeviceBatch, StepRunner
+from unmask.train.step import AsyncScalars, DeviceBatch, StepRunner
 
 FALL = Linear()
 

@@ -14,7 +14,7 @@ from unmask.data.tokenize.trainers.wordpiece import WordPiece
 from unmask.nets.batch.batch import collate
 from unmask.objectives.mlm import MLM
 from unmask.objectives.sentence_pair import NSP
-from unmask.train.batches.protocol import StepBatch
+from unmask.train.batches.recipe_batches import StepBatch
 from unmask.train.mask_samples import sample_fills
 from unmask.train.multi_head_model import MultiHeadModel
 

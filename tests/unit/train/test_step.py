@@ -8,7 +8,7 @@ import torch
 from little_course import ALONE, CPU, recipe, run_of, training
 
 from unmask.config.optim import LAMB, Adamax, AdamW, Muon, StableAdamW
-from unmask.train.batches.protocol import RankSplit, RunPosition
+from unmask.train.batches.recipe_batches import RankSplit, RunPosition
 from unmask.train.build_step import build_step_runner
 from unmask.train.evaluate import eval_mode, evaluate
 from unmask.train.optim.state import state_tensors

@@ -27,7 +27,7 @@ from unmask.train.batches.recipe_batches import unigram_entropy
 from unmask.train.cost_estimate import CostEstimate
 from unmask.train.run_config import RunConfig
 from unmask.train.rundir.folder import read_finished
-from unmask.train.rundir.metrics_log import RECORD, Listener, LogLine, read_record
+from unmask.train.rundir.run_writer import RECORD, Listener, LogLine, read_record
 from unmask.train.schedule import Budget, StepBudget, TimeBudget, TokenBudget
 
 if TYPE_CHECKING:

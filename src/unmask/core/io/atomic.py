@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -216,10 +216,15 @@ def disk_errors(where: Path, advice: DiskFullAdvice = DiskFullAdvice.FINISHED) -
     try:
         yield
     except OSError as error:
-        if _is_inside_temp(where):
-            raise
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise UserError(f"The disk under {where} is full. {advice}") from error
-        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.ENAMETOOLONG):
-            raise UserError(f"Nothing can be written to {where} ({error.strerror}). Choose another folder.") from error
-        raise
+        raise_disk_error(error, where, advice)
+
+
+def raise_disk_error(error: OSError, where: Path, advice: DiskFullAdvice = DiskFullAdvice.FINISHED) -> NoReturn:
+    """Raise a disk error as a `UserError` where the user can do something about it."""
+    if _is_inside_temp(where):
+        raise error
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        raise UserError(f"The disk under {where} is full. {advice}") from error
+    if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.ENAMETOOLONG):
+        raise UserError(f"Nothing can be written to {where} ({error.strerror}). Choose another folder.") from error
+    raise error

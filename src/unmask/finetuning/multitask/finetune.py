@@ -32,7 +32,7 @@ from unmask.nets.model import EncoderWithHeads
 from unmask.train.loop import train
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.run_config import DistContext, RunConfig
-from unmask.train.rundir.metrics_log import Listener
+from unmask.train.rundir.run_writer import Listener
 from unmask.train.schedule import StepBudget
 from unmask.train.training_spec import TrainingSpec
 

@@ -16,7 +16,7 @@ from unmask.core.records import InputsAndTargets, Ints, Target
 from unmask.core.rng import Key, permuted_index
 from unmask.finetuning.epoch_batches import EpochBatches
 from unmask.objectives.protocol import Objective, PredictionSites
-from unmask.train.batches.protocol import RankSplit, RunPosition, StepBatch
+from unmask.train.batches.recipe_batches import RankSplit, RunPosition, StepBatch
 
 if TYPE_CHECKING:
     from torch import nn

@@ -18,7 +18,7 @@ from unmask.lab.claims.catalog import CLAIMS, Claim
 from unmask.lab.claims.jobs import ClaimJobRunner, ClaimOptions, ClaimPlan, ClaimRun
 from unmask.lab.claims.verdict import Measurement, tables, verdicts
 from unmask.train.rundir.folder import is_finished
-from unmask.train.rundir.metrics_log import RECORD, read_record
+from unmask.train.rundir.run_writer import RECORD, read_record
 
 RESULTS = "claims.json"
 _REPEATED_EPOCHS = 2.0

@@ -17,7 +17,7 @@ from unmask.tasks.recipe import Recipe
 from unmask.train.flops_meter import ComputeSpent, FlopsMeter
 from unmask.train.rundir.checkpoint import CHECKPOINTS, checkpoint_name, list_checkpoints, remove_atomically
 from unmask.train.rundir.folder import RUN, is_finished
-from unmask.train.rundir.metrics_log import RECORD, read_record
+from unmask.train.rundir.run_writer import RECORD, read_record
 
 _ROUNDING = 1e-6
 """Fractions are written with six digits."""

@@ -14,7 +14,7 @@ from unmask.lab.compare.arms import NETWORK, Arm, ArmRun
 from unmask.lab.compare.curves import EvalCurve, point_steps, read_eval_curve
 from unmask.train.flops_meter import ComputeSpent, FlopsMeter
 from unmask.train.rundir.folder import is_finished, read_run
-from unmask.train.rundir.metrics_log import RECORD, read_record
+from unmask.train.rundir.run_writer import RECORD, read_record
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from unmask.lab.compare.spec import ComparisonSpec, check_alone
 from unmask.reports.pages.compare import compare_page
 from unmask.train.run_config import default_run_config
 from unmask.train.rundir.folder import check_same_run, is_finished, lock_run, start_or_resume
-from unmask.train.rundir.metrics_log import RECORD, read_record
+from unmask.train.rundir.run_writer import RECORD, read_record
 
 RESULTS, PAGE = "compare.json", "compare.html"
 

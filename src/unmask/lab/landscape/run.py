@@ -25,7 +25,7 @@ from unmask.reports.pages.landscape import landscape_page
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.run_config import RunConfig
 from unmask.train.rundir.folder import check_same_run, lock_run, start_or_resume
-from unmask.train.rundir.metrics_log import LogLine, step_counter
+from unmask.train.rundir.run_writer import LogLine, step_counter
 
 NUMBERS, PAGE, HEIGHTS = "landscape.json", "landscape.html", "heights"
 

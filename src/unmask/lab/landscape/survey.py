@@ -50,7 +50,7 @@ from unmask.reports.landscape_results import (
     TrainingCurves,
 )
 from unmask.train.multi_head_model import MultiHeadModel
-from unmask.train.rundir.metrics_log import RECORD, read_record
+from unmask.train.rundir.run_writer import RECORD, read_record
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,13 +20,13 @@ from unmask.finetuning.finetune import FineTune
 from unmask.finetuning.init_weights import StartFrom, build_model
 from unmask.finetuning.methods.protocol import param_lrs
 from unmask.finetuning.parameter_roles import locate_parameters
-from unmask.train.batches.protocol import StepBatch
+from unmask.train.batches.recipe_batches import StepBatch
 from unmask.train.loop import train
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.rundir.checkpoint import CHECKPOINTS, checkpoint_name, remove_atomically
 from unmask.train.rundir.folder import is_finished, mark_finished
-from unmask.train.rundir.metrics_log import Listener, LogLine
+from unmask.train.rundir.run_writer import Listener, LogLine
 from unmask.train.schedule import StepBudget
 from unmask.train.training_spec import TrainingSpec
 

@@ -18,7 +18,7 @@ from typing import TypeAlias
 import torch
 
 from unmask.nets.batch.transfer import storages
-from unmask.train.batches.protocol import BatchSource, RankSplit, RunPosition, StepBatch
+from unmask.train.batches.recipe_batches import BatchSource, RankSplit, RunPosition, StepBatch
 from unmask.train.batches.worker_process import StartBuild, batch_builder
 from unmask.train.run_config import RunConfig
 from unmask.train.step import DeviceBatch

@@ -26,7 +26,7 @@ from typing import TypeAlias
 
 from unmask.core.errors import UserError
 from unmask.objectives.protocol import Objective
-from unmask.train.batches.protocol import BatchSource, RankSplit, RunPosition, StepBatch
+from unmask.train.batches.recipe_batches import BatchSource, RankSplit, RunPosition, StepBatch
 
 StartBuild: TypeAlias = Callable[[RunPosition], Callable[[], StepBatch]]
 """Begins with the lesson of a moment; what it returns waits for it. Lessons are waited for in the order of asking."""

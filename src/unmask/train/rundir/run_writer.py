@@ -1,25 +1,32 @@
 """The record and the checkpoints of a run, in its folder.
 
+The record, `record.jsonl`, is one JSON object a line, in the order of the steps.
+
 Checkpoints are copied on the device and written by a thread, so training continues meanwhile. A run that finds a
 checkpoint in its folder resumes from it and continues its record.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TextIO, TypeAlias
 
 import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from unmask.core.io.atomic import atomic_file
+from unmask.core.io.atomic import atomic_file, disk_errors, raise_disk_error
 from unmask.core.records import Inputs
+from unmask.core.reporter import ProgressCallback
 from unmask.train.batches.worker_process import fork_available
 from unmask.train.optim.state import load_state_tensors, state_tensors
 from unmask.train.rundir.checkpoint import (
@@ -36,8 +43,78 @@ from unmask.train.rundir.checkpoint import (
     save_checkpoint,
     write_checkpoint,
 )
-from unmask.train.rundir.metrics_log import Listener, LogLine, MetricsLog
 from unmask.train.step import DeviceBatch, StepRunner
+
+RECORD = "record.jsonl"
+LogLine: TypeAlias = Mapping[str, Any]
+"""What is said once, as plain data: its `kind`, its `step`, and what belongs to that kind."""
+Listener: TypeAlias = Callable[[LogLine], None]
+"""Hears every line as it is written."""
+
+
+class MetricsLog:
+    """A file that lines are added to. Open it with the step from which the run goes on."""
+
+    def __init__(self, folder: Path, step: int) -> None:
+        self.path = folder / RECORD
+        with disk_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            truncate_after(self.path, step)
+            self._file: TextIO = self.path.open("a", encoding="utf-8")
+
+    def add(self, line: LogLine) -> None:
+        """One line; a reader sees it at once."""
+        try:  # no `disk_errors` here: this is part of every step
+            self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise_disk_error(error, self.path.parent)
+
+    def fsync(self) -> None:
+        """Make the lines so far survive whatever happens to the machine."""
+        with disk_errors(self.path.parent):
+            os.fsync(self._file.fileno())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: type[BaseException] | BaseException | TracebackType | None) -> None:
+        with disk_errors(self.path.parent):
+            self._file.close()
+
+
+def step_counter(tick: ProgressCallback, remark: Callable[[LogLine], str]) -> Listener:
+    """A listener that reports the number of steps, with a remark made from each line."""
+
+    def listen(line: LogLine) -> None:
+        if line["kind"] == "start" and line["step"]:
+            tick.note(f"going on from step {line['step']:,}")
+        tick(line["step"], remark(line))
+
+    return listen
+
+
+def read_record(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a record, up to one that a kill or a full disk has torn."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for text in file:
+            try:
+                line: dict[str, Any] = json.loads(text)
+            except ValueError:
+                return
+            if text.endswith("\n"):
+                yield line
+
+
+def truncate_after(path: Path, step: int) -> None:
+    """Remove the lines of steps that will be done again, and a torn one. Trials of the kept step stay."""
+    if not path.exists():
+        return
+    with atomic_file(path) as file:  # line by line: a long run has millions of them
+        for line in read_record(path):
+            if line["step"] <= step:
+                file.write(f"{json.dumps(line, ensure_ascii=False)}\n".encode("utf-8", "backslashreplace"))
+
 
 _NEVER = -1
 """The step from which a record is kept when nothing is resumed: none of its lines stays."""

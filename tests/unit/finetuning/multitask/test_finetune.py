@@ -22,8 +22,8 @@ from unmask.finetuning.multitask.schedule import TaskOrder
 from unmask.finetuning.multitask.task_file import read_tasks
 from unmask.loading.encoder_folder import load_encoder, save_encoder
 from unmask.loading.open_model import open_model
-from unmask.train.batches.protocol import SINGLE_PROCESS as ALONE_CREW
-from unmask.train.batches.protocol import RunPosition
+from unmask.train.batches.recipe_batches import SINGLE_PROCESS as ALONE_CREW
+from unmask.train.batches.recipe_batches import RunPosition
 from unmask.train.build_step import build_step_runner
 from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.step import DeviceBatch

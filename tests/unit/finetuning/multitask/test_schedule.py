@@ -14,7 +14,7 @@ from unmask.finetuning.data.encoded_dataset import EncodedDataset, RowTargets
 from unmask.finetuning.epoch_batches import EpochBatches
 from unmask.finetuning.multitask.schedule import MultiTaskBatches, TaskOrder, WeightedObjective
 from unmask.objectives.row_tasks import Classification
-from unmask.train.batches.protocol import SINGLE_PROCESS, RankSplit, RunPosition
+from unmask.train.batches.recipe_batches import SINGLE_PROCESS, RankSplit, RunPosition
 
 SIZES = {"one": 40, "two": 22, "three": 5}
 

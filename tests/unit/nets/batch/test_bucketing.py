@@ -30,7 +30,7 @@ from unmask.objectives.mlm import MLM
 from unmask.objectives.protocol import Objective
 from unmask.objectives.rtd import RTD, JudgedTokens
 from unmask.tasks.recipe import Recipe
-from unmask.train.batches.protocol import RankSplit
+from unmask.train.batches.recipe_batches import RankSplit
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.step import DeviceBatch
 

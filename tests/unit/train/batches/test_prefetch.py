@@ -11,10 +11,9 @@ from little_course import recipe, run_of, training
 
 from unmask.nets.batch.transfer import iter_tensors
 from unmask.train.batches.prefetch import Prefetcher
-from unmask.train.batches.protocol import BatchSource, RankSplit, RunPosition, StepBatch
-from unmask.train.gpu_async import copy_async, timestamp
+from unmask.train.batches.recipe_batches import BatchSource, RankSplit, RunPosition, StepBatch
 from unmask.train.schedule import StepBudget
-from unmask.train.step import DeviceBatch
+from unmask.train.step import DeviceBatch, copy_async, timestamp
 
 CREW = RankSplit(microbatch_tokens=32)
 

@@ -12,8 +12,13 @@ from unmask.objectives.language_model import PLM
 from unmask.objectives.mlm import MLM
 from unmask.objectives.sbo import SBO
 from unmask.objectives.sentence_pair import NSP, SOP
-from unmask.train.batches.protocol import RankSplit, RunPosition
-from unmask.train.batches.recipe_batches import RecipeBatches, require_trainable, unigram_entropy
+from unmask.train.batches.recipe_batches import (
+    RankSplit,
+    RecipeBatches,
+    RunPosition,
+    require_trainable,
+    unigram_entropy,
+)
 
 
 @given(st.integers(1, 64), st.integers(1, 8), st.integers(1, 2000), st.integers(8, 512))

@@ -18,8 +18,7 @@ from little_course import corpus, run_of, training
 from unmask.core.errors import UserError
 from unmask.members import member
 from unmask.train.batches.prefetch import Prefetcher
-from unmask.train.batches.protocol import BatchSource, RankSplit, RunPosition, StepBatch
-from unmask.train.batches.recipe_batches import RecipeBatches
+from unmask.train.batches.recipe_batches import BatchSource, RankSplit, RecipeBatches, RunPosition, StepBatch
 from unmask.train.batches.worker_process import batch_builder, fork_available
 from unmask.train.schedule import StepBudget
 
@@ -183,7 +182,7 @@ sys.path.insert(0, sys.argv[1])
 import little_course
 from little_course import corpus, training
 from unmask.train.schedule import StepBudget
-from unmask.train.batches.protocol import RankSplit, RunPosition
+from unmask.train.batches.recipe_batches import RankSplit, RunPosition
 
 from unmask.train.batches.worker_process import batch_builder
 with batch_builder(training(StepBudget(4)).source, RankSplit(microbatch_tokens=32), process=True) as begin:

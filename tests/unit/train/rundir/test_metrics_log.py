@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from unmask.train.rundir.metrics_log import RECORD, MetricsLog, read_record, truncate_after
+from unmask.train.rundir.run_writer import RECORD, MetricsLog, read_record, truncate_after
 
 LINES = [
     {"kind": "start", "step": 0},
