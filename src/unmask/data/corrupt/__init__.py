@@ -1,1 +1,1 @@
-"""Example in, Instance out: what is hidden, what is shown instead, and what is asked."""
+"""Corruptions: masking, spans, permutation and denoising; rows in, inputs and targets out."""

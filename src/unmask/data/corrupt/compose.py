@@ -1,12 +1,8 @@
-"""Denoising, as in BART (Lewis et al., 2019): spoil the text in any way, then ask for the whole of it.
+"""Denoising (BART, Lewis et al., 2019): corruptions applied in sequence; the target is the whole original row.
 
-What arrives: an `Example` and steps that each know how to spoil one.
-What leaves: the spoilt rows as inputs and the rows as they were as a `Rewrite`.
-What never happens here: a way of spoiling. Those stand in `infill`, `delete`, `permute` and `rotate`.
-
-**The target** is the original row, its special tokens included, and always ends with the separator, because a decoder
-must learn to stop. A row that ends with one is asked for as it is; any other row gets one added. No step moves the last
-special token of a row, so the inputs still say which of the two it was, and the original comes back exactly.
+The target includes the special tokens and always ends with the separator, because a decoder must learn to stop. A row
+that does not end with one gets one added. No step moves the last special token of a row, so the inputs show which of
+the two it was, and the original is restored exactly.
 """
 
 from __future__ import annotations
@@ -26,27 +22,28 @@ from unmask.data.tokenize.vocab import Vocab
 
 @runtime_checkable
 class NoiseStep(Corruption, Protocol):
-    """A corruption that leaves an example behind, so that another one can follow it."""
+    """A corruption whose output is again a batch of rows, so that another step can follow."""
 
     def apply(self, example: RowBatch, vocab: Vocab, key: Key) -> RowBatch:
-        """The rows after spoiling, with their units carried along."""
+        """The corrupted rows, with their units."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseSequence:
-    """Several ways of spoiling a text, one after another. BART permutes the sentences and then infills."""
+    """Several corruptions in sequence. BART permutes the sentences and then infills."""
 
     steps: tuple[NoiseStep, ...]
     target_types: ClassVar[tuple[type[Target], ...]] = (DecoderTarget,)
 
     def __post_init__(self) -> None:
         if not self.steps:
-            raise RecipeError("Noise needs at least one step, found none; give it Infill() or PermuteSentences().")
+            raise RecipeError("NoiseSequence needs at least one step, found none; give it TextInfilling().")
         for step in self.steps:
             if not isinstance(step, NoiseStep):
                 raise RecipeError(
-                    f"Noise needs steps that leave a text for the next one, found {type(step).__name__}, which asks for"
-                    " parts of it; use Infill, Delete, PermuteSentences or Rotate, or use that part alone."
+                    f"NoiseSequence needs steps that keep the text for the next step, found {type(step).__name__},"
+                    " which predicts parts of it; use TextInfilling, TokenDeletion, PermuteSentences or"
+                    " DocumentRotation, or that part alone."
                 )
 
     @property
@@ -55,13 +52,13 @@ class NoiseSequence:
         return frozenset().union(*(step.required_units for step in self.steps))
 
     def apply(self, example: RowBatch, vocab: Vocab, key: Key) -> RowBatch:
-        """The rows after all steps. Each step draws from an address of its own."""
+        """The rows after all steps. Each step has its own key."""
         for number, step in enumerate(self.steps):
             example = step.apply(example, vocab, key.fold_in("step", number))
         return example
 
     def __call__(self, example: RowBatch, vocab: Vocab, key: Key) -> InputsAndTargets:
-        """Spoil every row and ask for it."""
+        """Corrupt every row; the target is the original row."""
         return denoising_target(example, self.apply(example, vocab, key), vocab)
 
     def restore(self, instance: InputsAndTargets, vocab: Vocab) -> tuple[Ids, Ints]:
@@ -70,7 +67,7 @@ class NoiseSequence:
 
 
 def denoising_target(before: RowBatch, after: RowBatch, vocab: Vocab) -> InputsAndTargets:
-    """Show the spoilt rows and ask for the original ones."""
+    """The corrupted rows as inputs, the original rows as decoder targets."""
     inputs = inputs_like(after, after.ids)
     ends = before.rows[1:][_is_unterminated(inputs, vocab)]
     rows = before.rows + np.searchsorted(ends, before.rows, side="right")

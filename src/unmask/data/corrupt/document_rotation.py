@@ -1,8 +1,6 @@
-"""Document rotation (BART, Lewis et al., 2019): the text begins at a random token, and the model must find its start.
+"""Document rotation (BART, Lewis et al., 2019): the text begins at a random token; the model finds its start.
 
-What arrives: an `Example`. What leaves: rows of the same length, rotated, and the original rows as a `Rewrite`.
-What never happens here: a special token that moves. A row with several stretches (the segments of a pair, the documents
-of a packed row) has each of them rotated in its own place.
+Special tokens do not move. In a row with several segments or documents, each one is rotated in its own place.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ class DocumentRotation:
     required_units: ClassVar[frozenset[UnitKind]] = frozenset()
 
     def apply(self, example: RowBatch, vocab: Vocab, key: Key) -> RowBatch:
-        """The rows rotated: in each stretch, what precedes the drawn token changes places with what follows."""
+        """The rows rotated: in each segment, the tokens before the drawn token move after the others."""
         starts = np.flatnonzero(segment_starts(example))
         lengths = np.diff(starts, append=len(example.ids))
         before = randint(key.bits_per_token(DrawPurpose.PLACE, np.searchsorted(starts, example.rows)), lengths)
@@ -37,7 +35,7 @@ class DocumentRotation:
         return gather_tokens(mark_borders(mark_borders(example, starts), first), source, example.rows)
 
     def __call__(self, example: RowBatch, vocab: Vocab, key: Key) -> InputsAndTargets:
-        """Rotate every row and ask for it."""
+        """Rotate every row; the target is the original row."""
         return denoising_target(example, self.apply(example, vocab, key), vocab)
 
     def restore(self, instance: InputsAndTargets, vocab: Vocab) -> tuple[Ids, Ints]:

@@ -1,12 +1,9 @@
-"""Factorisation order (XLNet, Yang et al., 2019): the text stays as it is, only the order of saying it is drawn.
+"""Factorization order (XLNet, Yang et al., 2019): the text is unchanged; the order of prediction is drawn.
 
-What arrives: an `Example`. What leaves: the same rows, and an `Ordering` that says who is asked for and after whom.
-What never happens here: a token that moves or is masked. Hiding the answers is the work of the view
-(`attention_pattern.py`).
-
-Targets come in short spans, each inside a block of context: the blocks lie side by side from the start of the row, and
-a block of n / share tokens holds a span of n of them. So targets are spread evenly, and every one has context nearby.
-The free tokens of a row count as one sequence. What the blocks leave of the budget is filled with single tokens.
+No token moves or is masked; the attention pattern hides the answers (`attention_pattern.py`). Targets are short spans,
+each inside a block of context: blocks are adjacent from the start of the row, and a block of n / share tokens holds a
+span of n of them, so targets are spread evenly. The free tokens of a row count as one sequence. The part of the budget
+that blocks do not fill is filled with single tokens.
 """
 
 from __future__ import annotations
@@ -27,10 +24,10 @@ from unmask.data.tokenize.vocab import Vocab
 
 @dataclass(frozen=True, slots=True)
 class PermutationOrder:
-    """Ask for `share` of the free tokens of each row, rounded, at least one, in a random order.
+    """Predict `share` of the free tokens of each row, rounded, at least one, in a random order.
 
-    Spans are 1 to `longest` tokens long, a length of n being drawn in proportion to 1 / n. Targets have the ranks 0, 1,
-    2, ... of their row; everything else has rank -1, is seen by all and sees no target.
+    Spans have 1 to `longest` tokens; the probability of length n is proportional to 1 / n. Targets have the ranks 0, 1,
+    2, ... of their row; all other tokens have rank -1, are visible to all and attend to no target.
     """
 
     target_fraction: float = 1 / 6
@@ -45,7 +42,7 @@ class PermutationOrder:
             raise RecipeError(f"Order needs spans of at least 1 token, found {self.max_span}; XLNet uses up to 5.")
 
     def __call__(self, example: RowBatch, vocab: Vocab, key: Key) -> InputsAndTargets:
-        """Draw the targets of every row and the order in which they are said."""
+        """Draw the targets of every row and their order."""
         free, rows = free_tokens(example)
         size = np.diff(rows)
         goal = np.minimum(np.maximum(np.rint(size * self.target_fraction).astype(np.int64), 1), size)

@@ -15,7 +15,7 @@ from unmask.data.tokenize.vocab import Vocab
 
 @dataclass(frozen=True, slots=True)
 class NoCorruption:
-    """Show the text as it is; every position says what follows, but for the last of a row and of a document in it."""
+    """The text as it is: every position predicts the next token, except the last one of a row or document."""
 
     target_types: ClassVar[tuple[type[Target], ...]] = (NextToken,)
     required_units: ClassVar[frozenset[UnitKind]] = frozenset()

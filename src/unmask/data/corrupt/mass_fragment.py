@@ -1,11 +1,8 @@
-"""One fragment (MASS, Song et al., 2019): the encoder sees the text around it, the decoder writes exactly what is gone.
+"""One fragment (MASS, Song et al., 2019): the encoder reads the text around it, the decoder writes the fragment.
 
-What arrives: an `Example`. What leaves: rows with one fragment hidden, and the fragment as a `Rewrite`.
-What never happens here: an end token in the target, or new positions. The decoder works at the positions where the
-fragment stood, so it always knows where it is and has nothing to end.
-
-The free tokens of a row count as one sequence. In a row with several segments a fragment may therefore reach from one
-into the next; the special token between them stays visible, is not asked for, and shows as a gap in the positions.
+The target has no end token, because the decoder works at the positions of the fragment. The free tokens of a row count
+as one sequence, so a fragment may reach into the next segment; the special token between them stays visible, is not
+predicted, and is a gap in the positions.
 """
 
 from __future__ import annotations
@@ -52,7 +49,7 @@ class MassFragment:
                 raise RecipeError(f"Fragment needs shares of {what} that sum to 1, found {shares}; change one of them.")
 
     def __call__(self, example: RowBatch, vocab: Vocab, key: Key) -> InputsAndTargets:
-        """Hide a fragment of every row and ask for it."""
+        """Hide a fragment of every row; the target is the fragment."""
         free, rows = free_tokens(example)
         size = np.diff(rows)
         length = np.minimum(np.maximum(np.rint(size * self.fraction).astype(np.int64), 1), size)
@@ -77,13 +74,13 @@ class MassFragment:
         return self.mask, self.random, self.keep
 
     def _starts(self, room: Ints, key: Key) -> Ints:
-        """Where each fragment begins among the free tokens of its row, `room` being the last place that it can."""
+        """The first free token of each fragment; `room` is the last possible one."""
         words = key.bits(DrawPurpose.PLACE, 2)
         anywhere = randint(words[:, 1], room + 1)
         return np.choose(categorical(words[:, 0], self.place_probabilities), [np.zeros_like(room), room, anywhere])
 
     def _replace_ids(self, ids: Ids, rows: Ints, vocab: Vocab, key: Key) -> Ids:
-        """What the encoder sees of the fragment, drawn for each token."""
+        """The ids that replace the fragment in the encoder input, drawn for each token."""
         drawn = vocab.random_ordinary(key.bits_per_token(DrawPurpose.TOKEN, rows))
         return np.choose(
             categorical(key.bits_per_token(DrawPurpose.SHOW, rows), self._replace_probabilities),

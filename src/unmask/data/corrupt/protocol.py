@@ -1,9 +1,4 @@
-"""The one protocol of this folder: a corruption turns rows into a question.
-
-What arrives: an `Example` (rows with nothing hidden), the vocabulary, and a key with one state for each row.
-What leaves: an `Instance` whose inputs and targets come from the same draw.
-What never happens here: looking at text, or drawing from anything but the key.
-"""
+"""The protocol of corruptions: rows in, inputs and targets out. All randomness comes from the key."""
 
 from __future__ import annotations
 
@@ -16,7 +11,7 @@ from unmask.data.tokenize.vocab import Vocab
 
 
 class Corruption(Protocol):
-    """Hides something and asks for it. A frozen dataclass that is its own configuration."""
+    """Hides tokens and makes targets of them. A frozen dataclass that is its own configuration."""
 
     @property
     def required_units(self) -> frozenset[UnitKind]:
@@ -46,5 +41,5 @@ def inputs_like(example: RowBatch, ids: Ids) -> Inputs:
 
 
 def row_class_targets(example: RowBatch) -> tuple[RowClass, ...]:
-    """The truths about each row, as targets: a corruption passes them on untouched."""
+    """The facts about each row as targets; a corruption does not change them."""
     return tuple(RowClass(name, value) for name, value in sorted(example.facts.items()))

@@ -1,11 +1,7 @@
-"""What the corruptions that move or drop tokens share: picking inside ragged rows, and gathering an example anew.
-
-What arrives: sizes and random words, or an `Example`.
-What leaves: choices, orders and lengths for all rows at once, or an `Example` with its tokens gathered anew.
-What never happens here: a loop over rows or tokens, or a result of one row that depends on another row.
+"""Operations on ragged rows for corruptions that move or drop tokens: sampling, shuffling, gathering; no loops.
 
 Two layouts are used. *Flat*: rows one after another, with offsets. *Padded*: a matrix with a line for each row, as wide
-as the longest, where `columns(sizes)` says which cells are real; `matrix[columns(sizes)]` is the flat layout again.
+as the longest; `valid_mask(sizes)` marks the real cells, and `matrix[valid_mask(sizes)]` is the flat layout again.
 """
 
 from __future__ import annotations
@@ -31,7 +27,7 @@ def valid_mask(sizes: Ints) -> Bools:
 
 
 def sample_cells(words: UInts, allowed: Bools, counts: Ints) -> Bools:
-    """Choose `counts[i]` of the cells of row i that `among` allows, every such choice equally likely."""
+    """Choose `counts[i]` of the `allowed` cells of row i, every such choice equally likely."""
     keys = _sortable(words, allowed)
     last = np.take_along_axis(np.sort(keys, axis=1), np.maximum(counts, 1)[:, None] - 1, axis=1)
     chosen: Bools = (keys <= last) & (counts > 0)[:, None]
@@ -39,7 +35,7 @@ def sample_cells(words: UInts, allowed: Bools, counts: Ints) -> Bools:
 
 
 def shuffle(words: UInts, allowed: Bools) -> Ints:
-    """The columns of each row in random order: those that `among` allows first, the rest after them."""
+    """The columns of each row in random order: the `allowed` ones first, the rest after them."""
     return (np.sort(_sortable(words, allowed), axis=1) & _COLUMN).astype(np.int64)
 
 
@@ -66,9 +62,9 @@ def free_tokens(example: RowBatch) -> tuple[Ints, Ints]:
 
 
 def segment_starts(example: RowBatch) -> Bools:
-    """Where a stretch begins. Text never moves from one stretch to another, and no mask stands for parts of two.
+    """Where a segment begins: a run of free tokens of one row, document and segment id, or one special token.
 
-    A stretch is a run of free tokens of one row, one document and one segment; a special token is one by itself.
+    Text never moves from one segment to another, and no mask replaces parts of two.
     """
     starts = example.protected.copy()
     starts[1:] |= example.protected[:-1]
@@ -98,7 +94,7 @@ def unit_starts(example: RowBatch, layer: UnitKind) -> Bools:
 
 
 def gather_tokens(example: RowBatch, source: Ints, rows: Ints) -> RowBatch:
-    """The example with token `source[j]` at place j. What is true of a row as a whole stays."""
+    """The rows with token `source[j]` at position j. Facts about whole rows are kept."""
     return replace(
         example,
         ids=example.ids[source],
@@ -111,7 +107,7 @@ def gather_tokens(example: RowBatch, source: Ints, rows: Ints) -> RowBatch:
 
 
 def drop_tokens(example: RowBatch, kept: Bools) -> RowBatch:
-    """The example without the tokens that are not kept; every row must keep one.
+    """The rows without the tokens that are not kept; every row must keep one.
 
     A word or sentence that loses its first token begins at the next one that is kept, and every row begins with both.
     """
@@ -125,7 +121,7 @@ def drop_tokens(example: RowBatch, kept: Bools) -> RowBatch:
 
 
 def mark_borders(example: RowBatch, at: Ints) -> RowBatch:
-    """The example with a word and a sentence starting at each of these positions."""
+    """The rows with a word and a sentence starting at each of these positions."""
     bits = example.units.bits.copy()
     bits[at] |= np.uint8(UnitFlag.BORDER)
     return replace(example, units=TokenUnits(bits))

@@ -1,9 +1,6 @@
 """Sentence permutation (BART, Lewis et al., 2019): the sentences of a row in a random order.
 
-What arrives: an `Example` whose text was split into sentences.
-What leaves: rows of the same length with their sentences moved, and the original rows as a `Rewrite`.
-What never happens here: a special token that moves, or a sentence that crosses one. Sentences change places only within
-their stretch, so the two segments of a pair and the documents of a packed row stay apart.
+Special tokens do not move, and sentences stay between them: segments of a pair and documents of a packed row are kept.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from unmask.data.tokenize.vocab import Vocab
 
 @dataclass(frozen=True, slots=True)
 class PermuteSentences:
-    """Put the sentences of each stretch into a random order; every order is equally likely, the old one too."""
+    """Put the sentences of each segment into a random order; every order, the original included, is equally likely."""
 
     target_types: ClassVar[tuple[type[Target], ...]] = (DecoderTarget,)
 
@@ -43,7 +40,7 @@ class PermuteSentences:
         return gather_tokens(mark_borders(example, starts), concat_ranges(starts[order], lengths[order]), example.rows)
 
     def __call__(self, example: RowBatch, vocab: Vocab, key: Key) -> InputsAndTargets:
-        """Permute every row and ask for it."""
+        """Permute every row; the target is the original row."""
         return denoising_target(example, self.apply(example, vocab, key), vocab)
 
     def restore(self, instance: InputsAndTargets, vocab: Vocab) -> tuple[Ids, Ints]:

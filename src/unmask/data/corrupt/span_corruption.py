@@ -1,17 +1,12 @@
-"""Span corruption (T5, Raffel et al., 2020): each removed span leaves one sentinel, and only the spans are asked for.
-
-What arrives: an `Example`, and a vocabulary with sentinels.
-What leaves: rows in which every removed span is one sentinel, and a `Rewrite` that lists the spans behind theirs.
-What never happens here: a special token that is removed, or two spans of a row behind the same sentinel.
+"""Span corruption (T5, Raffel et al., 2020): each removed span becomes one sentinel; the target lists the spans.
 
     text     Thank you for inviting me to your party last week
     inputs   Thank you <0> me to your party <1>
     target   <0> for inviting <1> last week <2> [SEP]
 
-**How spans meet special tokens.** The free tokens of a row are cut as one sequence, so a removed span may reach from
-one stretch into the next. The special token between them stays, hence the span falls into two runs there, and *each
-run* gets a sentinel of its own. Fewer spans are drawn for a row with many stretches, so that its runs do not outnumber
-the sentinels; should they still do so, the runs that no sentinel is left for stay visible.
+The free tokens of a row are cut as one sequence, so a removed span may contain a special token. The special token
+stays, and each part of the span gets its own sentinel. Fewer spans are drawn for a row with many segments, so that its
+parts rarely outnumber the sentinels; parts without a sentinel stay visible.
 """
 
 from __future__ import annotations
@@ -32,11 +27,10 @@ from unmask.data.tokenize.vocab import Vocab
 
 @dataclass(frozen=True, slots=True)
 class SpanCorruption:
-    """Remove `rate` of the free tokens in spans that are `mean` tokens long on average.
+    """Remove `rate` of the free tokens in spans of `mean_span_length` tokens on average.
 
-    Numbers are rounded as in T5: `rate * n` tokens, at least 1 and at most n - 1, in a `mean`-th as many spans. Text
-    and spans take turns, text first, so the last free token of a row is always removed. A row of one free token loses
-    it.
+    Numbers are rounded as in T5: `rate * n` tokens, at least 1 and at most n - 1. Text and spans alternate, text first,
+    so the last free token of a row is always removed. A row of one free token loses it.
     """
 
     rate: float = 0.15
@@ -46,17 +40,17 @@ class SpanCorruption:
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < 1:
-            raise RecipeError(f"Sentinels needs a rate between 0 and 1, found {self.rate}; T5 uses 0.15.")
+            raise RecipeError(f"SpanCorruption needs a rate between 0 and 1, found {self.rate}; T5 uses 0.15.")
         if not self.mean_span_length >= 1:
             raise RecipeError(
-                f"Sentinels needs a mean span length of 1 or more, found {self.mean_span_length}; T5 uses 3."
+                f"SpanCorruption needs a mean span length of 1 or more, found {self.mean_span_length}; T5 uses 3."
             )
 
     def __call__(self, example: RowBatch, vocab: Vocab, key: Key) -> InputsAndTargets:
-        """Remove spans from every row and ask for them."""
+        """Remove spans from every row; the target lists them."""
         if len(vocab.sentinels) < 2:
             raise RecipeError(
-                f"Sentinels needs a vocabulary with at least 2 sentinels, one for a span and one that ends the target, "
+                f"SpanCorruption needs a vocabulary with at least 2 sentinels, one for a span and one that ends the target, "
                 f"found {len(vocab.sentinels)}; train or extend the tokenizer with sentinels (T5 has 100)."
             )
         edge = segment_starts(example)
@@ -66,7 +60,7 @@ class SpanCorruption:
         return InputsAndTargets(_inputs(example, at, opens, vocab), (target, *row_class_targets(example)))
 
     def restore(self, instance: InputsAndTargets, vocab: Vocab) -> tuple[Ids, Ints]:
-        """The original rows: each sentinel of the inputs gives way to what follows it in the target."""
+        """The original rows: each sentinel of the inputs is replaced by its span in the target."""
         inputs, target = instance.inputs, instance.targets[0]
         assert isinstance(target, DecoderTarget)
         holes = np.flatnonzero(np.isin(inputs.ids, vocab.sentinels))
@@ -114,7 +108,7 @@ def _run_starts(at: Ints, edge: Bools) -> Bools:
 
 
 def _inputs(example: RowBatch, at: Ints, opens: Bools, vocab: Vocab) -> Inputs:
-    """The rows with the first token of each run turned into its sentinel and the others gone."""
+    """The rows with the first token of each run replaced by its sentinel and the others removed."""
     ids, kept = example.ids.copy(), np.ones(len(example.ids), dtype=np.bool_)
     heads = at[opens]
     ids[heads] = vocab.sentinels[positions_in_rows(np.searchsorted(heads, example.rows))]
@@ -127,7 +121,7 @@ def _inputs(example: RowBatch, at: Ints, opens: Bools, vocab: Vocab) -> Inputs:
 def _target(example: RowBatch, at: Ints, opens: Bools, vocab: Vocab) -> DecoderTarget:
     """Sentinel, span, sentinel, span, ..., a last sentinel, the end.
 
-    A sentinel stands at the position of the first token of its span; what closes the row stands just behind the row.
+    A sentinel has the position of the first token of its span; the closing tokens follow the row.
     """
     tokens, spans = np.searchsorted(at, example.rows), np.searchsorted(at[opens], example.rows)
     rows = tokens + spans + 2 * np.arange(len(example) + 1)

@@ -1,17 +1,11 @@
-"""Text infilling (BART, Lewis et al., 2019): a span of any length, even none, becomes one mask.
-
-What arrives: an `Example` with words (or another layer of units).
-What leaves: rows in which spans of whole units are single masks, and the original rows as a `Rewrite`.
-What never happens here: a mask for each token (that is SpanBERT), half a word left over, or a special token swallowed.
+"""Text infilling (BART, Lewis et al., 2019): each span of whole units, possibly empty, is replaced by one mask.
 
     text     the cat sat on the mat
-    inputs   the [MASK] on the [MASK] mat         "cat sat" is gone; nothing stood where the second mask is
+    inputs   the [MASK] on the [MASK] mat         "cat sat" is replaced; the second mask replaces an empty span
 
-**How spans are placed.** Think of a row as slots in a line: one for every word that stays and one for every span, spans
-of length 0 included. Which slots are spans, and which span gets which slot, is a random draw; reading the line from
-left to right then says what each slot takes from the text. So spans never overlap, all placements are equally likely,
-and an inserted mask is nothing but a span of length 0. A span that reaches a special token is cut there and goes on
-behind it as a mask of its own.
+Placement: a row is a line of slots, one for every word that is kept and one for every span, empty ones included. The
+order of the slots is random. So spans never overlap, all placements are equally likely, and an inserted mask is a span
+of length 0. A span that reaches a special token is split there, and each part gets its own mask.
 """
 
 from __future__ import annotations
@@ -88,7 +82,7 @@ class TextInfilling:
         head[free[first[at[taken > 0]]]] = True
         hidden = drop_tokens(_replace_by_mask(example, head, vocab), ~gone | head)
 
-        # An empty span goes before the unit it stands at, or behind the last token of its row.
+        # An empty span goes before its unit, or after the last token of its row.
         row, at = row[taken == 0], at[taken == 0]
         behind = at == units[row + 1]
         anchor = np.append(free[first], 0)[at]
@@ -97,7 +91,7 @@ class TextInfilling:
         return _insert_masks(hidden, place, behind, row, vocab)
 
     def __call__(self, example: RowBatch, vocab: Vocab, key: Key) -> InputsAndTargets:
-        """Infill every row and ask for it."""
+        """Infill every row; the target is the original row."""
         return denoising_target(example, self.apply(example, vocab, key), vocab)
 
     def restore(self, instance: InputsAndTargets, vocab: Vocab) -> tuple[Ids, Ints]:
@@ -127,13 +121,13 @@ class TextInfilling:
             total = np.cumsum(lengths, axis=1)
             if (total[:, -1] >= budget).all():
                 break
-            count *= 2  # the words of a lane do not depend on how many are asked for
+            count *= 2  # the words of a lane do not depend on how many are drawn
         before = total - lengths
         return np.minimum(lengths, budget[:, None] - before), before < budget[:, None]
 
 
 def _poisson_cdf(mean: float) -> npt.NDArray[np.float64]:
-    """The probability of a length of at most 0, 1, 2, ..., as far as a uniform number can tell."""
+    """The probability of a length of at most 0, 1, 2, ..., to the resolution of a uniform number."""
     steps = mean / np.arange(1, int(mean + 12 * sqrt(mean)) + 30)
     return np.cumsum(exp(-mean) * np.cumprod(np.append(1.0, steps)))
 
@@ -145,7 +139,7 @@ def _span_tokens(first: Ints, size: int, at: Ints, taken: Ints) -> Ints:
 
 
 def _replace_by_mask(example: RowBatch, head: Bools, vocab: Vocab) -> RowBatch:
-    """The first token of each span turned into the mask, which is a word."""
+    """The rows with the first token of each span replaced by the mask, which is a word."""
     bits = np.where(
         head, (example.units.bits & np.uint8(UnitFlag.SENTENCE)) | np.uint8(UnitFlag.WORD), example.units.bits
     )
@@ -153,7 +147,7 @@ def _replace_by_mask(example: RowBatch, head: Bools, vocab: Vocab) -> RowBatch:
 
 
 def _insert_masks(example: RowBatch, place: Ints, behind: Bools, row: Ints, vocab: Vocab) -> RowBatch:
-    """The example with a mask inserted before each place, in the segment and document of its neighbour in the row."""
+    """The rows with a mask inserted before each place, in the segment and document of its neighbor in the row."""
     source = np.insert(np.arange(len(example.ids)), place, place - behind)
     result = gather_tokens(example, source, example.rows + np.searchsorted(row, np.arange(len(example) + 1)))
     masks = place + np.arange(len(place))

@@ -1,7 +1,6 @@
-"""Token deletion (BART, Lewis et al., 2019): tokens go without a trace, and the model must also find out where.
+"""Token deletion (BART, Lewis et al., 2019): tokens are removed without a mask; the model restores them.
 
-What arrives: an `Example`. What leaves: shorter rows, and the original rows as a `Rewrite`.
-What never happens here: a mask or a pad in place of what was deleted, or a row that loses all its text.
+Every row keeps at least one free token.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class TokenDeletion:
         return drop_tokens(example, kept)
 
     def __call__(self, example: RowBatch, vocab: Vocab, key: Key) -> InputsAndTargets:
-        """Delete from every row and ask for it."""
+        """Delete tokens from every row; the target is the original row."""
         return denoising_target(example, self.apply(example, vocab, key), vocab)
 
     def restore(self, instance: InputsAndTargets, vocab: Vocab) -> tuple[Ids, Ints]:

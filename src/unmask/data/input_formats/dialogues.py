@@ -1,13 +1,8 @@
-"""Rows of a conversation: is every turn real, or was one put in its place (ERNIE's dialogue language model)?
+"""Rows of dialogue turns, `[CLS] turn [SEP] turn [SEP] …`, of which one may be fake (ERNIE's dialogue language model).
 
-What arrives: a corpus that holds conversations, a row length and a key. What leaves: a plan of rows
-`[CLS] turn [SEP] turn [SEP] …` in which the segment says who speaks, and a fact about each row.
-What never happens here: a fake turn from the same conversation, or a turn that stands in no row.
-
-Rows follow each other through a conversation, each as many turns long as it drew, or as fit. Where too few turns are
-left at the end, the last row reaches back. In some rows one turn, whoever speaks it, is exchanged for a turn of another
-conversation. Too long a row loses the ends of its longest turns. Every draw is addressed by the turn at which a row
-begins.
+The segment is the speaker. Rows follow each other through a conversation, each with as many turns as were drawn or fit;
+if too few turns are left, the last row overlaps the previous one. In some rows one turn is replaced by a turn of
+another conversation. A row that is too long loses the ends of its longest turns. Draws are keyed by the first turn.
 """
 
 from __future__ import annotations
@@ -130,7 +125,7 @@ class _TurnRowSampler:
     def __init__(self, how: Dialogues, shards: Sequence[_DialogueTurns], length: int, key: Key) -> None:
         self.config, self.shards, self.length, self.key = how, shards, length, key
         self.last: list[int] = np.cumsum([len(talks.first) - 1 for talks in shards]).tolist()
-        # Every turn keeps a token at least, beside its [SEP]; a row of 8 tokens has room for 3 of them.
+        # Every turn keeps at least one token and its [SEP]; a row of 8 tokens has room for 3 of them.
         self.max_turns = min(how.max_turns, (length - 1) // 2)
 
     def rows(self) -> Iterator[_Row]:

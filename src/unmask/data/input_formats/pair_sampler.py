@@ -1,9 +1,7 @@
-"""The walk that draws pairs of segments: which sentences a row begins with, and what it is made of; in whole shards.
+"""Sampling of segment pairs for whole shards: the sentences of each row, and the kind of its second segment.
 
-What arrives: sentences, a row's room and a key. What leaves: for every pair where A and B begin, how long they are, and
-what the second one is. What never happens here: a row that depends on the rows before it. Its draws have the number
-of its first sentence for an address, so each sentence says by itself where the next row would begin; the walk follows
-these steps through every document, and the rest is arithmetic on all rows at once.
+The draws of a row are keyed by the number of its first sentence, so every sentence determines where the next row would
+begin. The rows are found by following these steps through every document; the rest is arithmetic on arrays.
 
 Shapes: N sentences of a shard, R rows.
 """
@@ -158,7 +156,7 @@ class _PairSampler:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows by the numbers of sentences: the first, the one with which B would begin, and the one behind the last."""
+    """Rows by the numbers of sentences: the first one, the first one of B, and the end."""
 
     first: Ints
     middle: Ints

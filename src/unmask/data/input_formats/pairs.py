@@ -1,12 +1,9 @@
 """Rows of two segments: next-sentence and sentence-order prediction (BERT, ALBERT), by BERT's released procedure.
 
-What arrives: a corpus, a row length and a key. What leaves: a plan of rows `[CLS] A [SEP] B [SEP]` with facts.
-What never happens here: a random B from A's own document, or a swapped pair that was not adjacent.
-
-Sentences are gathered until the target length is reached (one row in ten aims at a shorter one), cut into A and B after
-a drawn sentence, and B is kept, swapped with A or replaced by text from another document. Sentences that a random B
-leaves unused go back into the stream. Too long a pair loses tokens one at a time from its longer side, at the front or
-at the back. Every draw is addressed by the sentence with which a row begins.
+Rows are `[CLS] A [SEP] B [SEP]`. Sentences are gathered until the target length is reached (one row in ten has a
+shorter one), cut into A and B after a drawn sentence, and B is kept, swapped with A or replaced by text from another
+document. Sentences that a random B leaves unused return to the stream. A pair that is too long loses tokens one at a
+time from its longer side, at the front or at the back. Every draw is keyed by the first sentence of the row.
 """
 
 from __future__ import annotations

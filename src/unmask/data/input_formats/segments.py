@@ -1,12 +1,8 @@
-"""Rows of one or two segments of running text, about which nothing is claimed: ELECTRA's rows.
+"""Rows of one or two segments of running text, `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`, without facts (ELECTRA).
 
-What arrives: a corpus, a row length and a key. What leaves: a plan of rows `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`,
-in which B goes on where A ends.
-What never happens here: a row that runs into the next document, or a pair that is not a true one.
-
-Sentences of a document are gathered until the target length is reached (one row in twenty aims at a shorter one). They
-fill A up to about a half; the sentence that would overflow it goes there by a coin, and the rest is B. One row in ten
-is all A. What is too long is cut off at the end. Every draw is addressed by the sentence with which a row begins.
+B follows A, and a row ends with its document. Sentences are gathered until the target length is reached (one row in
+twenty has a shorter one). They fill A up to about a half; the sentence that would exceed it is assigned by a coin, and
+the rest is B. One row in ten is all A. Excess tokens are cut at the end. Draws are keyed by the row's first sentence.
 
 Two departures from the released code: there a short sentence may still go to A when B has begun, which takes the text
 apart, and a sentence longer than a row loses its end; here it is cut between words and goes on in the next row.

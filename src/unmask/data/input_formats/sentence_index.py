@@ -1,7 +1,6 @@
-"""The sentences of a corpus as a planner sees them: where they begin, and how to cut one that is too long.
+"""Sentence borders of a corpus, with sentences above a length limit cut at word borders.
 
-What arrives: an opened corpus. What leaves: sentence borders, document by document, with no sentence above a limit.
-What never happens here: cutting inside a word, unless a single word is longer than the limit.
+A single word longer than the limit is cut inside.
 """
 
 from __future__ import annotations
@@ -42,9 +41,9 @@ def _split_long(shard: Shard, limit: int) -> Ints:
 
 
 def split_at_words(words: Ints, start: Ints, end: Ints, max_tokens: int) -> Iterator[Ints]:
-    """Where to cut stretches so that no part exceeds the limit, each part as long as it can be, where words begin.
+    """Where to cut stretches at word starts so that no part exceeds the limit and each part is as long as possible.
 
-    First the first cuts of all that are too long, then the second ones of those that still are, and so on.
+    Round i cuts all stretches that are still too long once more.
     """
     while len(start):
         last = words[np.searchsorted(words, start + max_tokens, side="right") - 1]

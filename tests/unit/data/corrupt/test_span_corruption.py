@@ -91,7 +91,7 @@ def test_few_sentinels_are_never_exceeded(data, count, examples, laws, vocab):
 
 
 def test_refusals_are_sentences(vocab, plain, keys):
-    with pytest.raises(RecipeError, match=r"Sentinels needs a rate between 0 and 1, found 1\.5"):
+    with pytest.raises(RecipeError, match=r"SpanCorruption needs a rate between 0 and 1, found 1\.5"):
         SpanCorruption(rate=1.5)
     with pytest.raises(RecipeError, match=r"mean span length of 1 or more, found 0\.5"):
         SpanCorruption(mean_span_length=0.5)

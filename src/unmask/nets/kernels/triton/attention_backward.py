@@ -1,8 +1,6 @@
-"""The way back of attention over sequences of any length: one kernel for queries, one for keys and values.
+"""Backward pass of attention over sequences of any length: one kernel for dq, one for dk and dv.
 
-What arrives: what the way ahead left, and the gradient of its output. What leaves: the three parts of one gradient.
-What never happens here: a sum that two programs add to. So scores are computed twice, once from either side.
-
+No two programs add to the same sum, so scores are computed twice, once in each kernel.
 Shapes and names are those of `attention_long.py`.
 """
 
@@ -30,9 +28,9 @@ from unmask.nets.kernels.triton.math import LOG2E
 
 @triton.jit
 def _query_range(first, count, reach, SIGHT: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
-    """Where the queries of a tile of keys begin, from where on each sees all of the tile, and where they end.
+    """The first query that attends to a tile of keys, the first one that attends to all of it, and the last one.
 
-    Behind the end of a sequence queries and their gradients are zeros, and keys are not kept: neither need be hidden.
+    After the end of a sequence queries and their gradients are zeros, and keys are not stored: neither needs a mask.
     """
     begin, open, end = 0, 0, count
     if SIGHT == "past":
@@ -46,7 +44,7 @@ def _query_range(first, count, reach, SIGHT: tl.constexpr, M: tl.constexpr, N: t
 @triton.jit
 def recompute_weights(q_MK, k_NK, v_NK, dy_MK, sum_M, query_M, key_N, length, reach, scale, one_M, other_N, rate,
             SIGHT: tl.constexpr, DROPS: tl.constexpr, HIDES: tl.constexpr):  # fmt: skip
-    """Weights once more, those of them that dropout left in, and the gradient of all; nothing is scaled up yet."""
+    """Recomputed weights, those kept by dropout, and the gradient of all; none is rescaled yet."""
     score_MN = tl.dot(q_MK, tl.trans(k_NK), input_precision="ieee")
     weight_MN = tl.exp2(score_MN * (scale * LOG2E) - sum_M[:, None])
     if HIDES:
@@ -62,10 +60,10 @@ def recompute_weights(q_MK, k_NK, v_NK, dy_MK, sum_M, query_M, key_N, length, re
 
 @triton.jit
 def store_bias_grad(owed, value_RK, slot, head, part, HEADS: tl.constexpr, WIDTH: tl.constexpr):
-    """Leave the sum over a tile where no other program does: what the bias of the projection is owed by this tile.
+    """Store this tile's partial gradient of the qkv bias in a slot that no other program writes.
 
-    The slot `sequence + start // R + tile` is that of one tile of R tokens alone: a sequence of n tokens has no more
-    tiles than borders of R that it crosses, and one.
+    Slot `sequence + start // R + tile` is unique for tiles of R tokens: a sequence has at most one tile more than
+    multiples of R that it crosses.
     """
     at = (slot.to(tl.int64) * 3 + part) * (HEADS * WIDTH) + head * WIDTH
     tl.store(owed + at + tl.arange(0, WIDTH), tl.sum(value_RK, 0))
@@ -75,7 +73,7 @@ def store_bias_grad(owed, value_RK, slot, head, part, HEADS: tl.constexpr, WIDTH
 def _accumulate_dq(dq_MK, q_MK, dy_MK, sum_M, dot_M, kv, at, query_M, length, reach, scale, one_M, other_N, rate,
                 HEADS: tl.constexpr, WIDTH: tl.constexpr, KEY: tl.constexpr, SIGHT: tl.constexpr, DROPS: tl.constexpr,
                 HIDES: tl.constexpr, N: tl.constexpr):  # fmt: skip
-    """The gradient of the queries so far, and what comes to it from one more tile of keys."""
+    """Add the contribution of one tile of keys to dq."""
     key_N = at + tl.arange(0, N)
     k_NK = load_rows(kv, key_N, length, KEY, WIDTH)
     v_NK = load_rows(kv + HEADS * WIDTH, key_N, length, KEY, WIDTH)
@@ -90,12 +88,12 @@ def _dq_tile(first, q, kv, y, dy, dq, owed, slot, head, sums, dots, draws, origi
              rate, HEADS: tl.constexpr, WIDTH: tl.constexpr, QUERY: tl.constexpr, KEY: tl.constexpr,
              SIGHT: tl.constexpr, DROPS: tl.constexpr, OWES: tl.constexpr, M: tl.constexpr,
              N: tl.constexpr):  # fmt: skip
-    """The gradient of a tile of queries; on the way, what the other kernel needs to know of each of them."""
+    """Dq of a tile of queries; stores the row sums (dots) that the other kernel needs."""
     query_M = first + tl.arange(0, M)
     q_MK = load_rows(q, query_M, count, QUERY, WIDTH)
     dy_MK = load_rows(dy, query_M, count, HEADS * WIDTH, WIDTH)
     y_MK = load_rows(y, query_M, count, HEADS * WIDTH, WIDTH)
-    # What is left in is scaled up once, at the end; so this is scaled down.
+    # The kept weights are rescaled once, at the end; so this is scaled down.
     dot_M = tl.sum(y_MK.to(tl.float32) * dy_MK.to(tl.float32), 1) * (1.0 - rate)
     tl.store(dots + origin + query_M, dot_M, mask=query_M < count)
     sum_M = tl.load(sums + origin + query_M, mask=query_M < count, other=0.0)
@@ -122,7 +120,7 @@ def backward_dq(q, kv, asks, offsets, draws, sums, dots, dy, dq, dkv, owed, y, t
                     HEADS: tl.constexpr, WIDTH: tl.constexpr, QUERY: tl.constexpr, KEY: tl.constexpr,
                     SOME: tl.constexpr, SIGHT: tl.constexpr, DROPS: tl.constexpr, OWES: tl.constexpr,
                     M: tl.constexpr, N: tl.constexpr):  # fmt: skip
-    """The gradient of the queries of a sequence, tile by tile."""
+    """Dq of a sequence, tile by tile."""
     tiles = tl.cdiv(longest, M)
     tile, head, sequence, asked, count = program_tile(asks, tiles, HEADS)
     start, length = sequence_bounds(offsets, sequence)
@@ -146,7 +144,7 @@ def backward_dq(q, kv, asks, offsets, draws, sums, dots, dy, dq, dkv, owed, y, t
 def _accumulate_dkv(dk_NK, dv_NK, k_NK, v_NK, q, dy, sums, dots, at, key_N, count, length, reach, scale, draws, origin,
              other_N, rate, HEADS: tl.constexpr, WIDTH: tl.constexpr, QUERY: tl.constexpr, SIGHT: tl.constexpr,
              DROPS: tl.constexpr, HIDES: tl.constexpr, M: tl.constexpr):  # fmt: skip
-    """The gradients of keys and values so far, and what comes to them from one more tile of queries."""
+    """Add the contribution of one tile of queries to dk and dv."""
     query_M = at + tl.arange(0, M)
     q_MK = load_rows(q, query_M, count, QUERY, WIDTH)
     dy_MK = load_rows(dy, query_M, count, HEADS * WIDTH, WIDTH)
@@ -165,7 +163,7 @@ def backward_dkv(q, kv, asks, offsets, draws, sums, dots, dy, dq, dkv, owed, tot
                  HEADS: tl.constexpr, WIDTH: tl.constexpr, QUERY: tl.constexpr, KEY: tl.constexpr,
                  SIGHT: tl.constexpr, DROPS: tl.constexpr, OWES: tl.constexpr, M: tl.constexpr,
                  N: tl.constexpr):  # fmt: skip
-    """The gradients of a tile of keys and their values."""
+    """Dk and dv of a tile of keys."""
     tile, head, sequence, start, length = program_tile(offsets, tl.cdiv(longest, N), HEADS)
     asked, count = sequence_bounds(asks, sequence)
     first = tile * N

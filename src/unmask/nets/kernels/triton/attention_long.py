@@ -1,14 +1,13 @@
-"""Kernels of attention over sequences of any length: tiles of queries against tiles of keys, and a running softmax.
+"""Forward pass of attention over sequences of any length: tiles of queries and keys, running softmax.
 
-What arrives: pointers to what `attention.py` made, and sizes. What leaves: attended states, and the logarithms
-of their softmax's sums (base 2). What never happens here: a score that is written to memory.
+Stores the output and the base-2 logarithm of each softmax sum; scores are never written to memory.
 
 Shapes: P queries, T tokens that are keys and values, H heads, K width of a head, M queries of a tile, N keys of a tile.
-Tensors: q_PHK, kv_T2HK and their gradients, y_PHK and its gradient, sums_HP, dots_HP (the gradient of each output times
-it). `asks` says where the queries of each sequence begin, `offsets` where its keys do. Where all tokens are queries,
-both are the same, and queries, keys and values lie beside each other; so rows of either are `QUERY` and `KEY` apart.
-Where only some of them are (`SOME`), a sequence may have any number of queries, and its programs take turns.
-Products times `scale` are scores; a share `rate` of the weights is left out.
+Tensors: q_PHK, kv_T2HK and their gradients, y_PHK and its gradient, sums_HP, dots_HP (sum of output times gradient).
+`asks` are the offsets of the queries of each sequence, `offsets` those of its keys. If all tokens are queries, both are
+the same, and queries, keys and values share a tensor; rows are `QUERY` and `KEY` apart. With a query subset (`SOME`), a
+sequence may have any number of queries, and its programs loop over tiles.
+Products times `scale` are scores; a share `rate` of the weights is dropped.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ LOWEST = tl.constexpr(-1e30)
 
 @triton.jit
 def attention_mask(query, key, length, reach, SIGHT: tl.constexpr):
-    """Which keys of a sequence which queries see; both are places in it, of shapes that meet in a tile."""
+    """Which keys of a sequence each query attends to; both are indices in it, of broadcastable shapes."""
     hit = key < length
     if SIGHT == "past":
         hit = hit & (key <= query)
@@ -37,43 +36,43 @@ def attention_mask(query, key, length, reach, SIGHT: tl.constexpr):
 
 @triton.jit
 def query_seeds(draws, origin, query, DROPS: tl.constexpr):
-    """What was drawn for queries, if dropout asks. `origin` counts the tokens before the sequence, those of earlier
-    heads too.
+    """Dropout seeds of queries, with dropout. `origin`: the number of tokens before the sequence, all earlier heads
+    included.
     """
     return tl.load(draws + origin + query) if DROPS else query
 
 
 @triton.jit
 def key_seeds(draws, ground, first, DROPS: tl.constexpr, N: tl.constexpr):
-    """What was drawn for a tile of keys, behind what was drawn for all queries."""
+    """Dropout seeds of a tile of keys, stored after those of all queries."""
     return tl.load((draws + ground + first) + tl.arange(0, N)) if DROPS else tl.zeros([N], tl.int32)
 
 
 @triton.jit
 def dropout_mask(one_M, other_N, rate):
-    """Which pairs dropout leaves in: by the product, modulo 2^32, of what was drawn for either (decision 0023)."""
+    """Which pairs dropout keeps: by the product, modulo 2^32, of the seeds of query and key (decision 0023)."""
     product_MN = one_M[:, None] * other_N[None, :]
     return product_MN.to(tl.uint32, bitcast=True) >= tl.cast(rate * 4294967296.0, tl.uint32)
 
 
 @triton.jit
 def apply_dropout(weight, left, rate):
-    """Weights that a coin left in. `rate * 0.0` is a zero that the compiler does not know; with one that it knows it
-    would round first and choose among packed halves, at twice the instructions.
+    """Weights that dropout keeps. `rate * 0.0` is a zero unknown to the compiler; with a constant one it would round
+    first and select among packed halves, at twice the instructions.
     """
     return tl.where(left, weight, rate * 0.0)
 
 
 @triton.jit
 def load_rows(base, place, length, STRIDE: tl.constexpr, WIDTH: tl.constexpr):
-    """One row of `WIDTH` numbers for each place in a sequence; zeros behind its end."""
+    """One row of `WIDTH` numbers for each index in a sequence; zeros after its end."""
     column = tl.arange(0, WIDTH)
     return tl.load(base + place[:, None] * STRIDE + column[None, :], mask=place[:, None] < length, other=0.0)
 
 
 @triton.jit
 def store_rows(base, value, place, length, STRIDE: tl.constexpr, WIDTH: tl.constexpr):
-    """The other way."""
+    """Store one row of `WIDTH` numbers for each index in a sequence."""
     column = tl.arange(0, WIDTH)
     to = base + place[:, None] * STRIDE + column[None, :]
     tl.store(to, value.to(base.dtype.element_ty), mask=place[:, None] < length)
@@ -88,9 +87,9 @@ def sequence_bounds(offsets, sequence):
 
 @triton.jit
 def program_tile(offsets, tiles, HEADS: tl.constexpr):
-    """The tile, the head and the sequence of this program, where that begins and how long it is.
+    """The tile, head and sequence of this program, with the sequence's start and length.
 
-    Tiles of a head run side by side and share their reads.
+    Tiles of a head run concurrently and share their reads.
     """
     number = tl.program_id(0)
     tile, head, sequence = number % tiles, number // tiles % HEADS, number // tiles // HEADS
@@ -100,7 +99,7 @@ def program_tile(offsets, tiles, HEADS: tl.constexpr):
 
 @triton.jit
 def key_range(first, length, reach, SIGHT: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
-    """Where the keys of a tile of queries begin, from where on some are hidden from some of them, and the end."""
+    """The first key of a tile of queries, the first key that needs a mask, and the end."""
     begin, hidden, end = 0, length // N * N, length
     if SIGHT == "past":
         hidden, end = first // N * N, tl.minimum(first + M, length)
@@ -114,7 +113,7 @@ def key_range(first, length, reach, SIGHT: tl.constexpr, M: tl.constexpr, N: tl.
 def _accumulate_output(y_MK, sum_M, peak_M, q_MK, kv, at, query_M, length, reach, scale, one_M, other_N, rate,
            HEADS: tl.constexpr, WIDTH: tl.constexpr, KEY: tl.constexpr, SIGHT: tl.constexpr, DROPS: tl.constexpr,
            HIDES: tl.constexpr, N: tl.constexpr):  # fmt: skip
-    """What the queries heard so far, and what one more tile of keys says."""
+    """Add one tile of keys to the running softmax and output of a tile of queries."""
     key_N = at + tl.arange(0, N)
     k_NK = load_rows(kv, key_N, length, KEY, WIDTH)
     v_NK = load_rows(kv + HEADS * WIDTH, key_N, length, KEY, WIDTH)
@@ -137,7 +136,7 @@ def _accumulate_output(y_MK, sum_M, peak_M, q_MK, kv, at, query_M, length, reach
 def _forward_tile(first, q, kv, y, sums, draws, origin, ground, count, length, reach, scale, rate,
           HEADS: tl.constexpr, WIDTH: tl.constexpr, QUERY: tl.constexpr, KEY: tl.constexpr, SIGHT: tl.constexpr,
           DROPS: tl.constexpr, M: tl.constexpr, N: tl.constexpr):  # fmt: skip
-    """What a tile of queries hears. What was drawn for keys is asked for a turn before it is needed, in registers."""
+    """The output of a tile of queries. Key seeds are loaded one iteration before they are used, in registers."""
     query_M = first + tl.arange(0, M)
     q_MK = load_rows(q, query_M, count, QUERY, WIDTH)
     y_MK = tl.zeros([M, WIDTH], tl.float32)
@@ -162,7 +161,7 @@ def _forward_tile(first, q, kv, y, sums, draws, origin, ground, count, length, r
 def forward(q, kv, asks, offsets, draws, y, sums, total, longest, reach, scale, rate,
             HEADS: tl.constexpr, WIDTH: tl.constexpr, QUERY: tl.constexpr, KEY: tl.constexpr, SOME: tl.constexpr,
             SIGHT: tl.constexpr, DROPS: tl.constexpr, M: tl.constexpr, N: tl.constexpr):  # fmt: skip
-    """What the queries of a sequence hear, tile by tile."""
+    """The output of the queries of a sequence, tile by tile."""
     tiles = tl.cdiv(longest, M)
     tile, head, sequence, asked, count = program_tile(asks, tiles, HEADS)
     start, length = sequence_bounds(offsets, sequence)

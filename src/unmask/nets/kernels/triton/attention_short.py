@@ -1,10 +1,7 @@
-"""Kernels of attention over sequences of which each fits into one tile of keys.
+"""Attention over sequences that each fit into one tile of keys: forward and backward in one kernel each.
 
-What arrives: pointers to what `attention.py` made, and sizes. What leaves: attended states and the logarithms
-of their softmax's sums (base 2), or the whole gradient. What never happens here: a running softmax, or a score that is
-computed twice on the way back, since a program sees all queries and keys of its sequence at once.
-
-A program takes some heads of a sequence one after another, so that those to come are read meanwhile.
+A program holds all queries and keys of its sequence, so there is no running softmax, and the backward pass computes
+each score once. It loops over some heads of a sequence, so that the loads of the next head overlap.
 
 Shapes and names are those of `attention_long.py`.
 """
@@ -35,7 +32,7 @@ from unmask.nets.kernels.triton.math import LOG2E
 def forward(qkv, offsets, draws, y, sums, total, longest, reach, scale, rate,
             HEADS: tl.constexpr, WIDTH: tl.constexpr, SIGHT: tl.constexpr, DROPS: tl.constexpr,
             M: tl.constexpr, N: tl.constexpr, TURNS: tl.constexpr):  # fmt: skip
-    """What a tile of queries hears from all keys of its sequence."""
+    """The output of a tile of queries over all keys of its sequence."""
     tile, turn, _, start, length = program_tile(offsets, tl.cdiv(longest, M), HEADS // TURNS)
     first, ground = tile * M, HEADS * total + start
     if first >= length:
@@ -65,7 +62,7 @@ def forward(qkv, offsets, draws, y, sums, total, longest, reach, scale, rate,
 def backward(qkv, offsets, draws, sums, dy, dqkv, owed, total, longest, reach, scale, rate,
          HEADS: tl.constexpr, WIDTH: tl.constexpr, SIGHT: tl.constexpr, DROPS: tl.constexpr, OWES: tl.constexpr,
          M: tl.constexpr, N: tl.constexpr, TURNS: tl.constexpr):  # fmt: skip
-    """All gradients of a sequence, which fits into one tile of queries, too."""
+    """All gradients of a sequence that fits into one tile of queries and keys."""
     tl.static_assert(M == N)
     _, turn, sequence, start, length = program_tile(offsets, 1, HEADS // TURNS)
     ground = HEADS * total + start

@@ -1,9 +1,8 @@
-"""Kernels of the embeddings: rows of up to three tables, their sum, norm and dropout in one pass, and its gradient.
+"""Embedding kernels: rows of up to three tables, their sum, norm and dropout in one pass, and the backward pass.
 
-What arrives: pointers. What leaves: the first states; in the backward pass the gradients of the tables, and sums for
-the parameters of the norm and the rows of segments, one row of them for each program.
-What never happens here: a sort. Gradients of tokens and positions are added to their rows as they come (float32),
-unless the same sum is wished for every time; then they are only written down, and summed in a fixed order elsewhere.
+The backward pass adds gradients of tokens and positions to their rows atomically (float32). For deterministic sums it
+stores them instead, and they are summed in a fixed order elsewhere. Gradients of the norm's parameters and of segments
+are partial sums, one row for each program.
 
 Shapes: R rows of a block, D width (WIDTH; BLOCK is the next power of two).
 """

@@ -1,8 +1,7 @@
-"""Kernels of a bias and GELU, in one pass each way.
+"""Kernels of a bias and GELU, one forward and one backward pass.
 
-What arrives: pointers to a product without its bias. What leaves: the bent states; in the backward pass the gradient of
-the product, and sums for the bias, one row of them for each program that takes rows.
-What never happens here: a second kind of states in memory. The backward pass bends again.
+Only the product without its bias is kept; the backward pass recomputes the activation. The bias gradient is a row of
+partial sums for each program that takes rows.
 
 Shapes: R rows of a block, F columns of a block (BLOCK) out of the inner width (WIDTH).
 """
@@ -59,7 +58,7 @@ def bias_gelu_backward(
 
 @triton.jit
 def gelu_derivative(x, TANH: tl.constexpr):
-    """The share of x that GELU lets pass, and how fast that share grows with x."""
+    """gelu(x) / x, and its derivative with respect to x."""
     if TANH:
         # 0.5 (1 + tanh(u)) is the logistic function of 2u.
         share = fast_reciprocal(1.0 + fast_exp(-x * (1.5957691216057308 + 0.07135481627260025 * x * x)))

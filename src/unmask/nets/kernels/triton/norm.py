@@ -1,10 +1,8 @@
 """Kernels of a branch of a post-norm block: bias, dropout, residual sum and norm in one pass, and its gradient in one.
 
-What arrives: pointers. What leaves: states, and in the backward pass also sums for the parameters, one row of them for
-each program. What never happens here: a mask of dropout in memory. Both passes draw it from the same seed and places.
-
-Every program takes blocks of ROWS whole rows, one after another, of which STAGES are on their way at once. Numbers are
-float32 inside whatever they are outside.
+No dropout mask is stored: both passes derive it from the same seed and index. Parameter gradients are partial sums, one
+row for each program. Every program loops over blocks of ROWS whole rows, with STAGES loads in flight. Arithmetic is
+float32.
 
 Shapes: R rows of a block, D width (WIDTH; BLOCK is the next power of two).
 """
@@ -104,7 +102,7 @@ def normalize(x_RD, seen_RD, epsilon, WIDTH: tl.constexpr):
 
 @triton.jit
 def norm_backward(dhat_RD, hat_RD, rstd_R, seen_RD, WIDTH: tl.constexpr):
-    """The gradient of what was standardised, from the gradient of what came out of it."""
+    """The gradient of the input of a normalization, from that of its output."""
     along_R = tl.sum(dhat_RD * hat_RD, 1) / WIDTH
     mean_R = tl.sum(dhat_RD, 1) / WIDTH
     moved_RD = dhat_RD - mean_R[:, None] - hat_RD * along_R[:, None]

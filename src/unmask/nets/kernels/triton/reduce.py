@@ -1,9 +1,7 @@
-"""Sums over rows that a program goes through: kept in registers, and brought together once at the end.
+"""Column sums over rows in a program's loop: partial sums in registers, reduced once after the loop.
 
-What arrives: one block after another. What leaves: a row of sums, and of such rows of many programs one.
-What never happens here: a wait of one thread for another inside the loop. Blocks of 1,024 columns and more have all
-rows of a column in one thread, so they are summed at once; in narrower ones each row has sums of its own until the
-end.
+The loop has no synchronization between threads. Blocks of 1,024 columns and more have all rows of a column in one
+thread, so they are summed at once; in narrower ones each row has its own sums until the end.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ parts as there are usually, because a program that goes on to the next ones wait
 
 @triton.jit
 def zero_partials(ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    """Sums of nothing yet."""
+    """Zeros."""
     HIGH: tl.constexpr = ROWS if BLOCK < 1024 else 1
     return tl.zeros([HIGH, BLOCK], tl.float32)
 
@@ -52,7 +50,7 @@ def reduce_partials(parts_ptr, out_ptr, parts, width, ROWS: tl.constexpr, BLOCK:
 
 
 def reduce_all(parts: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """What all programs left behind, added up. torch takes 14 us for so few and so short rows on an H200."""
+    """The partial sums of all programs, added up. torch takes 14 us for so few and so short rows on an H200."""
     out = torch.empty(parts.shape[1:], dtype=dtype, device=parts.device)
     with device_of(parts):
         grid = (triton.cdiv(out.numel(), COLUMNS),)

@@ -1,12 +1,9 @@
-"""Kernels over a vocabulary: the cross-entropy of logits with its gradient, and a token drawn from each row of them.
+"""Kernels over a vocabulary: cross-entropy of logits with its gradient (in place), and sampling of a token per row.
 
-What arrives: pointers to logits in their own numbers. What leaves: a loss for each row; the gradient, in the place of
-the logits; drawn ids. What never happens here: probabilities in memory.
+Probabilities are never written to memory. Rows may be longer than the vocabulary (STRIDE and VOCABULARY): the padding
+does not count, and its gradient is 0. It is loaded nevertheless, so that loads stay aligned.
 
-Rows may be longer than the vocabulary (STRIDE and VOCABULARY): what stands behind it does not count, and its gradient
-is 0. It is loaded nevertheless, so that a length which nothing divides does not part the loads.
-
-Shapes: P rows, V a block of the vocabulary (BLOCK), of which L lanes hold W neighbours each.
+Shapes: P rows, V a block of the vocabulary (BLOCK), of which L lanes hold W neighbors each.
 """
 
 from __future__ import annotations
@@ -95,19 +92,19 @@ def sample_tokens_kernel(
         part_V = fast_exp(x_V - top)
         before_V += ((passed + tl.cumsum(part_V, 0) <= reached) & (at_V < VOCABULARY)).to(tl.int32)
         passed += tl.sum(part_V, 0)
-    # Two sums in another order may end a little apart; no draw falls behind the last word.
+    # Two sums in another order may differ a little; no draw exceeds the last token.
     tl.store(drawn_ptr + row, tl.minimum(tl.sum(before_V, 0), VOCABULARY - 1).to(tl.int64))
 
 
 @triton.jit
 def _empty_lanes(BLOCK: tl.constexpr):
-    """A running softmax of nothing, for each lane: below every logit, yet a number, so that two of them differ by 0."""
+    """The initial running softmax of each lane: below every logit, but finite, so that differences are 0."""
     return tl.full([BLOCK // LANE], -1e30, tl.float32), tl.zeros([BLOCK // LANE], tl.float32)
 
 
 @triton.jit
 def _lanes(start, BLOCK: tl.constexpr):
-    """The places of a block, with those of a lane beside each other."""
+    """The indices of a block, those of a lane adjacent."""
     return start + tl.arange(0, BLOCK // LANE)[:, None] * LANE + tl.arange(0, LANE)[None, :]
 
 
@@ -127,6 +124,6 @@ def _reduce_lanes(top_L, sum_L):
 
 @triton.jit
 def _load_logits(row_ptr, at, VOCABULARY: tl.constexpr, STRIDE: tl.constexpr):
-    """A part of a row; behind the vocabulary nothing is likely at all."""
+    """A part of a row; minus infinity after the vocabulary."""
     x = tl.load(row_ptr + at, mask=at < STRIDE, other=0.0).to(tl.float32)
     return tl.where(at < VOCABULARY, x, -float("inf"))
