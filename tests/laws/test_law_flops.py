@@ -100,5 +100,5 @@ def test_an_objective_that_does_not_say_what_it_costs_is_refused():
     recipe = next(one for one in SUBJECTS if one.name == "roberta")
     stage = recipe.stages[0]
     own = replace(recipe, stages=(replace(stage, tasks=(replace(stage.tasks[0], objectives=(Own(),)),), fraction=1.0),))
-    with pytest.raises(RecipeError, match=r"Own does not say what it costs.*Give it a method `cost`"):
+    with pytest.raises(RecipeError, match=r"Own does not define its cost.*Give it a method `cost`"):
         FlopsMeter.of(training(own, 1).source, text().vocab.size)

@@ -25,7 +25,7 @@ def task(*learns: Objective) -> Task:
 @pytest.mark.parametrize("behind", [RTD(), AllTokensMLM()])
 def test_what_was_never_written_cannot_be_judged(behind: Objective) -> None:
     name = type(behind).__name__
-    with pytest.raises(RecipeError, match=rf"Task 'detect': {name} asks about tokens that a Generator .*Learn a"):
+    with pytest.raises(RecipeError, match=rf"Task 'detect': {name} needs tokens written by a Generator.*Add a"):
         task(MLM(), behind)
 
 

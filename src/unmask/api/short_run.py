@@ -1,9 +1,4 @@
-"""What `pretrain --short` stands for: a member for a run of minutes.
-
-What arrives: a recipe whose numbers were made for a million steps. What leaves: the same recipe with numbers for a
-thousand or two.
-What never happens here: another task, another objective or another network. What is learned stays the member's own.
-"""
+"""`pretrain --short`: a recipe with hyperparameters for a run of minutes; task, objectives and network are kept."""
 
 from __future__ import annotations
 
@@ -26,11 +21,11 @@ _TOKENS = 2048
 
 
 def short_recipe(recipe: Recipe) -> Recipe:
-    """The recipe with short rows, few of them in a step, a descent for few steps, and no dropout.
+    """The recipe with short rows, small batches, a schedule of few steps, and no dropout.
 
-    With rows of 32 tokens and Muon, a network begins to use the words around a mask after hundreds of steps instead of
-    thousands; the last stage shows it the positions up to 128. Dropout guards against learning by heart, for which rows
-    that are seen once or twice give no occasion.
+    With rows of 32 tokens and Muon, a network begins to use the context of a mask after hundreds of steps instead of
+    thousands; the last stage trains positions up to 128. Dropout prevents overfitting, which does not occur when rows
+    are read once or twice.
     """
     *early, last = (
         _split_stage(recipe.stages[0]) if len({stage.tasks for stage in recipe.stages}) == 1 else recipe.stages
@@ -44,10 +39,10 @@ def short_recipe(recipe: Recipe) -> Recipe:
 
 
 def _split_stage(stage: Stage) -> tuple[Stage, Stage]:
-    """What is learned all along, in two stages as BERT shares them: nine tenths of the budget, and the rest."""
+    """A stage as two stages with BERT's shares: nine tenths of the budget, and the rest."""
     return replace(stage, fraction=0.9), replace(stage, fraction=0.1)
 
 
 def _with_rows(stage: Stage, length: int) -> Stage:
-    """Rows of this length, and as many in a step as there are tokens for."""
+    """Rows of this length, with as many tokens in a step as before."""
     return stage.resized(length, _TOKENS // length)

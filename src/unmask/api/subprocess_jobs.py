@@ -1,8 +1,4 @@
-"""Commands in processes of their own: several at once, watched, and stopped together.
-
-What arrives: the words of commands. What leaves: finished folders, and a log beside each.
-What never happens here: a child that outlives an orderly stop. What a kill leaves behind is waited for.
-"""
+"""Runs commands as subprocesses, several in parallel, each with a log; all are stopped together."""
 
 from __future__ import annotations
 
@@ -25,20 +21,20 @@ _POLL_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One command, the folder that it makes, and where its words go."""
+    """One command, the folder that it makes, and its log."""
 
     args: tuple[str, ...]
     folder: Path
 
     @property
     def log_path(self) -> Path:
-        """What it said."""
+        """The log of the command."""
         return self.folder.parent / f"{self.folder.name}.log.txt"
 
 
 @dataclass(frozen=True, slots=True)
 class JobRunner:
-    """Works off commands; `at_once` of them share the machine."""
+    """Runs commands, `max_parallel` at a time."""
 
     max_parallel: int
     on_progress: Callable[[Sequence[Job]], None]
@@ -47,7 +43,7 @@ class JobRunner:
     stopped: Event = field(default_factory=Event)
 
     def run(self, jobs: Iterable[Job]) -> None:
-        """Run all of them; the first that fails stops the others, and its sentence is raised."""
+        """Run all of them; the first that fails stops the others, and its error is raised."""
         waiting = list(jobs)
         with ThreadPoolExecutor(max(min(self.max_parallel, len(waiting)), 1)) as pool:
             try:
@@ -55,7 +51,7 @@ class JobRunner:
             except BaseException as error:
                 pool.shutdown(wait=False, cancel_futures=True)
                 self.stopped.set()
-                # Who is stopped by the user may end its step, and save; the terminal may have said so to all.
+                # A job that is interrupted by the user may end its step and save; Ctrl-C may have reached it already.
                 end = signal.SIGINT if isinstance(error, KeyboardInterrupt) else signal.SIGTERM
                 for process in list(self.running.values()):
                     process.send_signal(end)
@@ -89,7 +85,7 @@ class JobRunner:
 
 
 def _reason(log: Path) -> str:
-    """What a run said when it stopped, if it was a sentence."""
+    """The error sentence of a failed run, if its log has one."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    said = [line.removeprefix("unmask: ") for line in lines if line.startswith("unmask: ")]
-    return said[-1] if said else ""
+    errors = [line.removeprefix("unmask: ") for line in lines if line.startswith("unmask: ")]
+    return errors[-1] if errors else ""

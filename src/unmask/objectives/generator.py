@@ -38,8 +38,8 @@ class Tie(StrEnum):
 class Generator(Objective):
     """The token at each chosen position, by a smaller network, whose samples the backbone reads.
 
-    Tokens are drawn in proportion to the generator's probabilities, at temperature 1. After it, an `MLM` is the
-    paper's "Replace MLM": the same question as ever, but about guesses instead of masks.
+    Tokens are drawn in proportion to the generator's probabilities, at temperature 1. With an `MLM` on its samples it
+    is the paper's "Replace MLM".
     """
 
     width: float = 0.25
@@ -88,7 +88,7 @@ class Generator(Objective):
             )
 
     def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
-        """Each chosen position says its own token, whose input is hidden."""
+        """Each chosen position predicts its own token, whose input is hidden."""
         return PredictionSites(tuple(own_token_sites(predicted_positions(sample))), predicted_positions(sample))
 
     def build_network(self, backbone: Backbone) -> nn.Module:

@@ -28,7 +28,7 @@ class MLM(Objective):
     facts: ClassVar[frozenset[str]] = frozenset()
 
     def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
-        """Each chosen position says its own token, whose input is hidden."""
+        """Each chosen position predicts its own token, whose input is hidden."""
         return PredictionSites(tuple(own_token_sites(predicted_positions(sample))), predicted_positions(sample))
 
     def build_head(self, backbone: Backbone) -> nn.Module:

@@ -84,7 +84,7 @@ class Objective(Protocol):
     def cost(self, config: NetworkConfig, vocab_size: int) -> ForwardCost:
         """The FLOPs that its head, or its network, adds to a forward pass."""
         raise RecipeError(
-            f"{type(self).__name__} does not say what it costs, so its FLOPs cannot be counted. Give it a method "
+            f"{type(self).__name__} does not define its cost, so its FLOPs cannot be counted. Give it a method "
             "`cost`, as unmask.objectives.protocol.Objective describes it."
         )
 

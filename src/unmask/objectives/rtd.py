@@ -35,7 +35,7 @@ class RTD(Objective):
     """Whether each token was replaced: sigmoid cross-entropy."""
 
     weight: float = 50.0
-    """A yes or no is a small loss beside that of a cloze; the paper found 50 in a search from 1 to 100."""
+    """The binary loss is small compared with the MLM loss; the paper found 50 in a search from 1 to 100."""
     judged_tokens: JudgedTokens = JudgedTokens.ALL
     name: ClassVar[str] = "replaced"
     target_type: ClassVar[type[Target]] = Cloze

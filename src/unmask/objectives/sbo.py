@@ -1,12 +1,9 @@
-"""The span boundary objective: say each token of a span from the two tokens that stand around it (Joshi et al., 2019).
+"""Span boundary objective: each token of a span is predicted from its two border tokens (Joshi et al., 2019).
 
-What arrives: a `Cloze`, for its spans. What leaves: for each token of a span the places of the two borders, and how far
-inside the span it stands.
-What never happens here: a border that was hidden itself. Spans that touch are one span, as in the released code.
-
-The paper says nothing about spans at the ends of a text; its code asks nothing about a span that holds the first or the
-last token, because it looks for borders before [CLS] and [SEP] are put around the text. So it is here: [CLS] at the
-beginning and [SEP] at the end of a row are no borders. A [SEP] inside a row, which that code never has, is one.
+Adjacent spans are one span, as in the released code, so no border is masked. The paper does not define spans at the
+ends of a text; its code skips a span with the first or last token, because it looks for borders before it adds [CLS]
+and [SEP]. Likewise the [CLS] and [SEP] at the ends of a row are no borders here. A [SEP] inside a row, which that code
+never has, is one.
 """
 
 from __future__ import annotations
@@ -37,9 +34,9 @@ class SBO(Objective):
 
     weight: float = 1.0
     position_width: int = 200
-    """Width of the embedding that says which token of the span is meant."""
+    """Width of the embedding of a token's position in its span."""
     max_span_tokens: int = 20
-    """How many tokens of a span are asked for, from its left end; what lies deeper is left to the cloze."""
+    """How many tokens of a span are predicted, from its left end; deeper ones have only the MLM loss."""
     name: ClassVar[str] = "sbo"
     target_type: ClassVar[type[Target]] = Cloze
     """A cloze, for its spans."""
@@ -48,12 +45,12 @@ class SBO(Objective):
     def __post_init__(self) -> None:
         if min(self.position_width, self.max_span_tokens) < 1:
             raise RecipeError(
-                f"SBO needs an embedding of positions that is at least 1 wide and asks for at least 1 token of a span; "
+                f"SBO needs an embedding of positions that is at least 1 wide and predicts at least 1 token of a span; "
                 f"found {self.position_width} and {self.max_span_tokens}."
             )
 
     def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
-        """The answers are the cloze's own, so the same inputs are hidden."""
+        """The targets are those of the MLM task, so the same inputs are hidden."""
         return PredictionSites(tuple(own_token_sites(predicted_positions(sample))), predicted_positions(sample))
 
     def build_head(self, backbone: Backbone) -> nn.Module:
@@ -77,7 +74,7 @@ class SBO(Objective):
         return replace(batch, targets=(*batch.targets, target_to_device(around)))
 
     def cost(self, config: NetworkValues, vocab_size: int) -> ForwardCost:
-        """A first layer over two borders and a place; the rest is as in a cloze."""
+        """A first layer over two borders and a position; the rest is as in an LM head."""
         borders = matmul_flops(2 * config.width + self.position_width, config.width)
         return lm_head_cost(config, vocab_size) + ForwardCost(per_prediction=borders)
 
@@ -86,7 +83,7 @@ def find_span_borders(spans: Spans, rows: Ints, max_span_tokens: int) -> SpanBor
     """The borders of all tokens of all spans, in batch positions; `rows` are offsets."""
     apart = spans.end[:-1] < spans.start[1:]
     start, end = spans.start[np.append(True, apart)[: len(spans)]], spans.end[np.append(apart, True)[: len(spans)]]
-    before = np.cumsum(end - start) - (end - start)  # the answers of a cloze lie in the order of its spans
+    before = np.cumsum(end - start) - (end - start)  # the targets of a `Cloze` are in the order of its spans
     row = np.searchsorted(rows, start, side="right") - 1
     inside = np.flatnonzero((start - 1 > rows[row]) & (end < rows[row + 1] - 1))
     count = np.minimum((end - start)[inside], max_span_tokens)

@@ -35,7 +35,7 @@ class RowFact(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RowFactObjective(Objective):
-    """Says one fact about a row from its first token, after BERT's pooler."""
+    """Predicts one fact about a row from its first token, after BERT's pooler."""
 
     fact: RowFact
     weight: float = 1.0
@@ -44,7 +44,7 @@ class RowFactObjective(Objective):
 
     @property
     def name(self) -> str:
-        """The fact that it says."""
+        """The predicted fact."""
         return self.fact.value
 
     @property
@@ -54,7 +54,7 @@ class RowFactObjective(Objective):
 
     @property
     def facts(self) -> frozenset[str]:
-        """The one it says."""
+        """The predicted fact."""
         return frozenset({self.fact.value})
 
     def build_head(self, backbone: Backbone) -> nn.Module:

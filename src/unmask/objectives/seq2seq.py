@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PrefixLMObjective(Objective):
-    """Go on behind the source with the encoder and its head for tokens: every pre-trained weight is used again."""
+    """Continue the source with the encoder and its LM head: every pre-trained weight is used again."""
 
     label_smoothing: float = 0.0
     """The share of the truth that is spread over the whole vocabulary while learning."""
@@ -34,7 +34,7 @@ class PrefixLMObjective(Objective):
     facts: ClassVar[frozenset[str]] = frozenset()
 
     def prediction_sites(self, sample: RowCoordinates) -> PredictionSites:
-        """Position i says token i + 1, wherever that is not source."""
+        """Position i predicts token i + 1, except inside the source."""
         return PredictionSites(tuple(next_token_sites(sample)))
 
     def build_head(self, backbone: Backbone) -> nn.Module:

@@ -1,11 +1,8 @@
-"""Rows for training: a task, a corpus and a seed go in; the instances of any step come out.
+"""Training batches of a task: a pure function of corpus, seed and step number, so any step can be computed alone.
 
-What arrives: the number of a step. What leaves: an `Instance` with the rows of that step, corrupted.
-What never happens here: state. Step 1000 is computed without steps 0 to 999, so going on after a stop needs one number.
-
-    >>> corpus = Corpus.open(Path("data"))
-    >>> feed = Feed.of(member("wwm"), corpus, seed=7)
-    >>> instance = feed(step=1000, rows=32)
+>>> corpus = Corpus.open(Path("data"))
+>>> batches = TaskBatches.of(member("wwm"), corpus, seed=7)
+>>> instance = batches(step=1000, rows=32)
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ class TaskBatches:
 
     @staticmethod
     def of(recipe: Recipe, corpus: Corpus, seed: int, stage: int = 0, task: int = 0) -> TaskBatches:
-        """The feed of one task of a member; refuses a corpus that was not segmented into what the member reads."""
+        """The batches of one task of a member; refuses a corpus without the units that the member reads."""
         recipe.check_corpus(corpus.layers, str(corpus.folder))
         return TaskBatches.for_task(
             recipe.stages[stage].tasks[task], corpus, recipe.stages[stage].max_length, recipe.masking, seed
@@ -40,7 +37,7 @@ class TaskBatches:
 
     @staticmethod
     def for_task(task: Task, corpus: Corpus, max_length: int, masking: MaskingMode, seed: int) -> TaskBatches:
-        """The feed of a bare task: rows of at most `length` tokens."""
+        """The batches of a single task: rows of at most `max_length` tokens."""
         key = Key.of(seed, task.name, max_length)
         plan = task.examples.plan(corpus, max_length, key.fold_in("plan"))
         return TaskBatches(
@@ -48,7 +45,7 @@ class TaskBatches:
         )
 
     def __call__(self, step: int, rows: int, part: slice = slice(None)) -> InputsAndTargets:
-        """The rows of a step, or only some of them: what one of several processes takes."""
+        """The rows of a step, or only a part of them: those of one of several processes."""
         return self.batch_at(step * rows + np.arange(rows)[part])
 
     def batch_at(self, sample_indices: Ints) -> InputsAndTargets:
@@ -62,9 +59,9 @@ class TaskBatches:
 
 
 def to_padded(instance: InputsAndTargets, pad_id: int, ignore_index: int = -100) -> dict[str, Ints]:
-    """A cloze as the padded arrays that most training code expects: ids, segments, mask and labels.
+    """MLM inputs and targets as the padded arrays of common training code: ids, segments, mask and labels.
 
-    Labels hold the true id at the chosen positions and `ignore` everywhere else.
+    Labels are the true id at the chosen positions and `ignore_index` everywhere else.
     """
     inputs = instance.inputs
     real = np.arange(int(np.diff(inputs.rows).max())) < np.diff(inputs.rows)[:, None]

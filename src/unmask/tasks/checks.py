@@ -1,8 +1,4 @@
-"""What of a task cannot be put together: the refusals, each in a sentence.
-
-What arrives: the parts of a task. What leaves: nothing, where they fit.
-What never happens here: a guess at what was meant. The sentence says who, what it needs, what was found, what to do.
-"""
+"""Checks of tasks: each refuses one combination of parts that cannot work, and names what to change."""
 
 from __future__ import annotations
 
@@ -43,7 +39,7 @@ def check_targets_exist(task: str, objective: Objective, examples: InputFormat, 
 
 
 def check_no_leak(task: str, objective: Objective, attention: AttentionPattern) -> None:
-    """No objective sees its own answer."""
+    """No objective attends to its own answer."""
     question = objective.prediction_sites(_SAMPLE)
     found = find_leaks(attention, _SAMPLE, question.sites, question.hidden)
     if found:
@@ -106,13 +102,13 @@ def check_memory(name: str, attention: AttentionPattern) -> None:
 
 
 def check_generator(task: str, objectives: Sequence[Objective]) -> None:
-    """Who asks about what another one wrote needs that one; and what is written must be read."""
+    """An objective on generated tokens needs a generator; generated tokens must be read by some objective."""
     ahead = [one for one in objectives if one.rewrites_inputs]
     for one in objectives:
         if one.requires is not None and not any(isinstance(other, one.requires) for other in ahead):
             raise RecipeError(
-                f"Task '{task}': {_name(one)} asks about tokens that a {one.requires.__name__} has written, but the "
-                f"task has none. Learn a {one.requires.__name__} beside it."
+                f"Task '{task}': {_name(one)} needs tokens written by a {one.requires.__name__}, but the task has "
+                f"none. Add a {one.requires.__name__}."
             )
     if len(ahead) > 1 or len(ahead) == len(objectives) > 0:
         found = "it is alone" if len(objectives) == 1 else f"there are {len(ahead)}"
@@ -136,11 +132,11 @@ def check_weights(task: str, objectives: Sequence[Objective]) -> None:
 
 
 def check_targets_used(task: str, objectives: Sequence[Objective], corruption: Corruption) -> None:
-    """What a corruption asks for is said by somebody."""
+    """Every target of a corruption is read by an objective."""
     for made in corruption.target_types:
         if not any(objective.target_type is made for objective in objectives):
             raise RecipeError(
-                f"Task '{task}': {_name(corruption)} asks for a {made.__name__}, but no objective reads it. Add one "
+                f"Task '{task}': {_name(corruption)} makes a {made.__name__}, but no objective reads it. Add one "
                 "that does, or take another corruption."
             )
 
@@ -152,7 +148,7 @@ def check_shared_heads(recipe: str, objectives: Sequence[Objective]) -> None:
         other = heads.setdefault(one.name, one)
         if _without_weight(one) != _without_weight(other):
             raise RecipeError(
-                f"{recipe}: two tasks learn '{one.name}' with one head, but one says {other} and the other {one}. Only "
+                f"{recipe}: two tasks learn '{one.name}' with one head, but one has {other} and the other {one}. Only "
                 "their weights may differ; set the rest alike."
             )
 

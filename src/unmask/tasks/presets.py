@@ -1,9 +1,6 @@
-"""Bare rules: what is hidden and what must be said, without the network and the schedule of a member.
+"""Presets: named pre-training tasks (what is hidden and predicted) over rows of one document each.
 
-What arrives: a name typed at the command line. What leaves: a `Task` made of parts, over rows of one document each.
-What never happens here: a rule that only a name can reach. Each one is a line of parts that anyone can write.
-
-A rule can be walked and audited before the member that uses it exists.
+They can be walked and audited without the network and schedule of a member.
 """
 
 from __future__ import annotations
@@ -49,7 +46,7 @@ _BERT_REPLACEMENT = Replace(mask=0.8, random=0.1, keep=0.1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """A rule with the words that introduce it."""
+    """A named task with its description."""
 
     name: str
     chinese_name: str
@@ -62,12 +59,12 @@ class Preset:
 
 
 def preset(name: str) -> Task:
-    """The task of a bare rule, by name."""
+    """The task of a preset, by name."""
     return find_preset(name).task
 
 
 def find_preset(name: str) -> Preset:
-    """A bare rule by name, with its description."""
+    """A preset by name, with its description."""
     known = {found.name: found for found in presets()}
     if name not in known:
         raise RecipeError(f"There is no rule '{name}'. There are: {', '.join(known)}.")
@@ -75,7 +72,7 @@ def find_preset(name: str) -> Preset:
 
 
 def presets() -> tuple[Preset, ...]:
-    """Every bare rule: those that fill holes first, then those that rewrite, then those that only order or wait."""
+    """Every preset: masking, then denoising, then language models."""
     return (*_clozes(), *_denoisings(), *_language_models())
 
 
@@ -122,7 +119,7 @@ def _language_models() -> tuple[Preset, ...]:
     xlnet, gpt = "XLNet, arXiv:1906.08237", "GPT, Radford et al. 2018"
     drawn = _task("xlnet", PermutationOrder(), PLM(), attention=XLNET_STREAMS)
     ahead = _task("gpt", NoCorruption(), CLM(), attention=CAUSAL)
-    order, following = "tokens are said in a drawn order", "every token is said from those before it"
+    order, following = "tokens are predicted in a drawn order", "every token is predicted from those before it"
     return (
         Preset(name="xlnet", chinese_name="排列语言模型", description=order, paper=xlnet, task=drawn),
         Preset(name="gpt", chinese_name="从左到右", description=following, paper=gpt, task=ahead),

@@ -1,8 +1,4 @@
-"""Task, Stage, Recipe: how parts are put together, and the refusal of what cannot work.
-
-What arrives: parts. What leaves: values that can be compared, saved and run.
-What never happens here: a wiring mistake that shows only in training. It is refused at once, by `checks.py`.
-"""
+"""Task, Stage, Recipe: how parts are combined; parts that cannot work together are refused (`checks.py`)."""
 
 from __future__ import annotations
 
@@ -34,7 +30,7 @@ from unmask.tasks.checks import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One way of learning from text: how rows are made, what is hidden, who sees whom, what must be said."""
+    """One pre-training task: how rows are built, what is hidden, the attention pattern, and what is predicted."""
 
     name: str
     examples: InputFormat
@@ -114,7 +110,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """A member of the family: the science of a paper, and nothing of the logistics."""
+    """A pre-training recipe of a member: the network, the stages and the optimization of its paper."""
 
     name: str
     year: int
@@ -139,7 +135,7 @@ class Recipe:
             raise RecipeError(f"{self.name}: the stages' shares of the steps must sum to 1, found {found}.")
         for task in self.tasks:
             self.network.check_attention(f"{self.name}: task '{task.name}'", task.attention)
-            # A trunk with one kind of segment does not tell them apart; any other must know them all.
+            # A network with one kind of segment ignores them; any other must have them all.
             if 1 < self.network.num_segments < task.examples.num_segments:
                 raise RecipeError(
                     f"{self.name}: the rows of task '{task.name}' have {task.examples.num_segments} kinds of segment, "
@@ -176,10 +172,10 @@ class Recipe:
         missing = self.required_units - units
         if missing:
             have = ", ".join(sorted(units))
-            # Words and sentences are always found; phrases and entities only where they are asked for.
-            asked = ",".join(sorted(missing & {UnitKind.PHRASE, UnitKind.ENTITY}))
-            wish = f"--for {self.name} --units {asked}" if asked else f"--for {self.name}"
+            # Words and sentences are always found; phrases and entities only on request.
+            units_option = ",".join(sorted(missing & {UnitKind.PHRASE, UnitKind.ENTITY}))
+            options = f"--for {self.name} --units {units_option}" if units_option else f"--for {self.name}"
             raise RecipeError(
                 f"{self.name} reads {', '.join(sorted(self.required_units))} units, but the corpus in {folder} was "
-                f"prepared with {have} only. Prepare it with: unmask prepare CORPUS {wish} --out NEW_FOLDER"
+                f"prepared with {have} only. Prepare it with: unmask prepare CORPUS {options} --out NEW_FOLDER"
             )

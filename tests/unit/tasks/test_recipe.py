@@ -98,11 +98,11 @@ REFUSED: dict[str, tuple[Callable[[], object], list[str]]] = {
     ),
     "a corruption that nobody reads": (
         lambda: Task(name="idle", examples=SegmentPairs(), corruption=MaskTokens(), objectives=(NSP,)),
-        ["Task 'idle'", "MaskTokens asks for a Cloze", "no objective reads it", "Add one that does"],
+        ["Task 'idle'", "MaskTokens makes a Cloze", "no objective reads it", "Add one that does"],
     ),
     "a task that learns nothing": (
         lambda: replace(CLOZE, objectives=()),
-        ["MaskTokens asks for a Cloze", "no objective reads it"],
+        ["MaskTokens makes a Cloze", "no objective reads it"],
     ),
     "replacement shares that do not sum to one": (
         lambda: Replace(mask=0.8, random=0.1),

@@ -212,8 +212,8 @@ class Replace:
     """The shares of what is shown: the mask, a random token, the truth, or a similar word.
 
     BERT draws per token (80 / 10 / 10), SpanBERT once for a whole span, MacBERT once a word and never shows the mask.
-    A similar word comes from the vocabulary's table of stand-ins and has as many tokens; where there is none, a random
-    word of the same length stands in.
+    A similar word comes from the vocabulary's table of similar words and has as many tokens; where there is none, a
+    random word of the same length is taken.
     """
 
     mask: float = 0.0

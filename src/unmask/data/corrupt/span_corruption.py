@@ -50,7 +50,7 @@ class SpanCorruption:
         """Remove spans from every row; the target lists them."""
         if len(vocab.sentinels) < 2:
             raise RecipeError(
-                f"SpanCorruption needs a vocabulary with at least 2 sentinels, one for a span and one that ends the target, "
+                f"SpanCorruption needs a vocabulary with at least 2 sentinels, one for a span and one for the end, "
                 f"found {len(vocab.sentinels)}; train or extend the tokenizer with sentinels (T5 has 100)."
             )
         edge = segment_starts(example)

@@ -254,7 +254,7 @@ def _loop(qkv_T3HK: Tensor, sequences: PackedSequences, dropout: float) -> Tenso
 
 
 def _loop_scores(q_HTK: Sequence[Tensor], k_HKT: Sequence[Tensor], sequences: PackedSequences) -> Iterator[Tensor]:
-    """The scores of one sequence after another, each made when it is asked for."""
+    """The scores of one sequence after another, each computed on demand."""
     scores = (q @ k for q, k in zip(q_HTK, k_HKT, strict=True))
     if sequences.mask_kind is MaskKind.FULL:
         yield from scores

@@ -1,6 +1,6 @@
 """Batches: inputs and targets of the data half as tensors.
 
-A batch is flat, without padding; offsets say where each sequence begins. A target stays of its own class
+A batch is flat, without padding; offsets are the starts of sequences. A target stays of its own class
 (`core/records.py`), with tensors in the place of arrays, so a new kind of target needs nothing here.
 
 Shapes: T tokens, B rows.

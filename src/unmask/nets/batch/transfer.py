@@ -1,9 +1,4 @@
-"""A batch as a whole: all of its tensors, and the same batch on another device.
-
-What arrives: a batch on the host. What leaves: the same, field by field, where the network lives; or in the place of
-another batch there.
-What never happens here: a wait. On a GPU everything crosses at once, from pinned memory.
-"""
+"""Batches as trees of tensors: copy to a device in one transfer, clone, compare by shape; no synchronization."""
 
 from __future__ import annotations
 
@@ -28,14 +23,14 @@ def batch_to_device(batch: Batch, device: torch.device) -> Batch:
 
 
 def to_device_packed(batch: P, device: torch.device) -> P:
-    """The batch on a device, side by side in one piece of memory: a host takes as long for one copy as for another."""
+    """The batch on a device, in one buffer: a host takes as long for one copy as for another."""
     tensors = list(iter_tensors(batch))
     starts = _byte_offsets(tensors)
     piece = torch.empty(starts[-1], dtype=torch.uint8, pin_memory=device.type == "cuda")
-    host = piece.numpy()  # which copies in this thread; torch would share it out, and wait for the slowest
+    host = piece.numpy()  # copies in this thread; torch would use several and wait for the slowest
     for tensor, start in zip(tensors, starts, strict=False):
         host[start : start + tensor.nbytes] = tensor.reshape(-1).view(torch.uint8).numpy()
-    # Only pinned memory is kept until a copy that nobody waits for is over.
+    # Only pinned memory stays allocated until an asynchronous copy is over.
     return _place_in_buffer(batch, piece.to(device, non_blocking=device.type == "cuda"))
 
 
@@ -48,12 +43,12 @@ def iter_tensors(part: object) -> Iterator[Tensor]:
 
 
 def storages(part: object) -> list[Tensor]:
-    """Every piece of memory in which tensors of a batch lie, once."""
+    """Every storage of the tensors of a batch, once."""
     return list({piece.data_ptr(): piece for piece in map(_storage_bytes, iter_tensors(part))}.values())
 
 
 def clone(part: P) -> P:
-    """A batch, or whatever holds some, with tensors of its own; what lies in one piece does so again."""
+    """A deep copy of a batch; tensors that share a buffer share one again."""
     piece = _packed_buffer(list(iter_tensors(part)))
     if piece is not None:
         return _place_in_buffer(part, piece.clone())
@@ -62,7 +57,7 @@ def clone(part: P) -> P:
 
 
 def copy_into(target: P, source: P) -> None:
-    """Put the tensors of one batch in the places of another, which is alike; what lies in one piece at once."""
+    """Copy the tensors of one batch into those of another of the same shapes; a shared buffer in one copy."""
     both = zip(iter_tensors(target), iter_tensors(source), strict=True)
     for _, some in groupby(both, lambda pair: [one.untyped_storage().data_ptr() for one in pair]):
         places, news = zip(*some, strict=True)
@@ -74,7 +69,7 @@ def copy_into(target: P, source: P) -> None:
 
 
 def shape_key(part: object) -> Hashable:
-    """What two batches have in common if the kernels that were queued for one fit the other."""
+    """A key that two batches share if the kernels captured for one fit the other."""
     if isinstance(part, Tensor):
         return part.shape, part.dtype
     if isinstance(part, tuple):
@@ -86,14 +81,14 @@ def shape_key(part: object) -> Hashable:
 
 
 def _children(part: object) -> tuple[Any, ...]:
-    """What a part consists of; nothing, if it is none."""
+    """The fields or elements of a part; empty for any other object."""
     if isinstance(part, tuple):
         return part
     return tuple(getattr(part, field.name) for field in fields(part)) if is_dataclass(part) else ()
 
 
 def _map_children(part: Any, change: Callable[[Any], Any]) -> Any:  # noqa: ANN401
-    """A part whose own parts are changed; what has none stays as it is."""
+    """A part with its fields or elements changed; any other object as it is."""
     if isinstance(part, tuple):
         return tuple(map(change, part))
     if is_dataclass(part) and not isinstance(part, type):
@@ -102,7 +97,7 @@ def _map_children(part: Any, change: Callable[[Any], Any]) -> Any:  # noqa: ANN4
 
 
 def _place_in_buffer(part: P, piece: Tensor) -> P:
-    """The part with its tensors in a piece of memory, which holds their numbers."""
+    """The part with its tensors as views of a buffer that holds their values."""
     starts = iter(_byte_offsets(list(iter_tensors(part))))
 
     def lay(one: Any) -> Any:  # noqa: ANN401
@@ -113,7 +108,7 @@ def _place_in_buffer(part: P, piece: Tensor) -> P:
 
 
 def _packed_buffer(tensors: Sequence[Tensor]) -> Tensor | None:
-    """The piece of memory that holds these tensors as `in_one_piece` lays them, and nothing else."""
+    """The buffer that holds exactly these tensors in order, if there is one."""
     if len(tensors) < 2:
         return None
     base, starts = tensors[0].untyped_storage(), _byte_offsets(tensors)
@@ -124,15 +119,15 @@ def _packed_buffer(tensors: Sequence[Tensor]) -> Tensor | None:
 
 
 def _byte_offsets(tensors: Sequence[Tensor]) -> list[int]:
-    """Where tensors lie in one piece of memory, and where it ends."""
+    """The byte offset of each tensor in a shared buffer, and the end."""
     return [0, *accumulate(-(-tensor.nbytes // _ROUND) * _ROUND for tensor in tensors)]
 
 
 def _storage_bytes(tensor: Tensor) -> Tensor:
-    """All bytes of the memory in which a tensor lies."""
+    """All bytes of the storage of a tensor."""
     return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
 
 
 def _view(piece: Tensor, start: int, like: Tensor) -> Tensor:
-    """A part of a piece of memory, as a tensor of this type and shape."""
+    """A range of a buffer, as a tensor of this type and shape."""
     return piece[start : start + like.nbytes].view(like.dtype).view(like.shape)

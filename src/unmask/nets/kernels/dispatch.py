@@ -1,7 +1,7 @@
 """The switch to Triton kernels, and what they compute as functions of tensors: everything around the matrix products.
 
 `use_kernels` sets a flag on the modules of a network once, and `kernel_supports` depends on the device and type of a
-tensor alone; so a captured step is the step that is replayed. The plain code beside each call is the definition; tests
+tensor alone; so a captured step is the step that is replayed. The plain code next to each call is the definition; tests
 compare the kernels with it. Norms, sums and losses are float32 inside. Triton is imported with the first kernel.
 
 Shapes: T tokens, D width, F feed-forward width.
@@ -58,7 +58,7 @@ def triton_available() -> bool:
 
 @cache
 def kernel_failure(device: torch.device) -> str:
-    """Why a kernel cannot run on a device although Triton is installed (no compiler, say); empty where one ran."""
+    """Why a kernel cannot run on a device although Triton is installed (no compiler); empty where one ran."""
     x_TD = torch.ones(1, 16, device=device)
     try:
         with torch.no_grad():

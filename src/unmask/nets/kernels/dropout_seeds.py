@@ -46,13 +46,13 @@ class PooledSeeds:
 
     @staticmethod
     def of(counts: Iterable[int], device: torch.device) -> PooledSeeds:
-        """Numbers for everybody who will ask, by how many each asks for."""
+        """Numbers for all modules, by how many each takes."""
         return PooledSeeds(torch.empty(sum(map(_round_up, counts)), dtype=torch.int32, device=device).random_())
 
     def take(self, count: int, like: Tensor) -> Tensor:
-        """The next ones."""
+        """The next numbers."""
         taken, self.remaining = self.remaining[:count], self.remaining[_round_up(count) :]
-        assert len(taken) == count, "more random numbers are asked for than were announced"
+        assert len(taken) == count, "more random numbers are taken than were announced"
         return taken
 
 

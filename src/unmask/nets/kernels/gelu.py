@@ -1,7 +1,4 @@
-"""Bias and GELU with their gradients: what `dispatch.py` calls.
-
-What arrives: a product without its bias. What leaves: the bent states.
-What never happens here: arithmetic; that is in the kernels.
+"""Autograd function of a bias and GELU; the arithmetic is in the Triton kernels.
 
 Shapes: T tokens, F inner width.
 """
@@ -21,7 +18,7 @@ from unmask.nets.kernels.triton.reduce import reduce_all
 
 
 class BiasGelu(Function):
-    """gelu(y + bias). The product is kept, and bent again in the backward pass."""
+    """gelu(y + bias). The product is kept; the backward pass recomputes the activation."""
 
     @staticmethod
     def forward(ctx: Any, y_TF: Tensor, bias_F: Tensor, tanh: bool) -> Tensor:  # noqa: ANN401

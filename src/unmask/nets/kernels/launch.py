@@ -1,8 +1,6 @@
-"""How a kernel is laid over a matrix: the block that a program holds at once, and how many programs there are.
+"""Launch grids of kernels over a matrix: block size and number of programs, from shape and device alone.
 
-What arrives: the size of a matrix, and the device where it lies. What leaves: a few powers of two.
-What never happens here: a trial. The numbers follow from shape and device, so that a recorded step and a resumed run
-get the same sums in the same order.
+There is no autotuning, so a captured step and a resumed run sum in the same order.
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ def grid_by_rows(rows: int, width: int, device: torch.device, per_core: int = PR
 
 
 def grid_by_warps(rows: int, width: int, device: torch.device, per_core: int = PROGRAMS_PER_CORE) -> LaunchGrid:
-    """The same with one warp for a row that is not too wide: its sums along the row need no other, so nobody waits."""
+    """The same with one warp for a row that is not too wide: its sums along the row need no synchronization."""
     block = power_of_two(width)
     high = max(1, _BY_A_WARP // block)
     down = _down(rows, high, _programs(device, per_core))
@@ -65,7 +63,7 @@ def grid_by_warps(rows: int, width: int, device: torch.device, per_core: int = P
 
 
 def grid_by_columns(rows: int, width: int, device: torch.device, per_core: int = PROGRAMS_PER_CORE) -> LaunchGrid:
-    """Every program keeps to some columns."""
+    """Every program takes a range of columns."""
     block = min(power_of_two(width), _WIDEST)
     across, high = -(-width // block), max(1, _HELD // block)
     return LaunchGrid(high, block, across, _down(rows, high, _programs(device, per_core) // across))
@@ -77,12 +75,12 @@ def power_of_two(number: int) -> int:
 
 
 def partial_sums(x: Tensor, tiles: LaunchGrid, *shape: int) -> Tensor:
-    """Where each program that takes rows leaves its sums: float32, to be summed up once more."""
+    """A float32 buffer for the partial sums of each program that takes rows."""
     return torch.empty(tiles.down, *shape, dtype=torch.float32, device=x.device)
 
 
 def device_of(x: Tensor) -> AbstractContextManager[object]:
-    """Launch where a tensor lies: Triton takes the current device."""
+    """Launch on the device of a tensor: Triton takes the current device."""
     return torch.cuda.device_of(x)  # type: ignore[no-untyped-call]
 
 

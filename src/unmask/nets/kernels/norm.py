@@ -1,7 +1,6 @@
-"""The end of a branch and the beginning of a network, with gradients: what `dispatch.py` and `embed.py` call.
+"""Autograd functions of the end of a post-norm branch and of embeddings; the arithmetic is in the Triton kernels.
 
-What arrives: states or ids, and parameters. What leaves: normed states twice, see `fused.twin`.
-What never happens here: arithmetic; that is in the kernels.
+The states are returned twice, so that the sub-layer and the residual sum have separate gradients (`split_residual`).
 
 Shapes: T tokens, D width, V rows of the token table.
 """
@@ -23,7 +22,7 @@ from unmask.nets.kernels.triton.reduce import reduce_all
 
 
 class BiasDropoutResidualNorm(Function):
-    """norm(x + drop(y + bias)). Kept for the backward pass: x and y, which it sums again, and two numbers a row."""
+    """norm(x + drop(y + bias)). Saved for the backward pass: x and y, which it sums again, and two numbers a row."""
 
     @staticmethod
     def forward(
@@ -81,7 +80,7 @@ class BiasDropoutResidualNorm(Function):
 
 
 class EmbedNorm(Function):
-    """drop(norm(token + position + segment)). Nothing but ids is kept; the backward pass reads the tables again."""
+    """drop(norm(token + position + segment)). Only ids are saved; the backward pass reads the tables again."""
 
     @staticmethod
     def forward(
@@ -118,7 +117,7 @@ class EmbedNorm(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_TD: Tensor | None, again_TD: Tensor | None) -> tuple[Tensor | None, ...]:  # noqa: ANN401
-        """One pass and a sum over programs; where sums must come out the same every time, a sort as well."""
+        """One pass and a sum over programs; with deterministic sums also a sort."""
         ids_T, position_T, segment_T, tokens_VD, positions_LD, segments_SD, gamma_D, seed = ctx.saved_tensors
         if grad_TD is None and again_TD is None:
             return (None,) * 9

@@ -1,10 +1,9 @@
-"""Tokens said from states: the product with the token table, the loss, its gradient, and a draw; all over wide rows.
+"""Fused LM head: logits, cross-entropy with its gradient, and sampling.
 
-What arrives: states, the table, a bias, answers. What leaves: a sum of losses, how many answers were right, and logits.
-What never happens here: a table that is kept in another shape. It is read as it is, and made wider where it is turned
-into the numbers of the product anyway: a vocabulary that 64 does not divide makes every product with it slow.
+The token table is read as it is; the copy in the dtype of the product is padded, because a vocabulary that 64 does not
+divide makes every product with it slow.
 
-Shapes: P places, E embedding width, V vocabulary, W the same rounded up.
+Shapes: P positions, E embedding width, V vocabulary, W the same rounded up.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def linear_cross_entropy(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The sum of the losses and the number of right answers; also the logits, until the gradient takes their place.
 
-    Answers below 0 are not asked for.
+    Targets below 0 are ignored.
     """
     found: tuple[Tensor, Tensor, Tensor] = LinearCrossEntropy.apply(x_PE, table_VE, bias_V, answers_P)  # type: ignore[no-untyped-call]
     return found
@@ -40,7 +39,7 @@ def linear_cross_entropy(
 
 @torch.no_grad()
 def sample_tokens(logits_PV: Tensor, uniform_P: Tensor) -> Tensor:
-    """A token for each place, in proportion to its probability: where the running sum passes the place's draw."""
+    """A token for each position, in proportion to its probability: where the running sum exceeds the uniform number."""
     places, vocabulary = logits_PV.shape
     drawn_P = torch.empty(places, dtype=torch.int64, device=logits_PV.device)
     block = min(_BLOCK, power_of_two(vocabulary))
@@ -104,7 +103,7 @@ class LinearCrossEntropy(Function):
 
 
 def padded_table(table_V: Tensor, dtype: torch.dtype) -> Tensor:
-    """The table in the numbers of the product, with rows of zeros up to a multiple of 64, in the copy that casts it."""
+    """The table in the dtype of the product, with rows of zeros up to a multiple of 64."""
     wide = -(-len(table_V) // _ROW_MULTIPLE) * _ROW_MULTIPLE
     if wide == len(table_V):
         return table_V.to(dtype)

@@ -1,10 +1,8 @@
-"""Weights of linear layers in the numbers of the products, and biases that these add, all of them cast at once.
+"""Cast all linear weights (and biases added inside the GEMM) to the compute type with one multi-tensor copy per step.
 
-What arrives: a network with float32 weights. What leaves: what it computes from copies of half the size; gradients
-reach the weights in float32, and none is asked for where a weight rests.
-What never happens here: a rounding that autocast would not make. It casts weights one by one when they are first read,
-and their gradients one by one on the way back, which is two launches for each matrix of a network. Only parts with
-kernels of their own are served: others may leave autocast where they wish for full numbers.
+Gradients reach the weights in float32; frozen weights get none. The rounding is that of autocast, which casts weight by
+weight, two launches for each matrix. Only modules with kernels (`FusableModule`) are covered: others may leave
+autocast to compute in float32.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from unmask.nets.kernels.dispatch import FusableModule, LinearDeferredBias
 
 
 def call_with_cast_weights(network: nn.Module, dtype: torch.dtype, *args: object) -> Any:  # noqa: ANN401
-    """What a network says to what it is given, with the weights of its linear layers as numbers of this type."""
+    """Call a network with the weights of its linear layers cast to `dtype`."""
     weights = dict(_weights(network))
     moving = {name: weight for name, weight in weights.items() if weight.requires_grad}
     resting = {name: weight for name, weight in weights.items() if not weight.requires_grad}
@@ -33,10 +31,10 @@ def call_with_cast_weights(network: nn.Module, dtype: torch.dtype, *args: object
 
 
 def _weights(network: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """What products read of linear layers in parts that have kernels of their own, by name."""
+    """The weights of linear layers in fusable modules, by name."""
     for name, part in network.named_modules():
         for child, layer in part.named_children() if isinstance(part, FusableModule) else ():
-            # What is more than these two may read its weight in a way of its own.
+            # A subclass may read its weight in another way.
             for what, tensor in layer.named_parameters() if type(layer) in (nn.Linear, LinearDeferredBias) else ():
                 if tensor.dtype is torch.float32 and (what == "weight" or child in part.biased_layers):
                     yield f"{name}.{child}.{what}".lstrip("."), tensor

@@ -127,7 +127,7 @@ class SelfAttention(FusableModule):
         return out_TD
 
     def dropout_seed_counts(self, tokens: int) -> tuple[int, ...]:
-        """How many random numbers it asks for, at most."""
+        """How many random numbers one call draws, at most."""
         ours = self.fused and self.head_width in KERNEL_HEAD_DIMS
         return (attention_seed_count(self.heads, tokens, tokens),) if ours and self.training and self.dropout else ()
 

@@ -45,7 +45,7 @@ def pooler_of(head: nn.Module) -> PoolerClassifier:
 
 
 def cross_entropy_sum(logits_NC: Tensor, targets_N: Tensor, num_ignored: int = 0) -> LossSum:
-    """Cross-entropy, summed in float32. `spare`: how many answers are `IGNORED`, so that nothing is asked there."""
+    """Cross-entropy, summed in float32. `num_ignored`: how many targets are `IGNORED`."""
     total = F.cross_entropy(logits_NC.float(), targets_N, ignore_index=IGNORE_INDEX, reduction="sum")
     return LossSum(total, (logits_NC.argmax(-1) == targets_N).sum(), len(targets_N) - num_ignored)
 
@@ -58,7 +58,7 @@ def lm_loss(
     num_ignored: int = 0,
     fused: bool = False,
 ) -> tuple[LossSum, Tensor]:
-    """Tokens through their own embedding: the loss, and logits that hold until its gradient is taken."""
+    """The LM loss through the token embedding, and logits that are valid until the backward pass."""
     if fused and kernel_supports(x_PE):
         from unmask.nets.kernels import vocab_loss
 
@@ -79,7 +79,7 @@ class ReadsPositions(Protocol):
     """A head that reads some tokens only."""
 
     def positions(self, batch: Batch) -> tuple[Tensor, ...]:
-        """The places that it asks the states for, tensor by tensor; nothing, if it reads all tokens after all."""
+        """The positions whose states it reads, tensor by tensor; empty if it reads all tokens."""
 
 
 class MLMHead(nn.Module):
@@ -90,7 +90,7 @@ class MLMHead(nn.Module):
         self.lm_head = LMHead(config, token)
 
     def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
-        """The loss of a cloze."""
+        """The MLM loss."""
         cloze = batch.target(Cloze)
         term, _ = lm_loss_from_head(self.lm_head, states.select(cloze.positions), cloze.answers, cloze.num_padding)
         return term
@@ -148,7 +148,7 @@ class PooledHead(nn.Module):
         return logits_BC
 
     def positions(self, batch: Batch) -> tuple[Tensor, ...]:
-        """Where rows begin, if they are read there."""
+        """The first tokens of rows, if they are read."""
         return (batch.row_starts_B,) if isinstance(self.read, ClsPooling) else ()
 
 

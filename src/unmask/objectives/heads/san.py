@@ -1,11 +1,8 @@
-"""The answer module of SAN: two texts are compared in several steps of reading, and all steps vote.
+"""SAN head: multi-step attention between two texts, the votes of all steps averaged.
 
-What arrives: the states of rows that hold two texts. What leaves: the logarithm of the probability of each class.
-What never happens here: a loop over rows, or a look at the first token. The module reads the words of both texts.
-
-Liu, Duh and Gao, "Stochastic Answer Networks for Natural Language Inference" (2018); MT-DNN (Liu et al., 2019) sets it
-on a shared trunk. The memory begins as a summary of the second text (the hypothesis). In each step it looks at the
-first text (the premise), says what it thinks by now, and takes in what it saw.
+Liu, Duh and Gao, "Stochastic Answer Networks for Natural Language Inference" (2018); MT-DNN (Liu et al., 2019) uses it
+on a shared encoder. The memory begins as a summary of the second text (the hypothesis). Each step attends to the first
+text (the premise), votes, and updates the memory.
 
 Shapes: T tokens, B rows, L the longest row, D width, C classes, K steps.
 """
@@ -30,7 +27,7 @@ class AnswerModule(nn.Module):
     """Memory and evidence, compared K times.
 
     The equations of the paper leave open what the first step compares. As in its released code, each step attends with
-    the memory that it compares, so that K steps are K looks, K votes and K - 1 updates of the memory.
+    the memory that it compares, so that K steps make K votes and K - 1 updates of the memory.
     """
 
     def __init__(self, width: int, num_classes: int, steps: int, drop: float, dropout: float) -> None:
@@ -50,7 +47,7 @@ class AnswerModule(nn.Module):
         return votes_KBC.masked_fill(~kept_KB[..., None], -math.inf).logsumexp(0) - kept_KB.sum(0)[:, None].log()
 
     def votes(self, states_BLD: Tensor, premise_BL: Tensor, hypothesis_BL: Tensor) -> list[Tensor]:
-        """What each step thinks, as logarithms of probabilities."""
+        """The vote of each step, as log-probabilities."""
         memory_BD = attention_pool(self.summarise(states_BLD).squeeze(-1), states_BLD, hypothesis_BL)
         seen_BD = self._attend(memory_BD, states_BLD, premise_BL)
         votes = [self._vote(memory_BD, seen_BD)]
@@ -61,7 +58,7 @@ class AnswerModule(nn.Module):
         return votes
 
     def _attend(self, memory_BD: Tensor, states_BLD: Tensor, premise_BL: Tensor) -> Tensor:
-        """What the memory finds in the first text."""
+        """Attention of the memory over the first text."""
         return attention_pool(torch.einsum("bd,bld->bl", self.match(memory_BD), states_BLD), states_BLD, premise_BL)
 
     def _vote(self, memory_BD: Tensor, seen_BD: Tensor) -> Tensor:
@@ -88,9 +85,9 @@ def vote_dropout(steps: int, rows: int, drop: float, device: torch.device) -> Te
 
 
 def text_masks(tokens: TokenInputs) -> tuple[Tensor, Tensor]:
-    """Where the words of the first and of the second text of each row stand in the grid: `[CLS] A [SEP] B [SEP]`.
+    """Masks of the words of the first and second text of each row in the grid: `[CLS] A [SEP] B [SEP]`.
 
-    A row ends with its separator, so the same token inside it parts the two texts; no vocabulary and no segments are
+    A row ends with its separator, so the same token inside it divides the two texts; no vocabulary and no segments are
     needed. Special tokens belong to neither text.
     """
     borders = tokens.sequences

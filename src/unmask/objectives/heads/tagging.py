@@ -1,7 +1,4 @@
-"""Heads that say a class at some tokens: each for itself, or all of a row together.
-
-What arrives: the states of a flat batch, and the classes at some of its tokens. What leaves: a `Term`.
-What never happens here: a mean, or a loss at a token that has no class.
+"""Token classification heads: a linear classifier, or a CRF over all tagged tokens of a row.
 
 Shapes: T tokens, P tagged tokens, C classes, L tagged tokens of the longest row, B rows.
 """
@@ -20,10 +17,10 @@ from unmask.objectives.heads.common import LossSum, cross_entropy_sum
 from unmask.objectives.heads.crf import Emissions, Transitions, log_partition, path_scores, viterbi
 
 TRANSITION_LR_SCALE = 100.0
-"""How much faster than other weights the scores of steps move.
+"""Learning-rate factor of CRF transition scores.
 
-Adam moves every weight by about the learning rate, whatever its gradient. At the rates that suit a trunk, scores of
-steps, which should differ by several units, would hardly leave 0 in the few epochs of a fine-tune.
+Adam moves every weight by about the learning rate, whatever its gradient. At the rates that suit an encoder, transition
+scores, which should differ by several units, would hardly leave 0 in the few epochs of fine-tuning.
 """
 
 
@@ -52,8 +49,8 @@ class TokenClassificationHead(nn.Module):
 class CRFHead(nn.Module):
     """Classes for all tagged tokens of a row at once: a conditional random field over the scores of each token.
 
-    The loss is the negative log-likelihood of the true path. Steps that the scheme of the tags forbids are barred when
-    a path is looked for, not when it is learned: files hold slips, and a barred truth would cost infinitely much.
+    The loss is the negative log-likelihood of the true path. Transitions that the tagging scheme forbids are excluded
+    in decoding, not in training: files hold errors, and a forbidden true path would have infinite loss.
     """
 
     start_C: Tensor
@@ -65,7 +62,7 @@ class CRFHead(nn.Module):
         classes = len(start)
         self.tags, self.dropout = name, config.dropout
         self.classify = nn.Linear(config.width, classes)
-        # Flat, so that they begin at 0 like biases: multiplied, drawn ones would be noise.
+        # Flat, so that they are initialized to 0 like biases.
         self.first = nn.Parameter(torch.zeros(classes))
         self.follow = nn.Parameter(torch.zeros(classes * classes))
         self.last = nn.Parameter(torch.zeros(classes))
@@ -74,7 +71,7 @@ class CRFHead(nn.Module):
 
     @property
     def transitions(self) -> Transitions:
-        """What has been learned about steps."""
+        """The learned transition scores."""
         classes = len(self.first)
         return Transitions(
             TRANSITION_LR_SCALE * self.first,
@@ -84,11 +81,11 @@ class CRFHead(nn.Module):
 
     @property
     def allowed_transitions(self) -> Transitions:
-        """The same, with forbidden steps barred."""
+        """The same, with forbidden transitions at minus infinity."""
         return self.transitions.masked(self.start_C, self.step_CC, self.end_C)
 
     def forward(self, states: HiddenStates, batch: Batch) -> LossSum:
-        """The negative log-likelihood of the true paths, summed; what is right is counted tag by tag."""
+        """The negative log-likelihood of the true paths, summed; accuracy is counted tag by tag."""
         answers = token_label_targets(batch, self.tags)
         chains = Emissions.from_flat(self._scores(states.last_TD[answers.positions]), answers.lengths)
         lost_B = log_partition(chains, self.transitions) - path_scores(
@@ -98,7 +95,7 @@ class CRFHead(nn.Module):
         return LossSum(lost_B.sum(), right, len(answers.value))
 
     def logits(self, states: HiddenStates, batch: Batch) -> Tensor:
-        """One score for each token and class, before any step."""
+        """One score for each token and class, without transitions."""
         return self._scores(states.last_TD)
 
     def _scores(self, x_PD: Tensor) -> Tensor:
@@ -107,6 +104,6 @@ class CRFHead(nn.Module):
 
 
 def token_label_targets(batch: Batch, name: str) -> TokenLabels:
-    """What is true about the tokens of a batch."""
+    """The token-label targets of a batch."""
     answers = batch.target(TokenLabels, name)
     return answers
