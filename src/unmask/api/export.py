@@ -48,7 +48,7 @@ class ExportOptions:
     onnx: bool = False
 
     def extra_formats(self) -> list[ExtraFormat]:
-        """The files beside those of transformers."""
+        """The files in addition to those of transformers."""
         from unmask.interop.onnx.export import OnnxFormat
         from unmask.interop.sentence_transformers import SentenceTransformersFormat
 

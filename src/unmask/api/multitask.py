@@ -121,8 +121,8 @@ def run_if_unfinished(
 
 
 def _encode(together: MultiTaskFineTune, reporter: Reporter) -> MultiTaskBatches:
-    """Say what was read, encode the questions, and say how many were too long."""
-    for task in together.tasks if not together.heads else ():  # who goes on has heard it
+    """Encode all tasks; report the notes of their data and how many rows were truncated."""
+    for task in together.tasks if not together.heads else ():  # not when resumed
         for sentence in task.data.notes:
             reporter.note(f"{task.name}: {sentence}")
     total = sum(len(task.data.train) + len(task.data.dev) for task in together.tasks)
@@ -151,7 +151,7 @@ def _train(
 
 
 def format_remark(line: LogLine) -> str:
-    """What a line of the record says, in a few words that fit beside a bar."""
+    """A line of the record in a few words that fit next to a bar."""
     losses = line.get("loss", {})
     if line["kind"] == "eval":
         return f"dev: mean loss {sum(losses.values()) / len(losses):.3f}"

@@ -108,7 +108,7 @@ class PrepareOptions:
 
     @cached_property
     def unit_kinds(self) -> frozenset[UnitKind]:
-        """The units to find: the member's, words and sentences always, and what was asked for or given."""
+        """The units to find: the member's, words and sentences always, and those requested or given."""
         unknown = set(self.units) - {UnitKind.PHRASE, UnitKind.ENTITY}
         if unknown:
             raise RecipeError(
@@ -148,7 +148,7 @@ class PrepareOptions:
         }
 
     def save_lists(self, folder: Path) -> None:
-        """Store the user's own words, terms and phrases beside the shards, for whoever looks at the corpus later."""
+        """Store the user's words, terms and phrases in the corpus folder, as a record."""
         for name, paths in (("dictionary.txt", self.dictionaries), ("terms.tsv", self.terms)):
             if paths and not (folder / name).exists():
                 write_text(

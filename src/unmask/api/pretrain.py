@@ -74,7 +74,7 @@ class RunOptions:
             microbatch_tokens=self.microbatch_tokens or microbatch_for(recipe, replace(run, compile=self.compile)),
             compile=self.compile,
             batch_worker_process=run.cuda_graphs
-            and run.device.type == "cuda",  # such steps may be shorter than their lessons
+            and run.device.type == "cuda",  # such steps may be shorter than their batches
             keep_checkpoints=self.keep_checkpoints,
             save_every_minutes=self.save_every_minutes,
             num_evals=self.num_evals,
@@ -201,7 +201,7 @@ def run_pretrain(request: PretrainRequest, options: RunOptions, listener: Pretra
 def microbatch_for(recipe: Recipe, run: RunConfig, num_sharing: int = 1) -> int:
     """How many tokens are computed at once by each of so many runs that share a device.
 
-    Steps that are recorded have memory of their own, beside that of steps that come in a new shape.
+    Captured steps have their own memory, in addition to that of steps with a new shape.
     """
     held = sum(config.activation_bytes(run.uses_kernels) for config in all_networks(recipe.network, recipe.objectives))
     twice = (run.precision is Precision.FLOAT32, run.cuda_graphs)

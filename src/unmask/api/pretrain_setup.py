@@ -68,7 +68,7 @@ class PretrainRequest:
 
 @dataclass(frozen=True)
 class PretrainSetup:
-    """The parts of a wish, each made when it is first asked for."""
+    """The parts of a request, each made on first use."""
 
     request: PretrainRequest
 
@@ -130,20 +130,24 @@ class PretrainSetup:
     @cached_property
     def recipe(self) -> Recipe:
         """The member with all changes, in the shape of the network that it begins with."""
-        wish = self.request
+        request = self.request
         recipe = self._member
         changes = [
-            f"stages.{number}.batch_size={wish.batch_size}" for number in range(len(recipe.stages)) if wish.batch_size
+            f"stages.{number}.batch_size={request.batch_size}"
+            for number in range(len(recipe.stages))
+            if request.batch_size
         ]
-        changes += [f"optim.optimizer.lr={wish.lr}"] if wish.lr is not None else []
-        recipe = apply_changes(recipe, [*changes, *(one for one in wish.changes if not _about_tasks(one))], _EXAMPLE)
+        changes += [f"optim.optimizer.lr={request.lr}"] if request.lr is not None else []
+        recipe = apply_changes(recipe, [*changes, *(one for one in request.changes if not _about_tasks(one))], _EXAMPLE)
         for model in self.initial_model:
-            if wish.size and not _same_size(recipe.network, model.config):
-                raise RecipeError(f"--init-from {wish.init_from} brings a network of its own size. Leave --size out.")
+            if request.size and not _same_size(recipe.network, model.config):
+                raise RecipeError(
+                    f"--init-from {request.init_from} brings a network of its own size. Leave --size out."
+                )
             if recipe.network.num_segments > model.config.num_segments:
                 raise RecipeError(
                     f"{recipe.name} has rows of {recipe.network.num_segments} segments, but the network in "
-                    f"{wish.init_from} knows {model.config.num_segments}. Take a member whose rows have no more, or "
+                    f"{request.init_from} knows {model.config.num_segments}. Take a member whose rows have no more, or "
                     "another network."
                 )
             recipe = replace(recipe, network=model.config.with_settings_of(recipe.network))
@@ -168,7 +172,7 @@ class PretrainSetup:
 
     @property
     def _size(self) -> str:
-        """The size that was wished for; else that of the network to begin with, where the member has such a size."""
+        """The requested size; else that of the initial network, where the member has such a size."""
         named = self.request.member
         name = named.name if isinstance(named, Recipe) else named.partition(":")[0]
         if self.request.size or not self.initial_model or name.endswith(".py"):
@@ -179,7 +183,7 @@ class PretrainSetup:
 
     @cached_property
     def batch_source(self) -> RecipeBatches:
-        """What is learned at every moment."""
+        """The batches of every step."""
         return RecipeBatches.of(self.recipe, self.corpus, self.request.seed, self.request.heldout_fraction)
 
     @property
@@ -195,21 +199,21 @@ class PretrainSetup:
     @cached_property
     def _initialized(self) -> tuple[MultiHeadModel, tuple[str, ...]]:
         objectives = require_trainable(self.recipe.objectives)
-        learner = MultiHeadModel(
+        built = MultiHeadModel(
             self.recipe.network, objectives, self.vocab_size, self.num_positions, self.recipe.loss_weighting
         )
-        learner.init_weights(self.request.seed)
+        built.init_weights(self.request.seed)
         if not self.initial_model:
-            return learner, ()
+            return built, ()
         from unmask.loading.warm_start import load_matching_weights
 
         (model,), (source,) = self.initial_model, self._sources
         generator = source.generator and self._fit_to_tokenizer(source.generator, source.tokenizer)
-        return learner, load_matching_weights(learner, model, generator)
+        return built, load_matching_weights(built, model, generator)
 
     @property
     def training_spec(self) -> TrainingSpec:
-        """Learner, course, descent, budget and seed."""
+        """Model, batches, optimization, budget and seed."""
         return TrainingSpec(
             model=self.model,
             source=self.batch_source,
@@ -237,15 +241,15 @@ class PretrainSetup:
 
     @property
     def predicts_tokens(self) -> bool:
-        """Whether a head says tokens, so that one can look on while masks are filled."""
+        """Whether a head predicts tokens, so that sample predictions can be shown."""
         return bool(MaskFiller.find(self.model, self.model.heads))
 
-    def sample_fills(self, learner: MultiHeadModel, trial: Sequence[StepBatch]) -> LogLine:
-        """Some masks of the trial and how the learner fills them now."""
-        return {"kind": "samples", "lines": sample_fills(learner, trial[0], self.tokenizer)}
+    def sample_fills(self, model: MultiHeadModel, trial: Sequence[StepBatch]) -> LogLine:
+        """Some masks of the evaluation batches and the current predictions."""
+        return {"kind": "samples", "lines": sample_fills(model, trial[0], self.tokenizer)}
 
     def cost_probes(self) -> list[CostProbe]:
-        """One moment for each stage, in the middle of it."""
+        """One probe for each stage, at its middle."""
         stages = self.recipe.stages
         ends = accumulate(stage.fraction for stage in stages)
         return [
@@ -255,24 +259,24 @@ class PretrainSetup:
 
     def description(self) -> dict[str, Any]:
         """What is learned: what a folder that was begun must have been begun with."""
-        wish, manifest = self.request, self.corpus.manifest
+        request, manifest = self.request, self.corpus.manifest
         return {
             "unmask": __version__,
             "kind": "pretrain",
             "recipe": encode(self.recipe),
             "fingerprint": fingerprint(self.recipe),
             "budget": {self.budget.unit: self.budget.count},
-            "seed": wish.seed,
-            "held_out": wish.heldout_fraction,
+            "seed": request.seed,
+            "held_out": request.heldout_fraction,
             "corpus": {
-                "folder": str(wish.data.resolve()),  # a report is made from anywhere
-                "manifest": digest_file(wish.data / "manifest.json"),
+                "folder": str(request.data.resolve()),  # a report is made from anywhere
+                "manifest": digest_file(request.data / "manifest.json"),
                 "documents": manifest.counts.documents,
                 "tokens": manifest.counts.tokens,
                 **self._similar_words(),
             },
             "tokenizer": manifest.tokenizer,
-            "from": str(wish.init_from.resolve()) if wish.init_from else "",
+            "from": str(request.init_from.resolve()) if request.init_from else "",
             "parameters": num_parameters(self.model),
             "vocabulary": self.vocab_size,
             "positions": self.num_positions,

@@ -1,8 +1,4 @@
-"""`audit`: what a member's rules do to a prepared corpus, measured and held against the rules.
-
-What arrives: a member or a bare rule, and a prepared folder. What leaves: a table, bars and a verdict, or JSON.
-What never happens here: measuring; see `unmask.audits`.
-"""
+"""`audit`: measures on a prepared corpus what the rules of a member or preset do, and compares it with them."""
 
 from __future__ import annotations
 
@@ -47,7 +43,7 @@ def audit(
     corpus = _corpus(data, verify)
     lengths = () if max_length is None else (max_length,)
     findings = measure(subject, corpus, Key.of(seed), rows or _EVERY, lengths)
-    _print_note(subject, data, beside=json)
+    _print_note(subject, data, to_stderr=json)
     if json:
         _print_json(findings)
     else:
@@ -78,7 +74,7 @@ def _subject(member: str, rule: str, changes: list[str]) -> Recipe | Task:
 
 
 def _corpus(folder: Path, verify: bool) -> Corpus:
-    """The corpus, its files compared with their digests if that is wished for."""
+    """The corpus, verified against its digests if requested."""
     from unmask.core.errors import CorpusError
     from unmask.data.corpus.corpus import Corpus
 
@@ -91,15 +87,15 @@ def _corpus(folder: Path, verify: bool) -> Corpus:
     return corpus
 
 
-def _print_note(subject: Recipe | Task, folder: Path, beside: bool) -> None:
-    """Say that the corpus has another kind of vocabulary than the member; beside the output, if that is JSON."""
+def _print_note(subject: Recipe | Task, folder: Path, to_stderr: bool) -> None:
+    """Note that the corpus has another kind of vocabulary than the member; on standard error if the output is JSON."""
     from unmask.audits.audit import vocabulary_mismatch
     from unmask.cli.ui.console import print_line
     from unmask.tasks.recipe import Recipe
 
     note = vocabulary_mismatch(subject, folder) if isinstance(subject, Recipe) else ""
     if note:
-        print_line(f"note: {note}\n", beside)
+        print_line(f"note: {note}\n", to_stderr)
 
 
 def _print_json(findings: Findings) -> None:

@@ -1,8 +1,4 @@
-"""`demo`: the main job on text that is always at hand.
-
-What arrives: nothing. What leaves: a prepared corpus, a pre-trained, tuned and exported network, and a report.
-What never happens here: a shortcut. Every step is the command that a user would type, and is printed first.
-"""
+"""`demo`: prepare, pre-train, fine-tune, export and report on embedded text; each step is a printed command."""
 
 from __future__ import annotations
 
@@ -108,7 +104,7 @@ def demo(
 
 
 def _run_command(words: list[str]) -> None:
-    """Print a command and run it, as if it had been typed."""
+    """Print a command and run it, as the command line would."""
     import shlex
 
     from unmask.cli.main import app
@@ -138,8 +134,8 @@ def _load_back(exported: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(exported)
     row = tokenizer(BLANK, return_tensors="pt")
     best = model(**row).logits[0].argmax(-1)[row["input_ids"][0] == tokenizer.mask_token_id]
-    said = tokenizer.convert_ids_to_tokens(best.tolist())
-    print_line(f"{type(model).__name__}, {type(tokenizer).__name__}: {BLANK} -> {' '.join(said)}")
+    predicted = tokenizer.convert_ids_to_tokens(best.tolist())
+    print_line(f"{type(model).__name__}, {type(tokenizer).__name__}: {BLANK} -> {' '.join(predicted)}")
 
 
 def _compare(out: Path) -> None:

@@ -59,14 +59,14 @@ def embed(
 
 
 def _count(files: list[str], field: str) -> int:
-    """How many texts there are. Reading takes no time beside computing, and a bad row is found before the work."""
+    """How many texts there are. Reading is fast, and a bad row is found before the computation."""
     from unmask.inference.text_files import read_texts
 
     return 0 if "-" in files else sum(1 for _ in read_texts(files, field))
 
 
 def _require_texts(files: list[str], field: str) -> Iterator[str]:
-    """The texts, of which there must be one. It is asked for before the network is read."""
+    """The texts, of which there must be one. Checked before the network is loaded."""
     from itertools import chain
 
     from unmask.core.errors import InputError

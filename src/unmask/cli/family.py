@@ -1,7 +1,4 @@
-"""`family`, `show`, `diff`: the members, what one consists of, and what a paper changed.
-
-What arrives: names of members. What leaves: tables and trees in the terminal. What never happens here: torch.
-"""
+"""`family`, `show`, `diff`: the members, the parts of one, and what a paper changed. Works without torch."""
 
 from __future__ import annotations
 
@@ -111,7 +108,7 @@ def diff(
 
 
 def _merge_stages(rows: Sequence[Difference], stages: int) -> list[Difference]:
-    """What changed in the same way in every stage, told once: `*` stands for all of them, as in --set."""
+    """Changes that are the same in every stage, printed once: `*` stands for all of them, as in --set."""
     anywhere = [row._replace(path=_STAGE.sub("stages.*", row.path)) for row in rows]
     often = Counter(anywhere)
     joined = list(
@@ -139,7 +136,7 @@ def _table(rows: Sequence[Difference], left: str, right: str) -> Table:
 
 
 _LABELS = {"name", "year", "paper", "title", "summary", "parent", "model_type"}
-"""What says who a member is, and not what it does."""
+"""Fields that identify a member."""
 
 
 def _split_path(path: str) -> tuple[str, str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from unmask.nets.top_k import TokenProbability
 
 _BAR = 40
-"""The columns of a bar that says: certain."""
+"""The width of a bar of probability 1."""
 
 
 def fill_mask(
@@ -55,7 +55,7 @@ def fill_mask(
 
 
 def _texts(given: Sequence[str]) -> list[str]:
-    """The texts that were typed, with the lines of standard input where it was asked for."""
+    """The texts that were typed, with the lines of standard input if requested."""
     import sys
 
     from unmask.core.errors import InputError

@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from unmask.reports.landscape_results import Landscape
 
-_LOOK, _ASKED, _RUNS = "How closely one looks", "What is asked", "How it runs"
+_RESOLUTION, _MEASURED, _RUNS = "Resolution", "What is measured", "How it runs"
 
 
 def landscape(
@@ -38,25 +38,26 @@ def landscape(
         str, typer.Option(help="The second run, for the second axis: a seed (usual: the next one), or a task file.")
     ] = "",
     points: Annotated[int, typer.Option(min=1, help="How often weights are kept along a run.")] = 12,
-    grid: Annotated[int, typer.Option(help="Places along each axis of a map.", rich_help_panel=_LOOK)] = 25,
+    grid: Annotated[int, typer.Option(help="Places along each axis of a map.", rich_help_panel=_RESOLUTION)] = 25,
     span: Annotated[
-        str, typer.Option(help="From where to where: 0 is the start, 1 the end.", rich_help_panel=_LOOK)
+        str, typer.Option(help="From where to where: 0 is the start, 1 the end.", rich_help_panel=_RESOLUTION)
     ] = "-1,2",
     rows: Annotated[
-        int, typer.Option(help="Rows to measure lines and numbers on, and as many dev rows.", rich_help_panel=_LOOK)
+        int,
+        typer.Option(help="Rows to measure lines and numbers on, and as many dev rows.", rich_help_panel=_RESOLUTION),
     ] = 512,
-    map_rows: Annotated[int, typer.Option(help="The same for each place of a map.", rich_help_panel=_LOOK)] = 64,
+    map_rows: Annotated[int, typer.Option(help="The same for each place of a map.", rich_help_panel=_RESOLUTION)] = 64,
     directions: Annotated[
         Literal["runs", "random"],
-        typer.Option(help="Axes of the map: to the ends of two runs, or random ones.", rich_help_panel=_LOOK),
+        typer.Option(help="Axes of the map: to the ends of two runs, or random ones.", rich_help_panel=_RESOLUTION),
     ] = "runs",
     task_type: Annotated[
-        str, typer.Option(help="As for finetune; auto: the file decides.", rich_help_panel=_ASKED)
+        str, typer.Option(help="As for finetune; auto: the file decides.", rich_help_panel=_MEASURED)
     ] = "auto",
     text_columns: Annotated[
-        str, typer.Option(help="The columns of the text, with commas.", rich_help_panel=_ASKED)
+        str, typer.Option(help="The columns of the text, with commas.", rich_help_panel=_MEASURED)
     ] = "",
-    label_column: Annotated[str, typer.Option(help="The column of the label.", rich_help_panel=_ASKED)] = "",
+    label_column: Annotated[str, typer.Option(help="The column of the label.", rich_help_panel=_MEASURED)] = "",
     device: Annotated[
         str, typer.Option(help="cpu, cuda, mps, or auto for the fastest.", rich_help_panel=_RUNS)
     ] = "auto",

@@ -75,7 +75,7 @@ _VERSION = typer.Option("--version", help="Print the version and stop.", callbac
 
 @app.callback()
 def _options(version: Annotated[bool, _VERSION] = False) -> None:
-    """What can be said before a command."""
+    """Options before a command."""
 
 
 def main() -> None:
@@ -115,7 +115,7 @@ def _disk_full_text(error: OSError) -> str:
 
 
 def _print_error(sentence: str) -> NoReturn:
-    """Say why nothing more is done, to whoever can still be told."""
+    """Print the reason of an exit, if standard error is still open."""
     try:
         sys.stderr.write(f"unmask: {sentence}\n")
         sys.stderr.flush()

@@ -39,35 +39,37 @@ def predict(
     from unmask.train.run_config import pick_device
 
     if out is not None and out.suffix not in (".jsonl", ".tsv", ".json"):
-        raise InputError(f"--out {out}: the name should end with .jsonl, .tsv or .json, which says how to write.")
+        raise InputError(f"--out {out}: the name should end with .jsonl, .tsv or .json, which decides the format.")
     answers = open_finetuned(tuned, base)
     answers.learner.to(pick_device(device))
     sheet = read_examples(questions, answers.task.task_type, answers.columns, truths=False)
-    asked = [question.to_json() for question in sheet.examples]
-    said = [answer.to_json() for answer in answers.predict(sheet)]
+    examples = [example.to_json() for example in sheet.examples]
+    predictions = [answer.to_json() for answer in answers.predict(sheet)]
     if out is None:
-        for row, line in zip(asked, said, strict=True):
+        for row, line in zip(examples, predictions, strict=True):
             print_line(json.dumps({**row, **line}, ensure_ascii=False))
         return
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_text(out, _format_predictions(out.suffix, asked, said))
-    print_line(f"{len(said):,} predictions are in {out}.", stderr=True)
+    write_text(out, _format_predictions(out.suffix, examples, predictions))
+    print_line(f"{len(predictions):,} predictions are in {out}.", stderr=True)
 
 
-def _format_predictions(form: str, asked: Sequence[Mapping[str, object]], said: Sequence[Mapping[str, object]]) -> str:
+def _format_predictions(
+    form: str, examples: Sequence[Mapping[str, object]], predictions: Sequence[Mapping[str, object]]
+) -> str:
     """All answers in one of the three forms."""
     import json
 
-    pairs = list(zip(asked, said, strict=True))
+    pairs = list(zip(examples, predictions, strict=True))
     if form == ".json":
         named = {str(row.get("id", number)): line["prediction"] for number, (row, line) in enumerate(pairs)}
         return json.dumps(named, ensure_ascii=False, indent=1) + "\n"
     if form == ".tsv":
-        cells = (f"{number}\t{_cell(line['prediction'])}\n" for number, line in enumerate(said))
+        cells = (f"{number}\t{_cell(line['prediction'])}\n" for number, line in enumerate(predictions))
         return "index\tprediction\n" + "".join(cells)
     return "".join(json.dumps({**row, **line}, ensure_ascii=False) + "\n" for row, line in pairs)
 
 
-def _cell(said: object) -> str:
+def _cell(value: object) -> str:
     """An answer in one cell of a table."""
-    return " ".join(map(str, said)) if isinstance(said, list | tuple) else str(said)
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

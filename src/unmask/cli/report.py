@@ -1,8 +1,4 @@
-"""`report`: one page about a run, or about several runs beside each other.
-
-What arrives: run folders. What leaves: an HTML file that opens with no network, and where it lies.
-What never happens here: drawing; see `unmask/report/run_page.py`.
-"""
+"""`report`: one HTML page about a run, or comparing several runs; see `unmask/reports/`."""
 
 from __future__ import annotations
 

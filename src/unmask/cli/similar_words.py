@@ -133,14 +133,14 @@ def _report(vocabulary: WordVocabulary, table: SimilarWords, place: Path) -> Non
     console().print(words)
     found = measure_coverage(vocabulary, table)
     console().print(
-        f"\nOf {vocabulary.num_running_words:,} running words {found.with_similar:.1%} have a stand-in; "
+        f"\nOf {vocabulary.num_running_words:,} running words {found.with_similar:.1%} have a similar word; "
         f"{found.without_similar:.1%} have none near enough, {found.function_words:.1%} are function words, "
         f"{found.punctuation:.1%} are punctuation and numbers, {found.rare:.1%} are too rare.\n"
         f"{len(table):,} words are in the table: {place}"
     )
     if not len(table.neighbours):
         print_line(
-            "Warning: no word has a stand-in, so a member that draws similar words finds none. "
+            "Warning: no word has a similar word, so a member that draws similar words finds none. "
             "Lower --at-least, give --synonyms FILE, or prepare more text.",
             stderr=True,
         )

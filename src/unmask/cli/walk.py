@@ -1,8 +1,4 @@
-"""`walk`: what a member or a bare rule does to one sentence, stage by stage.
-
-What arrives: a text and a name. What leaves: every stage in the terminal, or on a page that opens with no network.
-What never happens here: the walk itself; see `unmask/walk/run.py`.
-"""
+"""`walk`: what a member or preset does to one sentence, stage by stage, in the terminal or as an HTML page."""
 
 from __future__ import annotations
 

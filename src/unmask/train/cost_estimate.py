@@ -27,7 +27,7 @@ _REPEATS = 3
 _MANY_MICRO_BATCHES = 4
 """Micro-batches in a recorded step that is held against one of a single micro-batch."""
 _MIN_GRADIENT_FRACTION = 0.1
-"""The share of a recorded step that its gradients take at least, whatever the clock says."""
+"""The least share of a captured step that its gradients take."""
 _BYTES_PER_PARAMETER = 4 * 3
 """A checkpoint holds each parameter and two averages of it in float32."""
 
@@ -93,7 +93,7 @@ class _MeasuredStep:
 
     @staticmethod
     def measure(worker: StepRunner, training: TrainingSpec, probe: CostProbe, processes: DistContext) -> _MeasuredStep:
-        """One micro-batch of the lesson; the others take as long."""
+        """Measure one micro-batch; the others take as long."""
         run = worker.config
         lesson = training.source.batch(probe.position, processes.rank_split(run.microbatch_tokens))
         piece = StepBatch(
@@ -127,7 +127,7 @@ def _measure_eager(worker: StepRunner, loaded: DeviceBatch) -> tuple[float, floa
         sums = worker.backward(loaded, counts, 0)
         _synchronize(worker.config.device)
         between = time.perf_counter()
-        with suppress(NotFinite):  # the first step of the run will say so, and keep what led to it
+        with suppress(NotFinite):  # the first step of the run will raise it, and keep what led to it
             worker.apply_gradients(sums)
         worker.optimizer.zero_grad(set_to_none=True)
         _synchronize(worker.config.device)

@@ -1,8 +1,4 @@
-"""The trial: how a learner does on rows that it never learns from.
-
-What arrives: a learner and the lessons of a trial. What leaves: mean loss and share of right answers by objective.
-What never happens here: a draw. Dropout is off and the masks are always the same.
-"""
+"""Evaluation on held-out rows: mean loss and accuracy of each objective. Dropout is off and the masks are fixed."""
 
 from __future__ import annotations
 
@@ -20,18 +16,18 @@ from unmask.train.step import DeviceBatch, Metrics, compute_metrics
 
 
 def evaluate(model: MultiHeadModel, batches: Sequence[StepBatch], run: RunConfig, dist: DistContext) -> Metrics:
-    """One pass over the lessons, shared by all processes."""
-    names = list(dict.fromkeys(one.name for lesson in batches for one in lesson.objectives))
+    """One pass over the batches, shared by all processes."""
+    names = list(dict.fromkeys(one.name for step_batch in batches for one in step_batch.objectives))
     sums = {name: [0.0, 0.0, 0.0] for name in names}
     with eval_mode(model):
         memory = SegmentMemory(model.network)
-        for lesson in batches[dist.rank :: dist.world_size]:
-            found_batches = DeviceBatch.of(lesson, run.device).batches
-            slots = memory.slots(found_batches, lesson.max_length)
+        for step_batch in batches[dist.rank :: dist.world_size]:
+            found_batches = DeviceBatch.of(step_batch, run.device).batches
+            slots = memory.slots(found_batches, step_batch.max_length)
             for batch, slot in zip(found_batches, slots, strict=True):
                 with run.autocast():
-                    terms = model(batch, lesson.objectives, slot)
-                for one, term in zip(lesson.objectives, terms, strict=True):
+                    terms = model(batch, step_batch.objectives, slot)
+                for one, term in zip(step_batch.objectives, terms, strict=True):
                     found = (float(term.total), float(term.correct), float(term.count))
                     sums[one.name] = [old + new for old, new in zip(sums[one.name], found, strict=True)]
             memory.keep(slots)
@@ -41,7 +37,7 @@ def evaluate(model: MultiHeadModel, batches: Sequence[StepBatch], run: RunConfig
 
 @contextmanager
 def eval_mode(module: nn.Module) -> Iterator[None]:
-    """A module that neither drops nor remembers, for the time of a block."""
+    """A module in evaluation mode without gradients, for the time of a block."""
     training = module.training
     module.eval()
     try:

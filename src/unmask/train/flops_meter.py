@@ -1,10 +1,7 @@
-"""What pre-training costs in floating point operations: of a lesson exactly, of a record nearly, of a budget ahead.
+"""Training FLOPs: exact for given rows, estimated for a run record or a budget. Evaluations do not count.
 
-What arrives: the lessons of a recipe. What leaves: a `Meter`.
-What never happens here: counting trials. They are for the onlooker, and no network learns from them.
-
-A record says how many tokens and answers a step had, but not how long its rows were. For attention, which grows with
-their squares, a sample of lessons stands in; it is a few per cent of the whole for rows of some hundred tokens.
+A record has the number of tokens and predictions of each step, but not the lengths of its rows. For attention, which
+grows with their squares, a sample of rows is used; it is a few per cent of the whole for rows of some hundred tokens.
 """
 
 from __future__ import annotations
@@ -28,7 +25,7 @@ _SAMPLE = 512
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """How much there is to compute in some rows."""
+    """The size of a computation: rows, tokens, attended pairs, predictions."""
 
     rows: int
     tokens: int
@@ -42,7 +39,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class ComputeSpent:
-    """What a run had used up at some step."""
+    """Tokens, time and FLOPs of a run up to a step."""
 
     step: int
     tokens: int
@@ -52,7 +49,7 @@ class ComputeSpent:
 
 @dataclass(frozen=True, slots=True)
 class FlopsMeter:
-    """What the steps of a recipe cost."""
+    """The FLOPs of the steps of a recipe."""
 
     recipe: Recipe
     encoder: ForwardCost
@@ -61,9 +58,9 @@ class FlopsMeter:
     """Some rows of every task, by stage and task."""
 
     @staticmethod
-    def of(lessons: RecipeBatches, vocabulary: int) -> FlopsMeter:
-        """Look at some rows of every task."""
-        recipe = lessons.recipe
+    def of(batches: RecipeBatches, vocabulary: int) -> FlopsMeter:
+        """Sample some rows of every task."""
+        recipe = batches.recipe
         heads = {one.name: one.cost(recipe.network, vocabulary) for one in recipe.objectives}
         sample = {
             (number, place): workload_of(
@@ -71,7 +68,7 @@ class FlopsMeter:
                 recipe.stages[number].tasks[place].objectives,
                 feed.task.attention.isolate_documents,
             )
-            for (number, place), feed in lessons.task_batches.items()
+            for (number, place), feed in batches.task_batches.items()
         }
         return FlopsMeter(recipe, recipe.network.forward_cost(), heads, sample)
 
@@ -107,20 +104,20 @@ class FlopsMeter:
         return max(round(flops / mean), 1)
 
     def spent(self, record: Iterable[Mapping[str, Any]]) -> Iterator[ComputeSpent]:
-        """What a run had used up after each of its steps, from the lines of its record."""
+        """The cumulative cost after each step, from the lines of a run record."""
         pairs, decoder_pairs = self._pairs(), self._decoder_pairs()
         tokens, flops = 0, 0.0
         for line in record:
             if line["kind"] == "step":
                 new = line["tokens"] - tokens
-                looked = round(new * pairs[line["task"], line["length"]])
+                token_pairs = round(new * pairs[line["task"], line["length"]])
                 decoded = round(new * decoder_pairs[line["task"], line["length"]])
-                flops += self.step(Workload(0, new, looked, line["count"], decoded))
+                flops += self.step(Workload(0, new, token_pairs, line["count"], decoded))
                 tokens = line["tokens"]
                 yield ComputeSpent(line["step"], tokens, line["seconds"], flops)
 
     def _pairs(self) -> dict[tuple[str, int], float]:
-        """How many tokens a token looks at, by what a record says of a step: the task and the longest row."""
+        """The number of keys of a token, by the task and the longest row of a step."""
         stages = self.recipe.stages
         return {
             (stages[number].tasks[place].name, stages[number].max_length): load.token_pairs / load.tokens
@@ -137,16 +134,16 @@ class FlopsMeter:
 
 
 def workload_of(instance: InputsAndTargets, objectives: Iterable[Objective], isolate_documents: bool) -> Workload:
-    """What there is to compute in some rows; `apart` keeps the documents of a row from seeing each other."""
+    """The workload of some rows; `isolate_documents` keeps attention inside each document."""
     inputs = instance.inputs
     borders = inputs.rows
     if isolate_documents:
         changes = np.flatnonzero(np.diff(inputs.document)) + 1
         borders = np.unique(np.concatenate([inputs.rows, changes]))
     lengths = np.diff(borders).astype(np.int64)
-    asked = {one.name: one.num_predictions(instance) for one in require_trainable(objectives)}
+    predictions = {one.name: one.num_predictions(instance) for one in require_trainable(objectives)}
     decoded = sum(_decoder_pairs(one, inputs.rows) for one in instance.targets if isinstance(one, DecoderTarget))
-    return Workload(len(inputs.rows) - 1, len(inputs.ids), int((lengths**2).sum()), asked, decoded)
+    return Workload(len(inputs.rows) - 1, len(inputs.ids), int((lengths**2).sum()), predictions, decoded)
 
 
 def _decoder_pairs(target: DecoderTarget, rows: Ints) -> int:

@@ -1,10 +1,6 @@
-"""Sentences with holes, and what a network would put into them: the lines that a record shows on the way.
+"""Sample mask predictions for the run record: a few held-out rows with their truth and the best guesses.
 
-What arrives: a learner, a held-out lesson, the tokenizer. What leaves: a few rows with their truth and the best
-guesses, as plain data for the record.
-What never happens here: a draw, a gradient, or a change of the learner. The same weights say the same.
-
-Shapes: P asked places, V vocabulary.
+Shapes: P masked positions, V vocabulary.
 """
 
 from __future__ import annotations
@@ -33,7 +29,7 @@ from unmask.train.multi_head_model import MultiHeadModel
 
 
 class SampleLine(TypedDict):
-    """One row. Places are indices into `shown`, written as text."""
+    """One row. Positions are indices into `shown`, as strings."""
 
     shown: list[str]
     truth: dict[str, str]
@@ -43,16 +39,16 @@ class SampleLine(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class MaskFiller:
-    """Who fills masks: a network that was shown masks in training, and its head for tokens."""
+    """A network that was trained on masks, with its LM head."""
 
     network: Backbone
     lm_head: LMHead
 
     @staticmethod
     def find(model: MultiHeadModel, names: Iterable[str]) -> tuple[MaskFiller, ...]:
-        """The one who fills masks for these objectives, or nobody.
+        """The network that fills masks for these objectives, if there is one.
 
-        Where a network ahead of the trunk fills them, the trunk has never seen one.
+        With a generator it is the generator: the encoder is not trained on masks.
         """
         heads = [model.heads[name] for name in names]
         ahead = [MaskFiller(head.encoder, head.lm_head) for head in heads if isinstance(head, GeneratorModule)]
@@ -62,7 +58,7 @@ class MaskFiller:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """A stretch of a row, and the places in it that are asked for, both as places of the batch."""
+    """A window of a row and the masked positions in it, as positions of the batch."""
 
     begin: int
     end: int
@@ -72,9 +68,9 @@ class _Window:
 def sample_fills(
     model: MultiHeadModel, step_batch: StepBatch, tokenizer: Tokenizer, rows: int = 4, top: int = 3, window: int = 24
 ) -> list[SampleLine]:
-    """What the learner says in the first rows of a lesson, in a window of `around` tokens where each is first asked.
+    """Predictions in the first rows of a batch, in a window of `window` tokens around the first mask of each.
 
-    Nothing comes of a lesson without a cloze, or of a learner that has no head for tokens.
+    Empty for a batch without masked tokens, or a model without an LM head.
     """
     fillers = MaskFiller.find(model, [one.name for one in step_batch.objectives])
     for filler, instance in product(fillers, step_batch.instances):
@@ -82,8 +78,8 @@ def sample_fills(
             if isinstance(cloze, Cloze):
                 inputs = _first_rows(instance.inputs, rows)
                 windows = [one for one in _windows(inputs.rows, cloze.positions, window) if len(one.positions)]
-                said = _probabilities(model, filler, inputs, step_batch.attention, windows)
-                return list(_lines(windows, inputs, cloze, said, tokenizer, top))
+                probabilities = _probabilities(model, filler, inputs, step_batch.attention, windows)
+                return list(_lines(windows, inputs, cloze, probabilities, tokenizer, top))
     return []
 
 
@@ -94,32 +90,32 @@ def _first_rows(inputs: Inputs, rows: int) -> Inputs:
 
 
 def _windows(rows: Ints, positions: Ints, around: int) -> Iterator[_Window]:
-    """One window for each row. A third of it stands before the first asked place, if the row has so much."""
+    """One window for each row. A third of it is before the first masked position, if the row is long enough."""
     for begin, end in pairwise(rows.tolist()):
-        asked = positions[(positions >= begin) & (positions < end)]
-        first = int(asked.min(initial=end))
+        masked = positions[(positions >= begin) & (positions < end)]
+        first = int(masked.min(initial=end))
         left = max(begin, min(first - around // 3, end - around))
         right = min(left + around, end)
-        yield _Window(left, right, np.sort(asked[(asked >= left) & (asked < right)]))
+        yield _Window(left, right, np.sort(masked[(masked >= left) & (masked < right)]))
 
 
 def _probabilities(
-    learner: MultiHeadModel, filler: MaskFiller, inputs: Inputs, attention: AttentionPattern, windows: list[_Window]
+    model: MultiHeadModel, filler: MaskFiller, inputs: Inputs, attention: AttentionPattern, windows: list[_Window]
 ) -> Tensor:
-    """Probabilities at every asked place, on the host."""
-    device = next(learner.parameters()).device
-    asked_P = torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *(window.positions for window in windows)]))
-    with eval_mode(learner):
+    """Probabilities at every masked position, on the host."""
+    device = next(model.parameters()).device
+    positions_P = torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *(window.positions for window in windows)]))
+    with eval_mode(model):
         states = filler.network(collate(InputsAndTargets(inputs, ()), device, attention).tokens)
-        logits_PV: Tensor = filler.lm_head(states.last_TD[asked_P.to(device)])
+        logits_PV: Tensor = filler.lm_head(states.last_TD[positions_P.to(device)])
     return logits_PV.float().softmax(-1).cpu()
 
 
 def _lines(
-    windows: list[_Window], inputs: Inputs, cloze: Cloze, said_PV: Tensor, tokenizer: Tokenizer, top: int
+    windows: list[_Window], inputs: Inputs, cloze: Cloze, probabilities_PV: Tensor, tokenizer: Tokenizer, top: int
 ) -> Iterator[SampleLine]:
     truth = dict(zip(cloze.positions.tolist(), tokenizer.ids_to_tokens(cloze.answers), strict=True))
-    guesses = most_probable(said_PV, tokenizer, top)
+    guesses = most_probable(probabilities_PV, tokenizer, top)
     for window in windows:
         places = {str(place - window.begin): place for place in window.positions.tolist()}
         yield SampleLine(

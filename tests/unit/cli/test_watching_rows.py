@@ -39,7 +39,7 @@ def last(steps):
 
 
 def test_the_summary_tells_the_loss_of_the_last_rows():
-    assert last(RUN) == [("last rows", "mlm 4.500 (learned from, 128 tokens; held out: 32)")]
+    assert last(RUN) == [("last rows", "mlm 4.500 (trained on, 128 tokens; held out: 32)")]
     assert not last(RUN[:9])
     assert not last([*RUN, *(step(number, 128, 4.0) for number in range(12, 30))])
     assert not last([])

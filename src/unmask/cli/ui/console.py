@@ -1,8 +1,4 @@
-"""What every command shares: ways to speak, and recipes named on the command line.
-
-What arrives: words from the shell. What leaves: rich output in a terminal, plain lines elsewhere.
-What never happens here: anything that one command alone needs.
-"""
+"""Terminal output shared by commands: rich in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -20,14 +16,14 @@ _NAME = 10
 
 
 def console(stderr: bool = False) -> Console:
-    """A console for standard output, or for messages beside it."""
+    """A console for standard output or standard error."""
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False, soft_wrap=False)
 
 
 def print_line(sentence: str, stderr: bool = False) -> None:
-    """Print a sentence as it stands; `beside` the output, on standard error, where results may be piped."""
+    """Print a sentence without markup; on standard error if results may be piped."""
     console(stderr=stderr).print(sentence, markup=False, soft_wrap=True)
 
 
@@ -44,7 +40,7 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
 
 
 def print_path(what: str, where: Path) -> None:
-    """One more fact: where the thing itself lies. The path is not broken, so that it can be copied."""
+    """A fact with a path. The path is not broken, so that it can be copied."""
     from rich.text import Text
 
     console().print(Text.assemble((f"{what:{_NAME}}  ", "bold"), str(where)), soft_wrap=True)
@@ -57,7 +53,7 @@ def is_main_process() -> bool:
 
 @contextmanager
 def explain_interrupt(out: Path) -> Iterator[None]:
-    """Say what Ctrl-C means for the work in a folder."""
+    """Explain on Ctrl-C how to resume the work in a folder."""
     try:
         yield
     except KeyboardInterrupt:

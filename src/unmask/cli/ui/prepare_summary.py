@@ -15,7 +15,7 @@ _MANY_UNKNOWN = 2.0
 
 
 def print_summary(manifest: Manifest, out: Path, requested_size: int) -> None:
-    """Print what the corpus holds. `asked` is the size that the vocabulary should have had; 0 if it was given."""
+    """Print what the corpus holds. `requested_size`: of the vocabulary; 0 if the tokenizer was given."""
     size = Tokenizer.load(out / "tokenizer.json").vocab.size
     print_facts(_facts(manifest, size, requested_size))
     print_path("corpus", out)
@@ -27,16 +27,16 @@ def print_summary(manifest: Manifest, out: Path, requested_size: int) -> None:
         )
 
 
-def _advice(size: int, asked: int) -> str:
+def _advice(size: int, requested: int) -> str:
     """What would leave fewer tokens unknown. What comes once gets no entry: see `min_count` of `WordPiece`."""
-    if not asked:
+    if not requested:
         return "Take one that was made for such text, or leave --tokenizer out to learn one."
-    if size < asked:
+    if size < requested:
         return "Prepare more text: a character gets an entry only if it comes at least twice."
     return "Take a larger one (--vocab-size), or one that was made for such text."
 
 
-def _facts(manifest: Manifest, size: int, asked: int) -> Iterator[tuple[str, str]]:
+def _facts(manifest: Manifest, size: int, requested: int) -> Iterator[tuple[str, str]]:
     counts = manifest.counts
     yield "documents", f"{counts.documents:,}"
     if counts.dialogues:
@@ -47,7 +47,7 @@ def _facts(manifest: Manifest, size: int, asked: int) -> Iterator[tuple[str, str
         yield "phrases", f"{counts.phrases:,}"
     if counts.entities:
         yield "entities", f"{counts.entities:,}"
-    less = f" ({asked:,} were asked for; the text holds no more)" if size < asked else ""
+    less = f" ({requested:,} were requested; the text holds no more)" if size < requested else ""
     yield "vocabulary", f"{size:,} entries{less}"
     yield "tokens", f"{counts.tokens:,} ({counts.characters:,} characters; {_unknown(manifest):.2f} % unknown)"
     for reason, number in manifest.dropped.items():

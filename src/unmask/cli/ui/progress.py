@@ -77,7 +77,7 @@ class _Bar:
         if self.is_started:
             self.bars.update(self.task, completed=done, remark=remark)
         else:
-            # What was done before has no speed. (Rich counts in any number, and says so everywhere but here.)
+            # What was done before has no speed. (Rich counts in any number, but its type here is int.)
             self.bars.reset(self.task, completed=done, remark=remark)  # type: ignore[arg-type]
         self.is_started = True
 
@@ -110,7 +110,7 @@ def time_left(done: float, total: float, seconds: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a person says them, the same in a terminal as on a page."""
+    """A duration in words, the same in a terminal as on a page."""
     return format_duration(seconds)
 
 

@@ -1,8 +1,4 @@
-"""What a person sees of a training: what it will cost, how it goes on, and how it ended.
-
-What arrives: an estimate, the lines of a record. What leaves: words, a bar and tables.
-What never happens here: slowing the training down, or a number that is not in the record.
-"""
+"""Terminal display of a training: the estimate, the progress and the summary, from the lines of its record."""
 
 from __future__ import annotations
 
@@ -35,7 +31,7 @@ if TYPE_CHECKING:
 
 _GIGA = 1e9
 _LAST = 50
-"""Steps whose mean loss is told."""
+"""Number of last steps in a mean loss."""
 
 
 def print_estimate(found: CostEstimate, run: RunConfig, budget: Budget) -> None:
@@ -59,7 +55,7 @@ def print_estimate(found: CostEstimate, run: RunConfig, budget: Budget) -> None:
 
 
 def print_start(recipe: Recipe, corpus: Corpus, budget: Budget) -> None:
-    """What is begun, and what loss says that nothing was learned but frequencies."""
+    """Print the recipe, the budget and the unigram entropy of the corpus."""
     print_line(
         f"{recipe.name}: {recipe.network.depth} layers, width {recipe.network.width}, for {budget.text()} on "
         f"{corpus.manifest.counts.tokens:,} tokens. A guesser that knows only how often each token occurs loses "
@@ -116,7 +112,7 @@ class TerminalPretrainListener(PretrainListener):
 
 
 class _ProgressListener:
-    """Says how far the training is."""
+    """Shows the progress of the training."""
 
     def __init__(self, tick: ProgressCallback) -> None:
         self.tick = tick
@@ -195,8 +191,8 @@ class _RowLengths:
         last = self.losses[self.length]
         known = sorted({name for losses in last for name in losses})
         means = {name: fmean(losses[name] for losses in last if name in losses) for name in known}
-        said = ", ".join(f"{name} {loss:.3f}" for name, loss in means.items())
-        yield "last rows", f"{said} (learned from, {self.length} tokens; held out: {judged})"
+        losses = ", ".join(f"{name} {loss:.3f}" for name, loss in means.items())
+        yield "last rows", f"{losses} (trained on, {self.length} tokens; held out: {judged})"
 
 
 def _count(value: float, exact: bool) -> str:

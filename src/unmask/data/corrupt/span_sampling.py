@@ -1,11 +1,8 @@
-"""How many rows are searched at once: the three ways of choosing inside a budget, on whole batches.
+"""Selection of units inside a budget for whole batches: three procedures, without a Python loop over rows or tokens.
 
-What arrives: candidate units of ragged rows with a random word for each. What leaves: the chosen ones, as `Spans`.
-What never happens here: a Python loop over tokens or rows, or a draw that depends on the other rows of the batch.
-
-Rows are laid on a grid (rows x units, padded), because sorting short rows of 32-bit numbers is by far the fastest
-primitive there is: the random bits are on top and the unit's own number in the low bits, so a plain sort of values
-gives the random order, and the order gives the units back.
+Rows form a padded grid (rows x units), because sorting short rows of 32-bit numbers is by far the fastest primitive:
+the random bits are on top and the unit's index in the low bits, so a sort of values gives the random order and the
+units at once. The draws of a row do not depend on other rows.
 """
 
 from __future__ import annotations

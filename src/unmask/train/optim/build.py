@@ -1,11 +1,6 @@
-"""From an optimizer as a value to one that moves weights, and what is done around a step.
+"""Builds optimizers from their configuration, with all state allocated; sets rates and clips gradients.
 
-What arrives: a frozen spec and groups of parameters.
-What leaves: a `torch.optim.Optimizer` whose whole state exists from the start as plain tensors; rates set by a
-multiplier; gradients of limited length.
-What never happens here: waiting for the device. Norms and steps stay where the parameters are.
-
-Every group of a built optimizer carries `peak`, its full learning rate; `set_rate` multiplies it.
+Nothing waits for the device. Every group has `peak`, its full learning rate; `set_rate` multiplies it.
 """
 
 from __future__ import annotations
@@ -46,7 +41,7 @@ def build_optimizer(spec: OptimizerConfig, groups: Sequence[ParamGroup]) -> Opti
 
 
 def lr_on_device(optimizer: Optimizer) -> None:
-    """Keep rates as numbers on the device, so that steps which were recorded with one rate can be taken with another.
+    """Keep rates as numbers on the device, so that captured steps can be replayed with another rate.
 
     Only for optimizers that `can_skip`: the others count their steps on the host.
     """
@@ -56,7 +51,7 @@ def lr_on_device(optimizer: Optimizer) -> None:
 
 
 def supports_found_inf(optimizer: Optimizer) -> bool:
-    """Whether a flag on the device can keep this optimizer from moving anything."""
+    """Whether a flag on the device can make this optimizer skip a step."""
     return all(
         isinstance(part, BatchedMuon | TensorwiseAdam) or part.defaults.get("fused")
         for part in inner_optimizers(optimizer)
@@ -64,9 +59,9 @@ def supports_found_inf(optimizer: Optimizer) -> bool:
 
 
 def set_found_inf(optimizer: Optimizer, flag: Tensor) -> None:
-    """Let every step look at a flag on the device: where it is 1, neither weights nor memories change."""
+    """Make every step read a flag on the device: where it is 1, neither weights nor state change."""
     for part in inner_optimizers(optimizer):
-        part.found_inf = flag  # type: ignore[attr-defined]  # torch's own name: the kernel of AdamW looks at it
+        part.found_inf = flag  # type: ignore[attr-defined]  # torch's own name: the kernel of AdamW reads it
 
 
 def inner_optimizers(optimizer: Optimizer) -> tuple[Optimizer, ...]:
@@ -125,7 +120,7 @@ def _muon(spec: optim_module.Muon, groups: Sequence[ParamGroup]) -> Optimizer:
 
 
 def _torch_group(group: ParamGroup, rate: float, decay: float) -> dict[str, Any]:
-    """A group as torch keeps it. Vectors do not decay, and take no part in what is sized by the norm of a tensor."""
+    """A group as torch keeps it. Vectors have no weight decay and no factor from tensor norms."""
     whole = group.kind is not ParamKind.VECTOR
     return {
         "params": list(group.parameters.values()),

@@ -1,9 +1,7 @@
-"""Muon for the matrices inside the blocks, many of equal shape at once; with AdamW for the rest as one optimizer.
+"""Muon for the matrices inside blocks, equal shapes batched, with AdamW for the rest as one optimizer.
 
-What arrives: gradients of matrices. What leaves: moved weights. What is done is what `torch.optim.Muon` does to one
-matrix after the other, to the last bit on a CPU; here all matrices of a shape are stacked and go through each product
-together, because a product of one small matrix does not fill a GPU.
-What never happens here: a value read back from the device, or more than a bounded number of entries stacked at once.
+The update is that of `torch.optim.Muon`, bit for bit on a CPU. Matrices of a shape are stacked, up to a bound, because
+a product of one small matrix does not fill a GPU. No value is read back from the device.
 
 Shapes: N matrices of A x B.
 """
@@ -29,7 +27,7 @@ _EPS = 1e-7
 
 
 class BatchedMuon(Optimizer):
-    """Momentum made orthogonal by some rounds of Newton and Schulz, in bfloat16."""
+    """Momentum orthogonalized by Newton-Schulz iterations, in bfloat16."""
 
     def __init__(self, groups: list[dict[str, Any]], spec: optim_module.Muon) -> None:
         super().__init__(groups, {})
@@ -47,7 +45,7 @@ class BatchedMuon(Optimizer):
                 self._update(alike, group["lr"], group["weight_decay"])
 
     def _update(self, weights: list[Tensor], rate: float | Tensor, decay: float) -> None:
-        """One step for matrices of one shape: momentum, a look ahead, and a move along its orthogonal part."""
+        """One step for matrices of one shape: Nesterov momentum and an update by its orthogonal part."""
         keep, momenta = self.spec.momentum, [self.state[weight]["momentum_buffer"] for weight in weights]
         gradient_NAB = torch.stack([weight.grad for weight in weights if weight.grad is not None])
         old_NAB, weight_NAB = torch.stack(momenta), torch.stack(weights)
@@ -83,7 +81,7 @@ def _subtract_scaled(from_NAB: Tensor, along_NAB: Tensor, far: float | Tensor) -
 
 
 def _update_scale(sizing: UpdateScale, rows: int, columns: int) -> float:
-    """How long a step is beside the rate, for a matrix of this shape."""
+    """The factor of the learning rate for a matrix of this shape."""
     match sizing:
         case UpdateScale.ORIGINAL:
             return math.sqrt(max(1, rows / columns))
@@ -92,7 +90,7 @@ def _update_scale(sizing: UpdateScale, rows: int, columns: int) -> float:
 
 
 def _stacks(weights: list[Tensor]) -> Iterator[list[Tensor]]:
-    """The matrices of each shape, as many at once as may be."""
+    """The matrices of each shape, in stacks of bounded size."""
     alike: dict[torch.Size, list[Tensor]] = {}
     for weight in weights:
         alike.setdefault(weight.shape, []).append(weight)

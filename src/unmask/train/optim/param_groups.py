@@ -1,8 +1,4 @@
-"""Which parameters are treated alike: every trainable parameter of a module in exactly one group.
-
-What arrives: a module, its blocks, and a scale of the rate for each name. What leaves: groups by kind and scale.
-What never happens here: reading the kind of a parameter off its name. Its shape and its place decide.
-"""
+"""Parameter groups: every trainable parameter in one group, by kind (from shape and module) and learning-rate scale."""
 
 from __future__ import annotations
 
@@ -43,8 +39,8 @@ def group_parameters(
 ) -> tuple[ParamGroup, ...]:
     """The trainable parameters of a module, each once: a shared one goes under the first of its names.
 
-    `scale` says which part of the rate the parameter of that name takes (layer-wise rates). A parameter that is frozen
-    now is left out; one that shall thaw later is frozen only after the groups were made.
+    `scale` is the learning-rate factor of the parameter of that name (layer-wise decay). A parameter that is frozen
+    now is left out; one that is unfrozen later is frozen only after the groups were made.
     """
     hidden = {parameter for block in blocks for parameter in block.parameters()}
     sorted_out: dict[tuple[ParamKind, float], dict[str, nn.Parameter]] = {}

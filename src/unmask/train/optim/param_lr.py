@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ParamLR:
-    """The pace of one parameter."""
+    """The learning-rate factor of one parameter, and when its training begins."""
 
     scale: float = 1.0
     """Which part of the rate it takes; 0: it never moves."""
@@ -30,7 +30,7 @@ class ParamLR:
 
     @property
     def is_trained(self) -> bool:
-        """Whether it ever moves."""
+        """Whether it is ever trained."""
         return self.scale > 0
 
 
@@ -40,18 +40,18 @@ ParamLRFn: TypeAlias = Callable[[str], ParamLR]
 
 
 def full_lr(name: str) -> ParamLR:
-    """Everything moves at the full rate from the start."""
+    """The full rate from the start."""
     return ParamLR()
 
 
 def freeze_parameters(module: nn.Module, param_lr: ParamLRFn) -> None:
-    """Ask for no gradient where a parameter never moves."""
+    """Disable the gradient of parameters that are never trained."""
     for name, parameter in module.named_parameters():
         parameter.requires_grad_(param_lr(name).is_trained)
 
 
 def delayed_parameters(module: nn.Module, param_lr: ParamLRFn) -> dict[float, list[nn.Parameter]]:
-    """The parameters that begin to move later, by the share of the budget from which on they do."""
+    """The parameters whose training begins later, by the share of the budget at which it does."""
     found: dict[float, list[nn.Parameter]] = {}
     for name, parameter in module.named_parameters():
         pace = param_lr(name)

@@ -1,9 +1,6 @@
-"""What an optimizer remembers, as named tensors for a file, and back.
+"""Optimizer state as named tensors for safetensors ("exp_avg/embed.token.weight"), and back.
 
-What arrives: a built optimizer and the names of its parameters.
-What leaves: tensors named "exp_avg/embed.token.weight".
-What never happens here: anything but tensors, so the file is safetensors and no code runs when it is read.
-Rates are not kept: they follow from the spec and from how far the run has come.
+Learning rates are not saved: they follow from the configuration and the progress of the run.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ from unmask.core.errors import InputError
 
 
 def state_tensors(optimizer: Optimizer, names: Mapping[str, nn.Parameter]) -> dict[str, Tensor]:
-    """Everything the optimizer remembers of the named parameters. These are the live tensors, not copies."""
+    """The state of the named parameters: the live tensors, not copies."""
     held = {id(parameter) for parameter in optimizer.state}
     kept = {name: optimizer.state[parameter] for name, parameter in names.items() if id(parameter) in held}
     assert len(kept) == len(held), "every trained parameter has a name"
@@ -27,7 +24,7 @@ def state_tensors(optimizer: Optimizer, names: Mapping[str, nn.Parameter]) -> di
 
 @torch.no_grad()
 def load_state_tensors(optimizer: Optimizer, names: Mapping[str, nn.Parameter], saved: Mapping[str, Tensor]) -> None:
-    """Put saved tensors into a freshly built optimizer, which then goes on bit for bit as the saved one would have."""
+    """Load saved tensors into a newly built optimizer, which continues bit for bit."""
     live = state_tensors(optimizer, names)
     wrong = [key for key in sorted(live.keys() | saved.keys()) if not _fits(key, live, saved)]
     if wrong:

@@ -1,7 +1,6 @@
 """Adam with one more factor for each tensor: LAMB's trust ratio, or the update clipping of StableAdamW.
 
-What arrives: gradients. What leaves: moved weights, w -= rate * factor * (m / (sqrt(v) + epsilon) + decay * w).
-What never happens here: a value read back from the device. The factors stay tensors.
+The update is w -= rate * factor * (m / (sqrt(v) + epsilon) + decay * w). The factors stay tensors on the device.
 
 Shapes: N tensors of a group.
 """
@@ -22,12 +21,12 @@ Tensors: TypeAlias = list[Tensor] | tuple[Tensor, ...]
 
 @dataclass(frozen=True, slots=True)
 class TensorUpdates:
-    """What a group of tensors is about to do, tensor by tensor."""
+    """The weights, updates and averages of a group of tensors."""
 
     weights: Tensors
     gradients: Tensors
     denominators: Tensors
-    """sqrt(v), corrected for its start at zero if the spec asks for it."""
+    """sqrt(v), corrected for its start at zero if configured."""
     updates: Tensors
     eps: float
     sized: bool
@@ -84,7 +83,7 @@ class TensorwiseAdam(Optimizer):
                 torch._foreach_sub_(weights, moves.updates)
 
     def _compute_updates(self, group: dict[str, Any], weights: list[Tensor], keep: float | Tensor) -> TensorUpdates:
-        """Let the averages take in the gradients, and make the updates."""
+        """Update the averages with the gradients, and compute the updates."""
         beta_m, beta_v = group["betas"]
         gradients = self._zero_if_skipped([weight.grad for weight in weights if weight.grad is not None])
         states = [self.state[weight] for weight in weights]
@@ -105,7 +104,7 @@ class TensorwiseAdam(Optimizer):
         return TensorUpdates(weights, gradients, roots, updates, group["eps"], group["sized"])
 
     def _zero_if_skipped(self, gradients: list[Tensor]) -> Tensors:
-        """Zeros in the place of gradients that a step must not look at: what is not a number stays that, times 0."""
+        """Zeros in place of the gradients of a skipped step: NaN times 0 would stay NaN."""
         if self.found_inf.dim():
             return gradients
         flat = torch.cat([gradient.flatten() for gradient in gradients])
@@ -114,12 +113,12 @@ class TensorwiseAdam(Optimizer):
 
 
 def _lerp(averages: Tensors, values: Tensors, share: float | Tensor) -> None:
-    """Bring averages a share of the way to some values."""
+    """Move averages by a share towards some values."""
     ways = torch._foreach_sub(values, averages)
     torch._foreach_mul_(ways, share)
     torch._foreach_add_(averages, ways)
 
 
 def _bias_correction(age_N: Tensor, beta: float) -> Tensor:
-    """How much of the truth averages of some age have taken in: 1 - beta ** age, exact for young ones too."""
+    """Bias correction 1 - beta ** age, accurate for small ages too."""
     return -torch.expm1(age_N * math.log(beta))

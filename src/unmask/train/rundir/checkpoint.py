@@ -59,7 +59,7 @@ class RunState:
 def save_checkpoint(
     folder: Path, model: Mapping[str, Tensor], optimizer: Mapping[str, Tensor], state: RunState
 ) -> Path:
-    """Write a checkpoint beside the others in `folder`."""
+    """Write a checkpoint in `folder`."""
     final = folder / checkpoint_name(state.progress.step)
     if final.exists():
         remove_atomically(final)

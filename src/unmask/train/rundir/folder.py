@@ -1,9 +1,4 @@
-"""The folder of one run: what was begun there, and who may write to it.
-
-What arrives: a folder that a user named, and a description of what is to be learned.
-What leaves: the right to write there, for a new run or to go on with the same one.
-What never happens here: touching what is not ours, or going on with another run.
-"""
+"""The folder of one run: its lock, its description, and the refusal of another run's folder."""
 
 from __future__ import annotations
 
@@ -51,7 +46,7 @@ def is_finished(folder: Path) -> bool:
 def check_same_run(folder: Path, description: Mapping[str, Any], advice: str = NEW_FOLDER_ADVICE) -> None:
     """Refuse a file, a folder that holds something else, and a folder of another run. Nothing is written.
 
-    `instead` says what to do for something new.
+    `advice`: how to start a new run instead.
     """
     if is_run_folder(folder):
         _check_same(folder, description, advice)
@@ -60,7 +55,7 @@ def check_same_run(folder: Path, description: Mapping[str, Any], advice: str = N
 
 
 def start_or_resume(folder: Path, description: Mapping[str, Any], advice: str = NEW_FOLDER_ADVICE) -> None:
-    """Begin a run in a held folder, or go on with the same one; a folder of another run is refused."""
+    """Start a run in a locked folder, or resume the same one; a folder of another run is refused."""
     if is_run_folder(folder):
         _check_same(folder, description, advice)
     else:
@@ -70,25 +65,25 @@ def start_or_resume(folder: Path, description: Mapping[str, Any], advice: str = 
 def _check_same(folder: Path, description: Mapping[str, Any], instead: str) -> None:
     mine = json.loads(json.dumps(description))
     for path, was, now in _differences(fill_defaults(read_run(folder)), mine, ""):
-        said = "has changed since" if _is_digest(was) and _is_digest(now) else f"was {was} and is now {now}"
+        change = "has changed since" if _is_digest(was) and _is_digest(now) else f"was {was} and is now {now}"
         raise InputError(
-            f"{folder} holds another run: {path} {said}. To go on with it, start it as it was begun; for something "
+            f"{folder} holds another run: {path} {change}. To go on with it, start it as it was begun; for something "
             f"new, {instead}."
         )
 
 
 def mark_finished(folder: Path, summary: Mapping[str, Any]) -> None:
-    """Say that a run came to its end, and with what."""
+    """Mark a run as finished, with its summary."""
     write_versioned_json(folder / FINISHED, dict(summary))
 
 
 def read_finished(folder: Path) -> dict[str, Any]:
-    """With what a run came to its end."""
+    """The summary of a finished run."""
     return read_versioned_json(folder / FINISHED, "Remove that file and start the same command again.", InputError)
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """What was begun in a folder."""
+    """The description of the run in a folder."""
     if not is_run_folder(folder):
         raise InputError(f"{folder} holds no run: it has no {RUN}. Give the folder that was --out of a training.")
     advice = "Put back the file that was written there, or choose a new folder for --out."
@@ -96,7 +91,7 @@ def read_run(folder: Path) -> dict[str, Any]:
 
 
 def _differences(was: object, now: object, path: str) -> Iterator[tuple[str, str, str]]:
-    """Where two descriptions differ, in words. What only one of them has is nothing in the other."""
+    """Where two descriptions differ, in words. A missing value is `nothing`."""
     if isinstance(was, dict) and isinstance(now, dict):
         for name in [name for name in {**now, **was} if name not in _LABELS]:
             yield from _differences(was.get(name), now.get(name), f"{path}.{name}".lstrip("."))
@@ -107,8 +102,8 @@ def _differences(was: object, now: object, path: str) -> Iterator[tuple[str, str
         yield path, _shorten(was), _shorten(now)
 
 
-def _is_digest(said: str) -> bool:
-    return re.fullmatch(r'"[0-9a-f]{32}"', said) is not None
+def _is_digest(value: str) -> bool:
+    return re.fullmatch(r'"[0-9a-f]{32}"', value) is not None
 
 
 def _shorten(value: object) -> str:

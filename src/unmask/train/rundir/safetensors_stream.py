@@ -1,8 +1,6 @@
-"""The bytes of a safetensors file, block by block.
+"""A safetensors file as a stream of blocks, without a copy of tensors that are contiguous on the host.
 
-What arrives: named tensors. What leaves: a header in JSON, then the numbers of each tensor as they lie in memory.
-What never happens here: a copy of a tensor that is on the host and in one piece. Other threads can go on meanwhile,
-which they cannot while safetensors builds a file of some gigabytes in memory.
+Other threads run meanwhile, unlike with `safetensors`, which builds the file in memory under the GIL.
 """
 
 from __future__ import annotations

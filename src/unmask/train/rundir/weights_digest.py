@@ -1,8 +1,4 @@
-"""A fingerprint of weights: two networks with the same one say the same.
-
-What arrives: tensors by name. What leaves: 32 hex digits.
-What never happens here: a device or an order that matters.
-"""
+"""A fingerprint of weights as 32 hex digits, independent of device and order."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_the_table_is_made_shown_and_picked_up(folder):
     result = call("--data", folder, "--dim", 8, "--epochs", 2, "--at-least", -1)
     assert result.exit_code == 0
     assert "may be replaced by" in result.stdout
-    assert "% have a stand-in" in result.stdout
+    assert "% have a similar word" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     table = Corpus.open(folder).vocab.similar_words
     puppy, kitten = (np.array(TOKENIZER.pipeline.encode(word, add_special_tokens=False).ids) for word in LONG)
@@ -77,7 +77,7 @@ def test_synonyms_alone_need_no_training(folder):
 def test_an_empty_table_ends_with_a_warning(folder):
     (folder / "synonyms.txt").write_text("lion tiger\n")
     result = call("--data", folder, "--method", "none", "--synonyms", folder / "synonyms.txt")
-    assert "Warning: no word has a stand-in" in result.stderr
+    assert "Warning: no word has a similar word" in result.stderr
     result = call("--data", folder, "--dim", 4, "--epochs", 1, "--at-least", -1)
     assert "Warning" not in result.stderr
 
