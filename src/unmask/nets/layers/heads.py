@@ -37,7 +37,7 @@ class LMHead(FusableModule):
         return F.linear(self.transform(x_PD), self.token.weight, self.bias)
 
     def transform(self, x_PD: Tensor) -> Tensor:
-        """What the token embedding is multiplied with."""
+        """The input of the output matrix."""
         x_PE: Tensor = self.norm(linear_activation(self.dense, x_PD, self.activation, self.fused))
         return x_PE
 
@@ -60,7 +60,7 @@ class DiscriminatorHead(FusableModule):
 
 
 class PoolerClassifier(nn.Module):
-    """Classes for a row from its first token, through BERT's pooler; some of it may be dropped out before them."""
+    """Classes for a row from its first token, through BERT's pooler, with optional dropout."""
 
     def __init__(self, config: NetworkValues, classes: int, dropout: float = 0.0) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class PoolerClassifier(nn.Module):
 
 
 class ClsPooling(nn.Module):
-    """The state of the first token. Nothing is learned here: BERT's pooler belongs to the head."""
+    """The state of the first token, without parameters: BERT's pooler belongs to the head."""
 
     def forward(self, states: HiddenStates, row_starts_B: Tensor) -> Tensor:
         """The first state of each row."""
@@ -121,7 +121,7 @@ class AttentionPooling(nn.Module):
 
 
 class RowClassifier(nn.Module):
-    """Classes for a row from the vector that was read out; some of it may be dropped out before them."""
+    """Classes of a row from its pooled vector, with optional dropout."""
 
     def __init__(self, config: NetworkValues, classes: int, dropout: float = 0.0) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class RowClassifier(nn.Module):
 
 
 def build_pooling(pooling: Pooling, config: NetworkValues) -> nn.Module:
-    """What makes one vector of the states of each row."""
+    """The module that pools the states of each row."""
     match pooling:
         case Pooling.FIRST:
             return ClsPooling()
@@ -148,7 +148,7 @@ def build_pooling(pooling: Pooling, config: NetworkValues) -> nn.Module:
 
 
 def build_row_head(pooling: Pooling, config: NetworkValues, classes: int, dropout: float = 0.0) -> nn.Module:
-    """What scores that vector. BERT's pooler was made for the first token, so only the first token goes through it."""
+    """The classifier of a pooled vector. BERT's pooler was trained on the first token, so only `CLS` pooling has it."""
     return (
         PoolerClassifier(config, classes, dropout)
         if pooling is Pooling.FIRST
@@ -163,13 +163,13 @@ def row_ids(row_starts_B: Tensor, tokens: int) -> Tensor:
 
 
 def segment_sum(x_N: Tensor, group_N: Tensor, num_groups: int) -> Tensor:
-    """The sum of each group, over the first dimension; 0 for a group that has nothing."""
+    """The sum of each group, over the first dimension; 0 for an empty group."""
     zeros_G = torch.zeros(num_groups, *x_N.shape[1:], dtype=torch.float32, device=x_N.device)
     return zeros_G.index_add(0, group_N, x_N.float())
 
 
 def segment_max(x_N: Tensor, group_N: Tensor, num_groups: int) -> Tensor:
-    """The largest number of each group; minus infinity for a group that has none."""
+    """The largest number of each group; minus infinity for an empty group."""
     lowest_G = torch.full((num_groups,), -torch.inf, dtype=torch.float32, device=x_N.device)
     return lowest_G.scatter_reduce(0, group_N, x_N.float(), "amax")
 
@@ -180,8 +180,8 @@ def segment_log_softmax(x_N: Tensor, group_N: Tensor, num_groups: int) -> Tensor
 
 
 def segment_logsumexp(x_N: Tensor, group_N: Tensor, num_groups: int) -> Tensor:
-    """The logarithm of the sum of exponentials of each group; the lowest of all numbers for one that has nothing."""
+    """The logarithm of the sum of exponentials of each group; the lowest number for an empty group."""
     held = torch.finfo(torch.float32)
-    # The largest is taken away before and added after, so no exponential is too large; its gradient cancels out.
+    # The maximum is subtracted before and added after, so no exponential overflows; its gradient cancels out.
     top_G = segment_max(x_N.detach(), group_N, num_groups).clamp_min(held.min)
     return segment_sum((x_N.float() - top_G[group_N]).exp(), group_N, num_groups).clamp_min(held.tiny).log() + top_G
