@@ -14,7 +14,7 @@ import torch
 from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFast
 
 from unmask.core.records import Cloze, InputsAndTargets, Ints, RowBatch, Spans
-from unmask.data.corrupt.protocol import inputs_like
+from unmask.data.input_formats.row_plan import inputs_like
 from unmask.data.tokenize.tokenizer import Tokenizer
 from unmask.data.tokenize.vocab import Vocab
 

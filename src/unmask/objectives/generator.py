@@ -15,7 +15,8 @@ from unmask.config.network import TransformerConfig
 from unmask.core.errors import RecipeError
 from unmask.core.records import Cloze, InputsAndTargets, Target
 from unmask.nets.accounting.flops import ForwardCost, lm_head_cost
-from unmask.objectives.protocol import Objective, PredictionSites, num_masked, predicted_positions
+from unmask.objectives.mlm import num_masked
+from unmask.objectives.protocol import Objective, PredictionSites, predicted_positions
 
 if TYPE_CHECKING:
     from torch import nn

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from unmask.config.attention_pattern import RowCoordinates, own_token_sites
 from unmask.core.records import Cloze, InputsAndTargets, Target
 from unmask.nets.accounting.flops import ForwardCost, lm_head_cost
-from unmask.objectives.protocol import Objective, PredictionSites, num_masked, predicted_positions
+from unmask.objectives.protocol import Objective, PredictionSites, predicted_positions
 
 if TYPE_CHECKING:
     from torch import nn
@@ -44,3 +44,8 @@ class MLM(Objective):
     def cost(self, config: NetworkValues, vocab_size: int) -> ForwardCost:
         """A head for tokens at every chosen position."""
         return lm_head_cost(config, vocab_size)
+
+
+def num_masked(instance: InputsAndTargets) -> int:
+    """How many positions of an instance are masked."""
+    return sum(len(target.positions) for target in instance.targets if isinstance(target, Cloze))

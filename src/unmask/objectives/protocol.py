@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from unmask.config.attention_pattern import PredictionSite, RowCoordinates
 from unmask.core.errors import RecipeError
-from unmask.core.records import Cloze, InputsAndTargets, Target
+from unmask.core.records import InputsAndTargets, Target
 
 if TYPE_CHECKING:
     from torch import nn
@@ -39,6 +39,9 @@ class Objective(Protocol):
     """Whether its network runs before the backbone and decides what the backbone reads (a generator)."""
     requires: ClassVar[type[Objective] | None] = None
     """The objective that must rewrite the inputs before; None if any inputs will do."""
+
+    prepares_batch: ClassVar[bool] = False
+    """Whether `prepare` changes a batch; it is not called otherwise."""
 
     @property
     def name(self) -> str:
@@ -91,11 +94,6 @@ class Objective(Protocol):
     def prepare(self, batch: Batch) -> Batch:
         """The batch with what its head reads beyond the target, found on the host before the batch is transferred."""
         return batch
-
-
-def num_masked(instance: InputsAndTargets) -> int:
-    """How many positions of an instance are masked."""
-    return sum(len(target.positions) for target in instance.targets if isinstance(target, Cloze))
 
 
 def predicted_positions(sample: RowCoordinates) -> tuple[int, ...]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 from unmask.core.records import Cloze, InputsAndTargets, Target
 from unmask.nets.accounting.flops import ForwardCost, discriminator_head_cost
 from unmask.objectives.generator import Generator
-from unmask.objectives.protocol import Objective, num_masked
+from unmask.objectives.mlm import num_masked
+from unmask.objectives.protocol import Objective
 
 if TYPE_CHECKING:
     from torch import nn

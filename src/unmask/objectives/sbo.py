@@ -41,6 +41,7 @@ class SBO(Objective):
     target_type: ClassVar[type[Target]] = Cloze
     """A cloze, for its spans."""
     facts: ClassVar[frozenset[str]] = frozenset()
+    prepares_batch: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if min(self.position_width, self.max_span_tokens) < 1:

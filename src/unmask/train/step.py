@@ -98,7 +98,7 @@ class DeviceBatch:
     def of(step_batch: StepBatch, device: torch.device, bucket: bool = False) -> DeviceBatch:
         """Collate all micro-batches on the host, even them out if that is wished for and can be, and send them."""
         batches = [collate(one, "cpu", step_batch.attention) for one in step_batch.instances]
-        for objective in step_batch.objectives:
+        for objective in [one for one in step_batch.objectives if one.prepares_batch]:
             batches = [objective.prepare(batch) for batch in batches]
         if bucket and all(map(can_bucket, batches)):
             room = bucket_for(batches, step_batch.max_length)

@@ -16,7 +16,8 @@ from unmask.core.errors import RecipeError
 from unmask.core.ragged import offsets, positions_in_rows
 from unmask.core.records import Bools, DecoderTarget, Ids, Inputs, InputsAndTargets, Ints, RowBatch, Target, UnitKind
 from unmask.core.rng import Key
-from unmask.data.corrupt.protocol import Corruption, inputs_like, row_class_targets
+from unmask.data.corrupt.protocol import Corruption
+from unmask.data.input_formats.row_plan import inputs_like, row_class_targets
 from unmask.data.tokenize.vocab import Vocab
 
 

@@ -17,8 +17,8 @@ from unmask.core.errors import RecipeError
 from unmask.core.ragged import concat_ranges
 from unmask.core.records import Bools, Ids, InputsAndTargets, Ints, PermutedTarget, RowBatch, Target, UnitKind
 from unmask.core.rng import DrawPurpose, Key, categorical, randint
-from unmask.data.corrupt.protocol import inputs_like, row_class_targets
 from unmask.data.corrupt.row_ops import free_tokens, sample_cells, shuffle, valid_mask
+from unmask.data.input_formats.row_plan import inputs_like, row_class_targets
 from unmask.data.tokenize.vocab import Vocab
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from unmask.core.records import Ids, InputsAndTargets, Ints, NextToken, RowBatch, Target, UnitKind
 from unmask.core.rng import Key
-from unmask.data.corrupt.protocol import inputs_like, row_class_targets
+from unmask.data.input_formats.row_plan import inputs_like, row_class_targets
 from unmask.data.tokenize.vocab import Vocab
 
 

@@ -14,11 +14,11 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from unmask.core.errors import RecipeError
-from unmask.core.ragged import concat_ranges
+from unmask.core.ragged import concat_ranges, sample_exact
 from unmask.core.records import Cloze, Ids, InputsAndTargets, Ints, RowBatch, Spans, Target, UnitFlag, UnitKind
 from unmask.core.rng import DrawPurpose, Key, categorical
-from unmask.data.corrupt.protocol import inputs_like, row_class_targets
-from unmask.data.corrupt.span_sampling import UnitCandidates, sample_exact, sample_runs, sample_units
+from unmask.data.corrupt.span_sampling import UnitCandidates, sample_runs, sample_units
+from unmask.data.input_formats.row_plan import inputs_like, row_class_targets
 from unmask.data.tokenize.vocab import Vocab
 
 

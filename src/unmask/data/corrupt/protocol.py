@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from unmask.core.ragged import positions_in_rows
-from unmask.core.records import Ids, Inputs, InputsAndTargets, Ints, RowBatch, RowClass, Target, UnitKind
+from unmask.core.records import Ids, InputsAndTargets, Ints, RowBatch, Target, UnitKind
 from unmask.core.rng import Key
 from unmask.data.tokenize.vocab import Vocab
 
@@ -26,20 +25,3 @@ class Corruption(Protocol):
 
     def restore(self, instance: InputsAndTargets, vocab: Vocab) -> tuple[Ids, Ints]:
         """The original ids and row offsets, from the instance alone: nothing is lost that the targets do not hold."""
-
-
-def inputs_like(example: RowBatch, ids: Ids) -> Inputs:
-    """Inputs of the same shape as the example, with other ids."""
-    return Inputs(
-        ids,
-        example.segment,
-        example.document,
-        positions_in_rows(example.rows),
-        example.rows,
-        continues_previous=example.continues_previous,
-    )
-
-
-def row_class_targets(example: RowBatch) -> tuple[RowClass, ...]:
-    """The facts about each row as targets; a corruption does not change them."""
-    return tuple(RowClass(name, value) for name, value in sorted(example.facts.items()))

@@ -20,8 +20,8 @@ from unmask.core.errors import RecipeError
 from unmask.core.ragged import concat_ranges, offsets, positions_in_rows
 from unmask.core.records import Bools, DecoderTarget, Ids, Inputs, InputsAndTargets, Ints, RowBatch, Target, UnitKind
 from unmask.core.rng import DrawPurpose, Key
-from unmask.data.corrupt.protocol import row_class_targets
 from unmask.data.corrupt.row_ops import free_tokens, random_partition, segment_starts
+from unmask.data.input_formats.row_plan import row_class_targets
 from unmask.data.tokenize.vocab import Vocab
 
 

@@ -1,4 +1,4 @@
-"""Selection of units inside a budget for whole batches: three procedures, without a Python loop over rows or tokens.
+"""Selection of units inside a budget for whole batches: units or runs, without a Python loop over rows or tokens.
 
 Rows form a padded grid (rows x units), because sorting short rows of 32-bit numbers is by far the fastest primitive:
 the random bits are on top and the unit's index in the low bits, so a sort of values gives the random order and the
@@ -8,20 +8,16 @@ units at once. The draws of a row do not depend on other rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from unmask.core.ragged import positions_in_rows, row_sums
+from unmask.core.ragged import COLUMN_BITS, positions_in_rows, random_grid, row_sums
 from unmask.core.records import Bools, Ints, RowBatch, Spans, UnitFlag, UnitKind
-from unmask.core.rng import DrawPurpose, Key, UInts, categorical, randint
+from unmask.core.rng import DrawPurpose, Key, categorical, randint
 
-_RANDOM = 19
-_COLUMN_BITS = 12
 _TRIES = 4
 _TOO_LONG = 1 << 30
-_Sortable: TypeAlias = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +71,6 @@ _FLAGS = {
     UnitKind.PHRASE: (UnitFlag.PHRASE, UnitFlag.IN_PHRASE),
     UnitKind.ENTITY: (UnitFlag.ENTITY, UnitFlag.IN_ENTITY),
 }
-
-
-def sample_exact(words: UInts, rows: Ints, allowed: Bools, counts: Ints) -> Bools:
-    """Marks, in each row, the `counts` allowed positions with the lowest random numbers."""
-    grid, real = _random_grid(words, rows, ~allowed)
-    counts = np.minimum(counts, row_sums(allowed, rows))
-    limit = np.take_along_axis(np.sort(grid, axis=1), np.maximum(counts - 1, 0)[:, None], axis=1)
-    return ((grid <= limit) & (counts > 0)[:, None])[real]
 
 
 def sample_units(candidates: UnitCandidates, budget: Ints, key: Key) -> Spans:
@@ -217,28 +205,10 @@ class _RunPlacer:
 
 def _random_order(units: UnitCandidates, key: Key) -> tuple[Ints, Ints]:
     """The units of each row in random order, the wanted layer first, by number; and how many there are (then -1)."""
-    grid, _ = _random_grid(key.bits_per_token(DrawPurpose.SELECT, units.rows), units.rows, ~units.is_preferred)
-    shift = _COLUMN_BITS if grid.dtype == np.uint32 else 32
+    grid, _ = random_grid(key.bits_per_token(DrawPurpose.SELECT, units.rows), units.rows, ~units.is_preferred)
+    shift = COLUMN_BITS if grid.dtype == np.uint32 else 32
     order = (np.sort(grid, axis=1) & np.array((1 << shift) - 1, grid.dtype)).astype(np.int64)
     count = np.diff(units.rows)
     if (count < order.shape[1]).any():
         order[np.arange(order.shape[1]) >= count[:, None]] = -1
     return order, count
-
-
-def _random_grid(words: UInts, rows: Ints, later: Bools) -> tuple[_Sortable, Bools]:
-    """A sortable number for every cell of the padded grid, and which cells are real.
-
-    From the top: whether the cell comes later than the others, 19 random bits, the column. A row that is longer than 12
-    bits can count takes 64-bit cells; the order stays the same, so a row never depends on its neighbours.
-    """
-    lengths = np.diff(rows)
-    width = int(lengths.max(initial=1))
-    real = np.arange(width) < lengths[:, None]
-    rank = (words >> np.uint64(64 - _RANDOM)) | (later.astype(np.uint64) << np.uint64(_RANDOM))
-    narrow = width <= 1 << _COLUMN_BITS
-    kind = np.dtype(np.uint32 if narrow else np.uint64)
-    grid: _Sortable = np.full(real.shape, (1 << 32 if narrow else 1 << 64) - 1, dtype=kind)
-    grid[real] = rank << np.uint64(_COLUMN_BITS if narrow else 32)
-    grid |= np.arange(width, dtype=kind)
-    return grid, real

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unmask.core.errors import RecipeError
-from unmask.core.ragged import concat_ranges, offsets
-from unmask.core.records import Bits, Bools, Ids, Ints, RowBatch, TokenUnits, UnitFlag
+from unmask.core.ragged import concat_ranges, offsets, positions_in_rows
+from unmask.core.records import Bits, Bools, Ids, Inputs, Ints, RowBatch, RowClass, TokenUnits, UnitFlag
 from unmask.core.rng import Key, permuted_index
 from unmask.data.corpus.corpus import Corpus
 from unmask.data.tokenize.vocab import Vocab
@@ -160,6 +160,23 @@ def build_rows(corpus: Corpus, plan: RowPlan, rows: Ints, template: SpecialToken
         facts=MappingProxyType({name: value[rows].astype(np.int64) for name, value in plan.facts.items()}),
         continues_previous=plan.continues_previous[rows] if len(plan.continues_previous) else plan.continues_previous,
     )
+
+
+def inputs_like(example: RowBatch, ids: Ids) -> Inputs:
+    """Inputs of the same shape as the example, with other ids."""
+    return Inputs(
+        ids,
+        example.segment,
+        example.document,
+        positions_in_rows(example.rows),
+        example.rows,
+        continues_previous=example.continues_previous,
+    )
+
+
+def row_class_targets(example: RowBatch) -> tuple[RowClass, ...]:
+    """The facts about each row as targets; a corruption does not change them."""
+    return tuple(RowClass(name, value) for name, value in sorted(example.facts.items()))
 
 
 class _RowArrays:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -40,6 +40,7 @@ class WeightedObjective(Objective):
 
     objective: Objective
     weight: float
+    prepares_batch: ClassVar[bool] = True
 
     @property
     def name(self) -> str:

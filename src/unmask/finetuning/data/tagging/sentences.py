@@ -77,6 +77,7 @@ class Tagging(Objective):
     weight: float = 1.0
     target_type: ClassVar[type[Target]] = TokenLabels
     facts: ClassVar[frozenset[str]] = frozenset()
+    prepares_batch: ClassVar[bool] = True
 
     def build_head(self, backbone: Backbone) -> nn.Module:
         """A linear or a CRF head, with the dropout of the encoder."""
