@@ -44,7 +44,9 @@ def family() -> None:
             f"parameters\n{recipe.summary}"
         )
         nodes[recipe.name] = (nodes[recipe.parent] if recipe.parent else root).add(label)
-    console().print(root)
+    screen = console()
+    screen.width = max(screen.width, _TREE_WIDTH)  # the address of a paper is not broken, so that it can be copied
+    screen.print(root)
     print_line(
         "\nparameters: embeddings, layers and pooler (ELECTRA has none) in base size, without the heads of pre-training"
     )
@@ -135,6 +137,7 @@ def _table(rows: Sequence[Difference], left: str, right: str) -> Table:
     return table
 
 
+_TREE_WIDTH = 200
 _LABELS = {"name", "year", "paper", "title", "summary", "parent", "model_type"}
 """Fields that identify a member."""
 

@@ -95,7 +95,7 @@ def test_layers_that_cannot_share_there_are_told(tmp_path):
     result = run("export", source, tmp_path / "out")
     assert result.exit_code == 0
     assert "note: " in result.output
-    assert "Every layer was written with a copy" in (tmp_path / "out" / "README.md").read_text()
+    assert "Every layer was written with its own copy" in (tmp_path / "out" / "README.md").read_text()
 
 
 def test_vectors_for_sentence_transformers_and_a_graph(source, tmp_path):
