@@ -62,6 +62,8 @@ BUILDS = {(f"unmask.config.{name}", "nets") for name in ("network", "non_attenti
 """A configuration builds its network: these imports stand in functions, so that no configuration loads torch."""
 HEAVY = frozenset({"torch", "transformers", "gensim", "pyarrow"})
 COMMANDS = tuple(_COMMANDS)
+MOST_MODULES = 140
+"""Modules of the package that a pre-training run loads, packages included."""
 
 
 def module_name(path: Path) -> str:
@@ -201,6 +203,28 @@ def test_help_of_a_command_loads_nothing_heavy(command: str) -> None:
 def test_importing_the_package_loads_nothing_heavy() -> None:
     script = f"import sys, unmask; dir(unmask); print(sorted(set(sys.modules) & {set(HEAVY | {'numpy'})!r}))"
     assert json.loads(_python("-c", script).strip().replace("'", '"')) == []
+
+
+@pytest.mark.parametrize("member", ["wwm", "electra", "albert"])
+def test_a_pre_training_loads_few_modules(member: str, tmp_path: Path) -> None:
+    text = "".join(f"今天是第{number}天。\n天气很好。\n\n" for number in range(80))
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    words = ("--for", "wwm", "--vocab-size", "200", "--out", str(tmp_path / "data"), "-j", "1")
+    _python("-m", "unmask", "prepare", str(tmp_path / "text.txt"), *words)
+    script = """
+import json, sys
+from unmask.cli.main import app
+try:
+    app(sys.argv[1:])
+except SystemExit as stop:
+    assert not stop.code
+print(json.dumps([name for name in sys.modules if name.split(".")[0] == "unmask"]))
+"""
+    few = ("--set", "stages.*.max_length=16", "--set", "stages.*.batch_size=4", "--num-evals", "1", "--steps", "2")
+    words = ("--data", str(tmp_path / "data"), "--out", str(tmp_path / "run"), "--size", "tiny")
+    loaded = json.loads(_python("-c", script, "pretrain", member, *words, *few).splitlines()[-1])
+    assert "unmask.train.loop" in loaded
+    assert len(loaded) <= MOST_MODULES
 
 
 def _children_seconds() -> float:

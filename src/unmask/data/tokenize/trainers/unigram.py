@@ -19,7 +19,6 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from unmask.data.tokenize.special_tokens import ALBERT, SpecialTokens
 from unmask.data.tokenize.trainers.train import by_frequency, check_vocab_size, count_words, pair_template
-from unmask.data.tokenize.trainers.unigram_trainer import fit_unigram
 
 _SPACE = "▁"
 _WORDS = 1 << 19
@@ -62,6 +61,8 @@ class Unigram:
 
     def train(self, texts: Iterable[str], progress: bool) -> dict[str, Any]:
         """Count words, keep the characters that cover almost all text, and fit the pieces."""
+        from unmask.data.tokenize.trainers.unigram_trainer import fit_unigram
+
         room = self.size - self.num_sentinels - len(self.ordered_specials)
         pieces = fit_unigram(self._count_training_words(texts, room), room)
         fixed = [[name, 0.0] for name in self.ordered_specials]
