@@ -24,11 +24,11 @@ from unmask.data.corpus.corpus import Corpus
 from unmask.data.text.sample_corpora import peoples_daily
 from unmask.members import member
 from unmask.train.batches.recipe_batches import RecipeBatches, require_trainable
+from unmask.train.build_step import TrainingSpec
 from unmask.train.loop import train
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.schedule import StepBudget
-from unmask.train.training_spec import TrainingSpec
 
 PACKAGE = Path(unmask.__file__).parent
 STEPS, TRACED = 12, 8

@@ -37,10 +37,10 @@ from unmask.nets.encoder import init_weights
 from unmask.nets.model import EncoderWithHeads
 from unmask.objectives.protocol import Objective
 from unmask.objectives.row_tasks import Classification
+from unmask.train.build_step import TrainingSpec
 from unmask.train.loop import train
 from unmask.train.run_config import DistContext, RunConfig, pick_device, pick_microbatch, pick_precision
 from unmask.train.schedule import StepBudget
-from unmask.train.training_spec import TrainingSpec
 
 VOCABULARY, LENGTH, BATCH, SHORTEST = 8000, 128, 32, 8
 POLICIES: tuple[Method, ...] = (

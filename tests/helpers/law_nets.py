@@ -29,14 +29,13 @@ from unmask.objectives.mlm import MLM
 from unmask.objectives.protocol import Objective
 from unmask.tasks.recipe import Recipe, Task
 from unmask.train.batches.recipe_batches import BatchSource, RankSplit, RecipeBatches, RunPosition, require_trainable
-from unmask.train.build_step import build_step_runner
+from unmask.train.build_step import TrainingSpec, build_step_runner
 from unmask.train.loop import train
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.rundir.run_writer import RECORD, read_record
 from unmask.train.schedule import StepBudget
 from unmask.train.step import StepRunner
-from unmask.train.training_spec import TrainingSpec
 
 torch.set_num_threads(1)  # these networks are tiny: threads would only wait for each other
 

@@ -15,10 +15,10 @@ from unmask.data.tokenize.vocab import Vocab
 from unmask.members import member
 from unmask.tasks.recipe import Recipe
 from unmask.train.batches.recipe_batches import RecipeBatches, require_trainable
+from unmask.train.build_step import TrainingSpec
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.schedule import Budget
-from unmask.train.training_spec import TrainingSpec
 
 torch.set_num_threads(1)  # these networks are tiny: threads would only wait for each other
 

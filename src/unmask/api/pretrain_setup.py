@@ -28,12 +28,12 @@ from unmask.train.batches.recipe_batches import (
     require_trainable,
     uses_similar_words,
 )
+from unmask.train.build_step import TrainingSpec
 from unmask.train.cost_estimate import CostProbe
 from unmask.train.mask_samples import MaskFiller, sample_fills
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.rundir.run_writer import LogLine
 from unmask.train.schedule import Budget, StepBudget, TimeBudget, TokenBudget
-from unmask.train.training_spec import TrainingSpec
 
 if TYPE_CHECKING:
     from unmask.loading.open_model import LoadedNetwork

@@ -23,13 +23,13 @@ from unmask.finetuning.methods.protocol import FullFineTuning, Method, param_lrs
 from unmask.finetuning.task_data import TaskData
 from unmask.nets.model import EncoderWithHeads
 from unmask.objectives.mlm import MLM
+from unmask.train.build_step import TrainingSpec
 from unmask.train.loop import train
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.rundir.run_writer import Listener
 from unmask.train.rundir.weights_digest import digest_of_weights
 from unmask.train.schedule import StepBudget
-from unmask.train.training_spec import TrainingSpec
 
 DEFAULT_MAX_LENGTH = 128
 """The default row length."""

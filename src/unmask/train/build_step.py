@@ -5,7 +5,7 @@ Weights are initialized, imported or resumed before or after.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch.nn.parallel import DistributedDataParallel
@@ -13,14 +13,30 @@ from torch.nn.parallel import DistributedDataParallel
 from unmask.config.optim import OptimConfig
 from unmask.core.errors import UserError
 from unmask.nets.kernels.dispatch import use_kernels
+from unmask.train.batches.recipe_batches import BatchSource
 from unmask.train.gpu_async import CudaGraphCache, SideStream
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.optim.build import build_optimizer, lr_on_device, set_found_inf, supports_found_inf
 from unmask.train.optim.param_groups import group_parameters
 from unmask.train.optim.param_lr import ParamLRFn, delayed_parameters, freeze_parameters, full_lr
 from unmask.train.run_config import DistContext, RunConfig
+from unmask.train.schedule import Budget
 from unmask.train.segment_memory import SegmentMemory
 from unmask.train.step import StepRunner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingSpec:
+    """Everything that decides what is learned."""
+
+    model: MultiHeadModel
+    """With its first weights; a resume replaces them."""
+    source: BatchSource
+    optim: OptimConfig
+    budget: Budget
+    seed: int
+    param_lr: ParamLRFn = full_lr
+    """How fast each parameter moves, and from when on."""
 
 
 def build_step_runner(

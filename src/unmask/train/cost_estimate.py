@@ -17,11 +17,10 @@ import torch
 
 from unmask.nets.encoder import num_parameters
 from unmask.train.batches.recipe_batches import RunPosition, StepBatch
-from unmask.train.build_step import build_step_runner
+from unmask.train.build_step import TrainingSpec, build_step_runner
 from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.schedule import Budget, StepBudget, TimeBudget
 from unmask.train.step import DeviceBatch, NotFinite, StepRunner, isolated_rng, set_lr
-from unmask.train.training_spec import TrainingSpec
 
 _REPEATS = 3
 _MANY_MICRO_BATCHES = 4

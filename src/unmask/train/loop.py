@@ -17,7 +17,7 @@ from typing import TypeAlias
 from unmask.core.errors import UserError
 from unmask.train.batches.prefetch import PendingBatch, Prefetcher
 from unmask.train.batches.recipe_batches import RunPosition, StepBatch
-from unmask.train.build_step import build_step_runner
+from unmask.train.build_step import TrainingSpec, build_step_runner
 from unmask.train.evaluate import evaluate
 from unmask.train.graceful_stop import GracefulStop
 from unmask.train.multi_head_model import MultiHeadModel
@@ -36,7 +36,6 @@ from unmask.train.step import (
     set_lr,
     timestamp,
 )
-from unmask.train.training_spec import TrainingSpec
 
 Observer: TypeAlias = Callable[[MultiHeadModel, Sequence[StepBatch]], LogLine]
 """Looks at the learner after a trial, with the lessons of that trial; what it returns is a line of the record."""

@@ -19,13 +19,12 @@ from unmask.objectives.rtd import RTD, JudgedTokens
 from unmask.recipes.electra import SIZES, electra
 from unmask.tasks.recipe import Recipe
 from unmask.train.batches.recipe_batches import RankSplit, RecipeBatches, RunPosition, require_trainable
-from unmask.train.build_step import build_step_runner
+from unmask.train.build_step import TrainingSpec, build_step_runner
 from unmask.train.evaluate import evaluate
 from unmask.train.mask_samples import MaskFiller
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.schedule import StepBudget
 from unmask.train.step import DeviceBatch
-from unmask.train.training_spec import TrainingSpec
 
 LENGTH, BATCH = 24, 6
 WIRINGS: dict[str, tuple[Objective, ...]] = {

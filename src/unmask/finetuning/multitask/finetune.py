@@ -29,12 +29,12 @@ from unmask.finetuning.multitask.schedule import MultiTaskBatches, TaskOrder, We
 from unmask.finetuning.multitask.task_file import TaskEntry
 from unmask.finetuning.tasks.protocol import TaskDefinition
 from unmask.nets.model import EncoderWithHeads
+from unmask.train.build_step import TrainingSpec
 from unmask.train.loop import train
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.run_config import DistContext, RunConfig
 from unmask.train.rundir.run_writer import Listener
 from unmask.train.schedule import StepBudget
-from unmask.train.training_spec import TrainingSpec
 
 
 class OptimizerName(StrEnum):

@@ -21,6 +21,7 @@ from unmask.finetuning.init_weights import StartFrom, build_model
 from unmask.finetuning.methods.protocol import param_lrs
 from unmask.finetuning.parameter_roles import locate_parameters
 from unmask.train.batches.recipe_batches import StepBatch
+from unmask.train.build_step import TrainingSpec
 from unmask.train.loop import train
 from unmask.train.multi_head_model import MultiHeadModel
 from unmask.train.run_config import DistContext, RunConfig
@@ -28,7 +29,6 @@ from unmask.train.rundir.checkpoint import CHECKPOINTS, checkpoint_name, remove_
 from unmask.train.rundir.folder import is_finished, mark_finished
 from unmask.train.rundir.run_writer import Listener, LogLine
 from unmask.train.schedule import StepBudget
-from unmask.train.training_spec import TrainingSpec
 
 WEIGHTS_FOLDER = "weights"
 """The folder of a run with the weights of each evaluation."""

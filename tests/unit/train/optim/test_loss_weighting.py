@@ -19,14 +19,13 @@ from unmask.objectives.mlm import MLM
 from unmask.objectives.sentence_pair import NSP
 from unmask.tasks.recipe import Recipe
 from unmask.train.batches.recipe_batches import RankSplit, RecipeBatches, RunPosition, require_trainable
-from unmask.train.build_step import build_step_runner
+from unmask.train.build_step import TrainingSpec, build_step_runner
 from unmask.train.loop import train
 from unmask.train.multi_head_model import FixedWeights, MultiHeadModel, UncertaintyWeights, build_loss_weighting
 from unmask.train.rundir.checkpoint import MODEL, OPTIMIZER, list_checkpoints, read_tensors
 from unmask.train.rundir.run_writer import RECORD, LogLine, read_record
 from unmask.train.schedule import StepBudget
 from unmask.train.step import DeviceBatch
-from unmask.train.training_spec import TrainingSpec
 
 HEAVY = replace(NSP, weight=5.0)
 BOTH = (MLM(), HEAVY)
