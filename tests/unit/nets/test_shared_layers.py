@@ -94,7 +94,7 @@ def test_the_gradient_of_what_is_shared_is_the_sum_over_the_depths(sharing, grou
             "numbers whose product divides the depth",
         ),
         ({"depth": 6, "sharing": Sharing.ALL, "share_groups": 0}, "found depth 6, 0 groups"),
-        ({"depth": 4, "share_groups": 2}, "Groups say which layers share weights, but here none do; found 2 groups"),
+        ({"depth": 4, "share_groups": 2}, "Groups name the layers that share weights, but here none do"),
         ({"depth": 4, "layers_per_group": 2}, "Set sharing to attention, feed_forward or all"),
         ({"depth": 4, "position_offset": -1}, "index 0 or more, found -1"),
     ],
