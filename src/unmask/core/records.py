@@ -145,9 +145,8 @@ class UnitFlag:
 class TokenUnits:
     """Which words, sentences, phrases and entities the tokens form: one byte a token.
 
-    Words and sentences cover the whole text, so a start bit is enough. Phrases and entities leave gaps, so they also
-    have a bit for "inside". A turn is a sentence's start at least, and knows who speaks. The byte is what shards store
-    and what every masker reads.
+    Words and sentences cover the whole text, so a start bit is enough; phrases and entities leave gaps and also have
+    a bit for "inside". A turn starts a sentence and has a speaker. Shards store the byte, every corruption reads it.
     """
 
     bits: Bits
@@ -412,19 +411,8 @@ class CandidateGroups(TargetBase):
     """In a batch: how many rows are relevant, of all groups together."""
 
 
-Target: TypeAlias = (
-    Cloze
-    | NextToken
-    | DecoderTarget
-    | ContinuationTarget
-    | PermutedTarget
-    | RowClass
-    | RowValue
-    | RowMultiLabel
-    | TokenLabels
-    | AnswerSpan
-    | CandidateGroups
-)
+SequenceTarget: TypeAlias = Cloze | NextToken | DecoderTarget | ContinuationTarget | PermutedTarget
+Target: TypeAlias = SequenceTarget | RowClass | RowValue | RowMultiLabel | TokenLabels | AnswerSpan | CandidateGroups
 BatchTarget: TypeAlias = Target | SpanBorders | ReplacedTokens
 """A target of a corruption, or one that an objective derives from it in the batch."""
 
