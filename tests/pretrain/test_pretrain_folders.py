@@ -125,7 +125,8 @@ def test_a_run_that_nobody_can_read_is_refused(server: Server, data: Path, finis
     (out / "run.json").write_text("{")
     ended = server.run(*words(data, out))
     assert ended.code == 2
-    assert f"{out}/run.json cannot be read, so nobody knows which run this is." in sentence(ended.said)
+    assert f"{out}/run.json cannot be read (" in sentence(ended.said)
+    assert "choose a new folder for --out." in sentence(ended.said)
 
 
 def test_one_process_at_a_time(server: Server, data: Path, tmp_path: Path) -> None:
