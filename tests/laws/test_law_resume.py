@@ -47,21 +47,21 @@ class StopAt:
             raise Stopped
 
 
-def go(recipe: Recipe, folder: Path, until: int = STEPS, queue: int = 0, graphs: bool = False) -> None:
+def go(recipe: Recipe, folder: Path, until: int = STEPS, max_in_flight: int = 0, cuda_graphs: bool = False) -> None:
     """Train, or go on training, with a learner that knows nothing of what was before."""
     listeners = [StopAt(until)] if until < STEPS else []
     train(
         training(recipe, STEPS),
-        run_of(**CHECKPOINTS, max_in_flight=queue, cuda_graphs=graphs),
+        run_of(**CHECKPOINTS, max_in_flight=max_in_flight, cuda_graphs=cuda_graphs),
         ALONE,
         folder,
         listeners,
     )
 
 
-def stop(recipe: Recipe, folder: Path, at: int, queue: int = 0, graphs: bool = False) -> None:
+def stop(recipe: Recipe, folder: Path, at: int, max_in_flight: int = 0, cuda_graphs: bool = False) -> None:
     with pytest.raises(Stopped):
-        go(recipe, folder, at, queue, graphs)
+        go(recipe, folder, at, max_in_flight, cuda_graphs)
 
 
 def end(folder: Path) -> dict[str, bytes]:
