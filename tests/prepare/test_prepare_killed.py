@@ -101,7 +101,7 @@ def test_killed_in_every_phase(
     processes: int, start: Start, unmask: Unmask, news: Path, undisturbed: dict[str, bytes], tmp_path: Path
 ) -> None:
     out = tmp_path / "data"
-    for phase in (b"learning a vocabulary", b"learning phrases", b"preparing"):
+    for phase in (b"training a tokenizer", b"learning phrases", b"preparing"):
         process = start(*words(news, out, processes))
         wait_for(process, phase)
         os.killpg(process.pid, signal.SIGKILL)
